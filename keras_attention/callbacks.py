@@ -1,0 +1,99 @@
+"""What happens while `fit` runs: scores, samples, checkpoints."""
+
+from collections.abc import Callable, Sequence
+
+import keras
+
+from keras_attention import evaluation
+
+
+class TranslationScores(keras.callbacks.Callback):
+    """Translates held-out sentences after each epoch.
+
+    Adds `val_bleu`, `val_chrf` and `val_exact_match` to the epoch's logs,
+    and prints a few translations beside their references.
+
+    Args:
+        translate: function of a list of texts, returns their translations.
+        sources, references: held-out pairs.
+        num_samples: how many translations are printed.
+        write: where they are printed.
+    """
+
+    def __init__(
+        self,
+        translate: Callable[[Sequence[str]], list[str]],
+        sources: Sequence[str],
+        references: Sequence[str],
+        num_samples: int = 3,
+        write: Callable[[str], None] = print,
+    ):
+        super().__init__()
+        self.translate = translate
+        self.sources = sources
+        self.references = references
+        self.num_samples = num_samples
+        self.write = write
+
+    def on_epoch_end(self, epoch, logs=None):
+        hypotheses = self.translate(self.sources)
+        scores = evaluation.corpus_scores(hypotheses, self.references)
+        if logs is not None:
+            logs["val_bleu"] = scores["bleu"]["score"]
+            logs["val_chrf"] = scores["chrf"]["score"]
+            logs["val_exact_match"] = scores["exact_match"]
+        self.write(
+            f"\nepoch {epoch + 1}: validation BLEU "
+            f"{scores['bleu']['score']:.2f}, exact match "
+            f"{scores['exact_match']:.1f} %"
+        )
+        samples = zip(
+            self.sources, hypotheses, self.references, strict=True
+        )
+        for _, (source, hypothesis, reference) in zip(
+            range(self.num_samples), samples, strict=False
+        ):
+            self.write(f"  source      {source}")
+            self.write(f"  translation {hypothesis}")
+            self.write(f"  reference   {reference}")
+
+
+class EverySteps(keras.callbacks.Callback):
+    """Calls a function after every `steps` batches of an epoch.
+
+    Args:
+        steps: how many batches lie between two calls; 0 for no call.
+        function: called with the number of batches done in this epoch.
+        start: batches of this epoch that were done before `fit` began.
+    """
+
+    def __init__(
+        self, steps: int, function: Callable[[int], None], start: int = 0
+    ):
+        super().__init__()
+        self.steps = steps
+        self.function = function
+        self.start = start
+
+    def on_train_batch_end(self, batch, logs=None):
+        done = self.start + batch + 1
+        if self.steps and done % self.steps == 0:
+            self.function(done)
+
+
+class StopAfter(keras.callbacks.Callback):
+    """Ends training after a number of optimizer steps in all.
+
+    Args:
+        steps: that number; None for no limit.
+        start: steps that were done before `fit` began.
+    """
+
+    def __init__(self, steps: int | None, start: int = 0):
+        super().__init__()
+        self.steps = steps
+        self.start = start
+
+    def on_train_batch_end(self, batch, logs=None):
+        if self.steps is not None and self.start + batch + 1 >= self.steps:
+            self.model.stop_training = True

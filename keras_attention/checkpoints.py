@@ -1,0 +1,116 @@
+"""All of a training's state in one file, written whole or not at all."""
+
+import json
+import os
+import pathlib
+import tempfile
+import zipfile
+
+import keras
+import numpy as np
+
+_META = "__meta__"
+
+
+def write_atomically(path: pathlib.Path, data: bytes) -> None:
+    """Writes a file so that it is the old or the new one at any moment.
+
+    Args:
+        path: the file; its folder exists.
+        data: what it shall hold.
+    """
+    path = pathlib.Path(path)
+    handle, temporary = tempfile.mkstemp(
+        dir=path.parent, prefix=f".{path.name}."
+    )
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def save(path: pathlib.Path, arrays: dict, meta: dict) -> None:
+    """Writes arrays and a JSON-able dict to one `.npz` file, atomically.
+
+    The file carries checksums: `load` refuses one that was damaged.
+    """
+    path = pathlib.Path(path)
+    text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+    with tempfile.TemporaryFile() as file:
+        np.savez(file, **{_META: text}, **arrays)
+        file.seek(0)
+        write_atomically(path, file.read())
+
+
+def load(path: pathlib.Path) -> tuple[dict, dict]:
+    """Reads what `save` wrote.
+
+    Returns:
+        `(arrays, meta)`.
+
+    Errors: `ValueError` if the file is damaged or not a checkpoint,
+    `FileNotFoundError` if there is none.
+    """
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in file.files}
+        meta = json.loads(arrays.pop(_META).tobytes())
+    except FileNotFoundError:
+        raise
+    except (zipfile.BadZipFile, KeyError, OSError, ValueError, EOFError) as e:
+        raise ValueError(
+            "Expected a checkpoint that `keras-attention train` wrote; this "
+            "file is damaged or something else. Delete it to start over. "
+            f"Received: {path}: {e}"
+        ) from e
+    return arrays, meta
+
+
+def variables_to_arrays(prefix: str, variables: list) -> dict:
+    """Values of variables, named by place and path."""
+    return {
+        f"{prefix}/{index:04d}/{variable.path}": (
+            keras.ops.convert_to_numpy(variable)
+        )
+        for index, variable in enumerate(variables)
+    }
+
+
+def arrays_to_variables(arrays: dict, prefix: str, variables: list) -> None:
+    """Gives variables the values that `variables_to_arrays` took.
+
+    Errors: `ValueError` if number or shapes differ: the configuration is
+    another one than that of the checkpoint.
+    """
+    names = sorted(name for name in arrays if name.startswith(f"{prefix}/"))
+    shapes = [tuple(arrays[name].shape) for name in names]
+    expected = [tuple(variable.shape) for variable in variables]
+    if shapes != expected:
+        different = next(
+            (
+                f"{name}: {shape}"
+                for name, shape, wanted in zip(
+                    names, shapes, expected, strict=False
+                )
+                if shape != wanted
+            ),
+            f"{len(shapes)} arrays",
+        )
+        raise ValueError(
+            f"The checkpoint does not fit this {prefix}: it was written with "
+            "another configuration. Use that one, or another output folder. "
+            f"Expected {len(expected)} arrays of given shapes. "
+            f"Received: {different}"
+        )
+    for name, variable in zip(names, variables, strict=True):
+        variable.assign(arrays[name])

@@ -1,0 +1,100 @@
+"""Every choice of a training run, as flags and YAML know them."""
+
+import dataclasses
+from typing import Literal
+
+MODELS = (
+    "transformer",
+    "rnnsearch",
+    "luong",
+    "rnn_encoder_decoder",
+    "lstm_encoder_decoder",
+)
+
+
+@dataclasses.dataclass
+class TrainingConfig:
+    """Train a translation model.
+
+    Args:
+        model: The architecture, by the name of its paper's file.
+        size: A named size of it, such as tiny or base; the smallest by
+            default.
+        model_arguments: Arguments of the model that replace the size's,
+            such as '{"num_layers": 2}'.
+        corpus: "phrases" (generated offline), a folder with train.en,
+            train.de, validation.en, ... (or .gz), or "tfds:NAME/CONFIG".
+        source: Language code of the source.
+        target: Language code of the target.
+        output: The run's folder; runs/CORPUS_SOURCE_TARGET_MODEL by default.
+        resume: Go on where a run in this folder was stopped.
+        seed: Of everything random.
+        replicas: Copies that share each batch: by default one on each GPU,
+            one on a CPU; on a CPU, N logical devices.
+        epochs: Passes over the training pairs.
+        steps: Stop after this many updates; no limit by default.
+        vocabulary_size: Pieces, at most; of each side if not joint.
+        joint_vocabulary: One vocabulary for both languages.
+        subword_sampling: Alpha of subword regularisation; 0 for none.
+        max_length: The longest sentence in tokens; longer pairs are
+            dropped, longer inputs are refused.
+        max_tokens: The most tokens of a batch, on either side.
+        dropout: Rate; the size's own by default.
+        label_smoothing: Share of the target that is spread evenly.
+        learning_rate: The peak.
+        schedule: How the learning rate falls after the warm-up.
+        warmup_steps: Updates until the peak.
+        clip_norm: Greatest norm of the whole gradient; 0 for no clipping.
+        micro_batches: Parts of a batch that are computed one by one.
+        precision: Of activations; weights are float32.
+        ema: Momentum of the weights' moving average; 0 for none.
+        average_last: Average the weights of the last N epochs; 0 for none.
+        select: Which weights are kept: the best epoch by validation BLEU
+            or loss, or the last.
+        patience: Epochs without a better one before training stops; 0 for
+            no early stop.
+        validation_sentences: How many are translated after each epoch.
+        checkpoint_steps: Batches between two checkpoints in an epoch.
+        num_beams: Beams of the exported model.
+        length_penalty: Alpha of the beam search's length penalty.
+    """
+
+    model: Literal[
+        "transformer",
+        "rnnsearch",
+        "luong",
+        "rnn_encoder_decoder",
+        "lstm_encoder_decoder",
+    ] = "transformer"
+    size: str | None = None
+    model_arguments: dict = dataclasses.field(default_factory=dict)
+    corpus: str = "phrases"
+    source: str = "en"
+    target: str = "de"
+    output: str | None = None
+    resume: bool = False
+    seed: int = 1
+    replicas: int | None = None
+    epochs: int = 20
+    steps: int | None = None
+    vocabulary_size: int = 8000
+    joint_vocabulary: bool = True
+    subword_sampling: float = 0.0
+    max_length: int = 128
+    max_tokens: int = 4096
+    dropout: float | None = None
+    label_smoothing: float = 0.1
+    learning_rate: float = 2e-3
+    schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
+    warmup_steps: int = 400
+    clip_norm: float = 1.0
+    micro_batches: int = 1
+    precision: Literal["float32", "bfloat16"] = "float32"
+    ema: float = 0.0
+    average_last: int = 0
+    select: Literal["bleu", "loss", "last"] = "bleu"
+    patience: int = 0
+    validation_sentences: int = 500
+    checkpoint_steps: int = 200
+    num_beams: int = 4
+    length_penalty: float = 1.0

@@ -1,0 +1,124 @@
+"""Corpora of sentence pairs: embedded, in files, or from TFDS."""
+
+import dataclasses
+import os
+import pathlib
+
+import tensorflow as tf
+import tensorflow_datasets as tfds
+
+from keras_attention.corpora import parallel_files
+from keras_attention.corpora import tfds_pairs
+from keras_attention.corpora.parallel_files import read_lines
+from keras_attention.corpora.phrases import phrases_dataset_builder
+
+__all__ = ["Corpus", "load", "read_lines"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Sentence pairs in splits.
+
+    Args:
+        name: of the corpus.
+        source_language, target_language: their codes.
+        splits: "train", "validation", "test", ...: datasets of {"source",
+            "target"} string scalars, in a fixed order.
+        sizes: pairs in each split.
+    """
+
+    name: str
+    source_language: str
+    target_language: str
+    splits: dict[str, tf.data.Dataset]
+    sizes: dict[str, int]
+
+
+def _phrases(source: str, target: str, data_dir: str | None):
+    home = pathlib.Path(
+        data_dir
+        or os.environ.get("KERAS_ATTENTION_HOME")
+        or pathlib.Path.home() / ".cache" / "keras_attention"
+    )
+    folder = home / phrases_dataset_builder.fingerprint(source, target)
+    builder = phrases_dataset_builder.Builder(
+        config=phrases_dataset_builder.config_for(source, target),
+        data_dir=str(folder),
+    )
+    if not builder.is_prepared():
+        tfds.disable_progress_bar()
+        builder.download_and_prepare()
+    read_config = tfds.ReadConfig(
+        interleave_cycle_length=1, try_autocache=False
+    )
+    splits = {
+        split: builder.as_dataset(
+            split=split, shuffle_files=False, read_config=read_config
+        ).map(lambda pair: {"source": pair[source], "target": pair[target]})
+        for split in builder.info.splits
+    }
+    sizes = {
+        split: info.num_examples for split, info in builder.info.splits.items()
+    }
+    return splits, sizes
+
+
+def _files(folder: pathlib.Path, source: str, target: str):
+    found = parallel_files.find_files(folder, source, target)
+    sizes = {
+        split: parallel_files.check_aligned(*paths)
+        for split, paths in found.items()
+    }
+    splits = {
+        split: parallel_files.pairs(*paths) for split, paths in found.items()
+    }
+    return splits, sizes
+
+
+def load(
+    name: str,
+    source: str = "en",
+    target: str = "de",
+    data_dir: str | None = None,
+) -> Corpus:
+    """Loads a corpus.
+
+    Args:
+        name: "phrases", the embedded corpus; a folder of line-aligned
+            files; or "tfds:NAME/CONFIG".
+        source, target: language codes.
+        data_dir: where prepared data is kept: for phrases by default
+            $KERAS_ATTENTION_HOME or ~/.cache/keras_attention, for TFDS its
+            own default.
+
+    Returns:
+        `Corpus` with at least the splits "train" and "validation".
+
+    Errors: `ValueError` for a corpus that is not there or not sound; for
+    files it names file and line.
+    """
+    if source == target:
+        raise ValueError(
+            f"Expected two languages. Received: source={source!r}, "
+            f"target={target!r}"
+        )
+    if name == "phrases":
+        splits, sizes = _phrases(source, target, data_dir)
+    elif name.startswith("tfds:"):
+        splits, sizes = tfds_pairs.load(
+            name.removeprefix("tfds:"), source, target, data_dir
+        )
+    elif pathlib.Path(name).is_dir():
+        splits, sizes = _files(pathlib.Path(name), source, target)
+    else:
+        raise ValueError(
+            'Expected "phrases", a folder of line-aligned files or '
+            f'"tfds:NAME/CONFIG". Received: {name!r}'
+        )
+    for split in ("train", "validation"):
+        if split not in splits:
+            raise ValueError(
+                f"Expected the splits train and validation in {name}. "
+                f"Received: {sorted(splits)}"
+            )
+    return Corpus(name, source, target, splits, sizes)

@@ -1,0 +1,35 @@
+"""Search: greedy, beam and sampling over any model's `step`.
+
+Each search takes functions and tensors and knows no model:
+
+- `step(token_ids, memory, state)` -> `(logits [B, V], state,
+  attention_weights [B, S] or [B, H, S])`, see `models.Seq2Seq`;
+- `memory`: a structure whose leaves are [B, ...]; it does not change;
+- `state`: a structure whose leaves are [B, ...], before the first step;
+- `source_mask`: bool [B, S], True at real source tokens;
+- `max_lengths`: int [B], the most tokens of each answer, END included. At
+  its limit a hypothesis can only end, so every hypothesis ends in END.
+
+Weights of several heads are averaged. A row's result does not depend on the
+other rows.
+"""
+
+from keras_attention.decoding.beam import beam_search
+from keras_attention.decoding.one_path import greedy_search
+from keras_attention.decoding.one_path import sampling_search
+from keras_attention.decoding.one_path import truncate_distribution
+from keras_attention.decoding.scores import SearchResult
+from keras_attention.decoding.scores import coverage_penalty
+from keras_attention.decoding.scores import length_penalty
+from keras_attention.decoding.scores import sequence_log_probability
+
+__all__ = [
+    "SearchResult",
+    "beam_search",
+    "coverage_penalty",
+    "greedy_search",
+    "length_penalty",
+    "sampling_search",
+    "sequence_log_probability",
+    "truncate_distribution",
+]

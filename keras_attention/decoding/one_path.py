@@ -1,0 +1,232 @@
+"""Searches that follow one hypothesis a row: greedy and sampling."""
+
+import keras
+from keras import ops
+
+from keras_attention.decoding import scores
+from keras_attention.tokens import END
+from keras_attention.tokens import PAD
+from keras_attention.tokens import START
+
+
+def _follow_one_path(
+    choose,
+    step,
+    memory,
+    state,
+    source_mask,
+    max_lengths,
+    alpha,
+    beta,
+    start_id,
+    end_id,
+    pad_id,
+    forbidden_ids,
+):
+    """Extends one hypothesis a row by what `choose` picks, until END."""
+    max_lengths = ops.cast(max_lengths, "int32")
+    batch_size, source_length = ops.shape(source_mask)
+    max_length = ops.maximum(ops.max(max_lengths, initial=1), 1)
+
+    def proceed(position, last_ids, ids, lengths, log_probs, weights, state):
+        return ops.logical_and(
+            position < max_length, ops.any(ops.equal(lengths, 0))
+        )
+
+    def body(position, last_ids, ids, lengths, log_probs, weights, state):
+        logits, state, step_weights = step(last_ids, memory, state)
+        step_log_probs = scores.allowed_log_probs(
+            logits, position, max_lengths, end_id, forbidden_ids
+        )
+        token_ids = choose(step_log_probs, position)
+        chosen = ops.take_along_axis(
+            step_log_probs, token_ids[:, None], axis=1
+        )[:, 0]
+        alive = ops.equal(lengths, 0)
+        token_ids = ops.where(alive, token_ids, pad_id)
+        step_weights = scores.mean_over_heads(step_weights)
+        step_weights = ops.where(alive[:, None], step_weights, 0.0)
+        ended = ops.logical_and(alive, ops.equal(token_ids, end_id))
+        return (
+            position + 1,
+            token_ids,
+            scores.write(ids, position, token_ids),
+            ops.where(ended, position + 1, lengths),
+            log_probs + ops.where(alive, chosen, 0.0),
+            scores.write(weights, position, step_weights),
+            state,
+        )
+
+    _, _, ids, lengths, log_probability, weights, _ = ops.while_loop(
+        proceed,
+        body,
+        (
+            ops.convert_to_tensor(0, dtype="int32"),
+            ops.full((batch_size,), start_id, dtype="int32"),
+            ops.full((batch_size, max_length), pad_id, dtype="int32"),
+            ops.zeros((batch_size,), dtype="int32"),
+            ops.zeros((batch_size,), dtype="float32"),
+            ops.zeros((batch_size, max_length, source_length), "float32"),
+            state,
+        ),
+    )
+    score = log_probability / scores.length_penalty(lengths, alpha)
+    if beta:
+        score += scores.coverage_penalty(ops.sum(weights, axis=1), source_mask, beta)
+    best = (ids, lengths, log_probability, score, weights)
+    return scores.SearchResult(*(ops.expand_dims(leaf, 1) for leaf in best))
+
+
+def greedy_search(
+    step,
+    memory,
+    state,
+    source_mask,
+    max_lengths,
+    alpha=0.0,
+    beta=0.0,
+    start_id=START,
+    end_id=END,
+    pad_id=PAD,
+    forbidden_ids=(),
+):
+    """Takes the most probable token at each step.
+
+    Args:
+        step, memory, state, source_mask, max_lengths: see the module.
+        alpha: length penalty, beta: coverage penalty; they only change
+            the score that is reported.
+        start_id, end_id, pad_id: control ids.
+        forbidden_ids: ids that are never produced.
+
+    Returns:
+        `SearchResult` with N = 1.
+    """
+
+    def choose(log_probs, position):
+        return ops.cast(ops.argmax(log_probs, axis=-1), "int32")
+
+    return _follow_one_path(
+        choose,
+        step,
+        memory,
+        state,
+        source_mask,
+        max_lengths,
+        alpha,
+        beta,
+        start_id,
+        end_id,
+        pad_id,
+        forbidden_ids,
+    )
+
+
+def truncate_distribution(log_probs, top_k=None, top_p=None):
+    """Keeps the most probable tokens only, for sampling.
+
+    Args:
+        log_probs: [B, V], normalised.
+        top_k: keep this many (Fan et al. 2018, arXiv 1805.04833), or None.
+        top_p: keep the smallest set whose probability reaches this, the
+            nucleus (Holtzman et al. 2019, arXiv 1904.09751), or None.
+
+    Returns:
+        [B, V], the tokens left out at log 0; not normalised again.
+    """
+    descending = -ops.sort(-log_probs, axis=-1)
+    if top_k is not None:
+        top_k = min(top_k, log_probs.shape[-1])
+        threshold = descending[:, top_k - 1, None]
+        log_probs = ops.where(log_probs >= threshold, log_probs, scores.IMPOSSIBLE)
+    if top_p is not None:
+        probabilities = ops.exp(descending)
+        before = ops.cumsum(probabilities, axis=-1) - probabilities
+        kept = ops.where(before < top_p, descending, -scores.IMPOSSIBLE)
+        threshold = ops.min(kept, axis=-1, keepdims=True)
+        log_probs = ops.where(log_probs >= threshold, log_probs, scores.IMPOSSIBLE)
+    return log_probs
+
+
+def sampling_search(
+    step,
+    memory,
+    state,
+    source_mask,
+    max_lengths,
+    seed,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    start_id=START,
+    end_id=END,
+    pad_id=PAD,
+    forbidden_ids=(),
+):
+    """Draws each token from the model's distribution.
+
+    Args:
+        step, memory, state, source_mask, max_lengths: see the module.
+        seed: int; the same seed draws the same tokens.
+        temperature: above 0; below 1 sharpens, above 1 flattens.
+        top_k, top_p: see `truncate_distribution`; they act after the
+            temperature.
+        start_id, end_id, pad_id: control ids.
+        forbidden_ids: ids that are never produced.
+
+    Returns:
+        `SearchResult` with N = 1; the log-probability is the model's own,
+        before temperature and truncation.
+
+    Errors: `ValueError` for a temperature, `top_k` or `top_p` out of range.
+    """
+    if temperature <= 0:
+        raise ValueError(
+            "`temperature` must be above 0 (greedy_search is its limit at "
+            f"0). Received: temperature={temperature}"
+        )
+    if top_k is not None and top_k < 1:
+        raise ValueError(
+            f"`top_k` must be at least 1 or None. Received: top_k={top_k}"
+        )
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(
+            f"`top_p` must be in (0, 1] or None. Received: top_p={top_p}"
+        )
+    max_lengths = ops.cast(max_lengths, "int32")
+    batch_size = ops.shape(source_mask)[0]
+    max_length = ops.maximum(ops.max(max_lengths, initial=1), 1)
+    # One uniform number for each token to come, drawn before the loop.
+    uniforms = keras.random.uniform((max_length, batch_size), seed=seed)
+
+    def choose(log_probs, position):
+        log_probs = ops.log_softmax(log_probs / temperature, axis=-1)
+        log_probs = truncate_distribution(log_probs, top_k, top_p)
+        cumulative = ops.cumsum(ops.exp(log_probs), axis=-1)  # [B, V]
+        threshold = uniforms[position][:, None] * cumulative[:, -1:]
+        passed = ops.cast(cumulative <= threshold, "int32")
+        # Rounding must not step past the last token that may be drawn.
+        last = ops.max(
+            ops.where(
+                log_probs > scores.IMPOSSIBLE / 2,
+                ops.arange(log_probs.shape[-1], dtype="int32"),
+                0,
+            ),
+            axis=-1,
+        )
+        return ops.minimum(ops.sum(passed, axis=-1), last)
+
+    return _follow_one_path(
+        choose,
+        step,
+        memory,
+        state,
+        source_mask,
+        max_lengths,
+        0.0,
+        0.0,
+        start_id,
+        end_id,
+        pad_id,
+        forbidden_ids,
+    )

@@ -1,0 +1,167 @@
+"""Scores of translations: BLEU and chrF by sacrebleu, and exact match.
+
+A BLEU score means something only next to its signature, which names the
+tokenizer, the casing, the smoothing and the version, so the two are never
+returned apart. All scores run from 0 to 100.
+
+References:
+    Papineni et al. (2002), BLEU: a method for automatic evaluation of
+    machine translation.
+    Popović (2015), chrF: character n-gram F-score for automatic MT
+    evaluation.
+    Post (2018), A call for clarity in reporting BLEU scores.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+from sacrebleu import metrics
+
+
+def corpus_scores(
+    hypotheses: Sequence[str], references: Sequence[str]
+) -> dict[str, dict[str, float | str] | float | int]:
+    """Scores a whole corpus of translations, one reference each.
+
+    BLEU is undefined, and given as 0, when no hypothesis has four words, even
+    where all of them are right: look at `exact_match` on such a corpus.
+
+    Args:
+        hypotheses: The translations to score, detokenized.
+        references: The right translations, in the same order.
+
+    Returns:
+        A dictionary with
+
+        - `bleu`, `bleu_lc`, `chrf`: each `{"score": float, "signature": str}`,
+          the cased BLEU, the BLEU of lower-cased text, and chrF2;
+        - `exact_match`: percentage of hypotheses that equal their reference;
+        - `sentences`: how many there were.
+
+    Raises:
+        ValueError: If there is nothing to score or the lengths differ.
+
+    Example:
+
+    >>> scores = corpus_scores(["der Hund"], ["der Hund"])
+    >>> scores["exact_match"], scores["chrf"]["score"]
+    (100.0, 100.0)
+    """
+    _check_aligned(hypotheses=hypotheses, references=references)
+    return {
+        "bleu": _score(metrics.BLEU(), hypotheses, references),
+        "bleu_lc": _score(metrics.BLEU(lowercase=True), hypotheses, references),
+        "chrf": _score(metrics.CHRF(), hypotheses, references),
+        "exact_match": _exact_match(hypotheses, references),
+        "sentences": len(hypotheses),
+    }
+
+
+def bleu_by_length(
+    sources: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    edges: Sequence[int] = (5, 10, 15, 20, 30, 40, 50),
+    lowercase: bool = False,
+) -> list[dict[str, float | int | None]]:
+    """BLEU for short, middling and long sources, as Bahdanau et al. plot it.
+
+    A bin's score is its own corpus BLEU. It uses sacrebleu's effective order,
+    which changes nothing where a hypothesis has four words, and keeps a bin of
+    shorter sentences from scoring 0 for want of any 4-gram.
+
+    Args:
+        sources: The texts that were translated.
+        hypotheses: Their translations.
+        references: The right translations.
+        edges: The largest number of source words (split at white space) in
+            each bin, rising; one more bin takes everything longer.
+        lowercase: Whether BLEU ignores case. `exact_match` never does.
+
+    Returns:
+        One row per bin that is not empty, shortest first: `low` and `high`
+        (numbers of source words, both included; `high` is None in the open
+        bin), `sentences`, `bleu` and `exact_match`.
+
+    Raises:
+        ValueError: If there is nothing to score, the lengths differ or the
+            edges do not rise.
+
+    Example:
+
+    >>> rows = bleu_by_length(["one", "a b c"], ["x", "y"], ["x", "z"], [2])
+    >>> [(row["low"], row["high"], row["exact_match"]) for row in rows]
+    [(0, 2, 100.0), (3, None, 0.0)]
+    """
+    _check_aligned(
+        sources=sources, hypotheses=hypotheses, references=references
+    )
+    edges = list(edges)
+    if not edges or any(a >= b for a, b in itertools.pairwise([0, *edges])):
+        raise ValueError(
+            "`edges` must be positive, rising numbers of source words. "
+            f"Received: edges={edges}"
+        )
+    lengths = [len(source.split()) for source in sources]
+    lows = [0, *(edge + 1 for edge in edges)]
+    rows = []
+    for low, high in zip(lows, [*edges, None], strict=True):
+        chosen = [
+            index
+            for index, length in enumerate(lengths)
+            if low <= length and (high is None or length <= high)
+        ]
+        if not chosen:
+            continue
+        bin_hypotheses = [hypotheses[index] for index in chosen]
+        bin_references = [references[index] for index in chosen]
+        bleu = metrics.BLEU(lowercase=lowercase, effective_order=True)
+        score = _score(bleu, bin_hypotheses, bin_references)["score"]
+        rows.append(
+            {
+                "low": low,
+                "high": high,
+                "sentences": len(chosen),
+                "bleu": score,
+                "exact_match": _exact_match(bin_hypotheses, bin_references),
+            }
+        )
+    return rows
+
+
+def _score(metric, hypotheses, references):
+    """One metric's score with the signature it can be repeated by."""
+    score = metric.corpus_score(list(hypotheses), [list(references)]).score
+    # A perfect BLEU comes out as exp(log(100)), a hair off.
+    return {
+        "score": round(float(score), 10),
+        "signature": str(metric.get_signature()),
+    }
+
+
+def _exact_match(hypotheses, references):
+    pairs = zip(hypotheses, references, strict=True)
+    equal = sum(hypothesis == reference for hypothesis, reference in pairs)
+    return 100.0 * equal / len(hypotheses)
+
+
+def _check_aligned(**texts):
+    """Refuses no texts, texts of unequal number, and a text for a list."""
+    for name, value in texts.items():
+        if isinstance(value, (str, bytes)):
+            raise ValueError(
+                f"`{name}` must be a sequence of strings, not one string. "
+                f"Received: {value!r}"
+            )
+        wrong = [text for text in value if not isinstance(text, str)]
+        if wrong:
+            raise ValueError(
+                f"`{name}` must hold strings only. Received: {wrong[0]!r}"
+            )
+    lengths = {name: len(value) for name, value in texts.items()}
+    if len(set(lengths.values())) != 1 or 0 in lengths.values():
+        counts = ", ".join(f"{size} {name}" for name, size in lengths.items())
+        raise ValueError(
+            "Expected the same number of each, and at least one. "
+            f"Received: {counts}"
+        )

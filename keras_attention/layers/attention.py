@@ -1,0 +1,109 @@
+"""Attention as functions of tensors, then the layer that learns a score."""
+
+import keras
+from keras import ops
+
+from keras_attention.layers import masks
+
+# Below any score that a network produces, far from overflow in float32.
+MASKED_SCORE = -1e9
+
+
+def masked_softmax(scores, mask=None):
+    """Turns scores into weights that sum to one over the keys.
+
+    `weights[..., s] = exp(scores[..., s]) / sum_r exp(scores[..., r])`, the
+    sum running over the unmasked keys r only.
+
+    Args:
+        scores: float tensor [..., S].
+        mask: bool tensor that broadcasts over `scores`, True = attend.
+
+    Returns:
+        float32 tensor [..., S]. A masked key has weight exactly 0; a row
+        with no key at all has weights 0 (not NaN, not uniform).
+    """
+    scores = ops.cast(scores, "float32")
+    if mask is None:
+        return ops.softmax(scores, axis=-1)
+    keep = ops.cast(mask, "float32")
+    weights = ops.softmax(scores + (1.0 - keep) * MASKED_SCORE, axis=-1)
+    return weights * ops.max(keep, axis=-1, keepdims=True)
+
+
+def weighted_sum(attention_weights, value):
+    """The context `c_t = sum_s attention_weights[t, s] value[s]`.
+
+    Args:
+        attention_weights: [..., T, S].
+        value: [..., S, D].
+
+    Returns:
+        [..., T, D], in the dtype of `value`.
+    """
+    return ops.matmul(ops.cast(attention_weights, value.dtype), value)
+
+
+class Attention(keras.layers.Layer):
+    """Soft search of a memory: abstract; a subclass learns the score.
+
+    ```
+    e_ts = score(query_t, key_s)
+    a_ts = softmax_s(e_ts)
+    c_t  = sum_s a_ts value_s
+    ```
+
+    A subclass implements `score`, and `project` where its score has a part
+    that depends on the keys alone: a decoder calls `project` once for each
+    sentence and `attend` at each step.
+
+    Call arguments:
+        query: [B, T, Dq].
+        value: [B, S, Dv].
+        key: [B, S, Dk]; defaults to `value`.
+        padding_mask: bool [B, S], True at real keys.
+        attention_mask: bool [B, T, S], True where a query may attend.
+
+    Returns:
+        `(context, attention_weights)`: [B, T, Dv] and float32 [B, T, S].
+
+    Masking: explicit masks only. Masked keys have weight exactly 0; a row
+    with every key masked has weights and context 0.
+    """
+
+    def project(self, key):
+        """The part of the score that depends on the keys alone."""
+        return key
+
+    def score(self, query, projected_key):
+        """Scores [B, T, S] of queries [B, T, Dq] against projected keys."""
+        raise NotImplementedError
+
+    def attend(
+        self,
+        query,
+        projected_key,
+        value,
+        padding_mask=None,
+        attention_mask=None,
+    ):
+        """Like calling the layer, with keys that `project` has seen."""
+        mask = masks.combine_masks(padding_mask, attention_mask)
+        scores = self.score(query, projected_key)  # [B, T, S]
+        attention_weights = masked_softmax(scores, mask)  # [B, T, S]
+        return weighted_sum(attention_weights, value), attention_weights
+
+    def call(
+        self, query, value, key=None, padding_mask=None, attention_mask=None
+    ):
+        key = value if key is None else key
+        return self.attend(
+            query, self.project(key), value, padding_mask, attention_mask
+        )
+
+    def compute_output_shape(self, query_shape, value_shape, key_shape=None):
+        batch, target_length = query_shape[:2]
+        return (
+            (batch, target_length, value_shape[-1]),
+            (batch, target_length, value_shape[1]),
+        )

@@ -1,0 +1,48 @@
+"""Boolean masks: True means "attend here". They are made only here."""
+
+from keras import ops
+
+
+def padding_mask(token_ids, padding_id=0):
+    """Marks the real tokens of a padded batch.
+
+    Args:
+        token_ids: int tensor [B, S].
+        padding_id: the id that fills up short rows.
+
+    Returns:
+        bool tensor [B, S], True at real tokens.
+    """
+    return ops.not_equal(token_ids, padding_id)
+
+
+def causal_mask(length):
+    """Lets position t see positions 0 ... t (Vaswani et al. 2017, 3.2.3).
+
+    Args:
+        length: int or int scalar tensor T.
+
+    Returns:
+        bool tensor [1, T, T], True where the column is not after the row.
+    """
+    positions = ops.arange(length)
+    return ops.expand_dims(positions[:, None] >= positions[None, :], 0)
+
+
+def combine_masks(padding_mask=None, attention_mask=None):
+    """Joins the two kinds of mask to one that broadcasts over scores.
+
+    Args:
+        padding_mask: bool [B, S], or None: which keys are real.
+        attention_mask: bool [B, T, S] (1 for any axis but the last
+            broadcasts), or None: which keys each query may see.
+
+    Returns:
+        bool [B, T or 1, S], or None if both are None.
+    """
+    if padding_mask is None:
+        return attention_mask
+    padding_mask = ops.expand_dims(padding_mask, 1)  # [B, 1, S]
+    if attention_mask is None:
+        return padding_mask
+    return ops.logical_and(padding_mask, attention_mask)

@@ -1,0 +1,263 @@
+"""Multi-head scaled dot-product attention, with its decoding cache."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attention.layers import attention
+from keras_attention.layers import initializers
+from keras_attention.layers import masks
+
+
+def dot_product_attention(query, key, value, mask=None, dropout=None):
+    """`softmax(Q K^T / sqrt(d_k)) V` (Vaswani et al. 2017, equation 1).
+
+    Args:
+        query: [..., T, d_k].
+        key: [..., d_k, S]: transposed, as `MultiHeadAttention` keeps it.
+        value: [..., S, d_v].
+        mask: bool that broadcasts over [..., T, S], True = attend.
+        dropout: optional function of the weights, applied before the sum.
+
+    Returns:
+        `(context, attention_weights)`: [..., T, d_v], float32 [..., T, S].
+    """
+    scores = ops.matmul(query * (1.0 / math.sqrt(query.shape[-1])), key)
+    attention_weights = attention.masked_softmax(scores, mask)
+    kept = attention_weights if dropout is None else dropout(attention_weights)
+    return attention.weighted_sum(kept, value), attention_weights
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class MultiHeadAttention(keras.layers.Layer):
+    """`Concat(head_1, ..., head_h) W_O` (Vaswani et al. 2017, 3.2.2).
+
+    `head_i = softmax(Q W_Q_i (K W_K_i)^T / sqrt(d_k)) V W_V_i`
+
+    | paper | here |
+    |---|---|
+    | h | `num_heads` |
+    | d_k = d_v = d_model / h | `key_dim` |
+    | W_Q, W_K, W_V, W_O | `query_kernel`, ..., `output_kernel` |
+
+    Self-attention (`value` not given) computes Q, K and V in one matrix
+    product. Deviation: the projections have biases, as in the authors'
+    code and in Keras; `use_bias=False` gives the paper's text.
+
+    Decoding: `project` gives the keys and values of a memory once;
+    `initial_cache` and `step` attend to the tokens produced so far.
+
+    Args:
+        num_heads: number of heads.
+        key_dim: width of each head; d_model / num_heads in the paper.
+        dropout: rate of dropout on the attention weights.
+        use_bias: whether the four projections add a bias.
+        kernel_initializer: initializer of the four kernels.
+
+    Call arguments:
+        query: [B, T, Dq].
+        value: [B, S, Dv]; defaults to `query` (self-attention).
+        key: [B, S, Dk]; defaults to `value`.
+        padding_mask: bool [B, S], True at real keys.
+        attention_mask: bool [B, T, S], True where a query may attend.
+        use_causal_mask: position t attends to positions 0 ... t only.
+        training: whether dropout acts.
+
+    Returns:
+        `(context, attention_weights)`: [B, T, Dq], float32 [B, H, T, S].
+
+    Masking: explicit masks only. Masked keys have weight exactly 0; a row
+    with every key masked has weights 0.
+
+    Reference: https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        dropout=0.0,
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if num_heads < 1 or key_dim < 1:
+            raise ValueError(
+                "`num_heads` and `key_dim` must be positive integers. "
+                f"Received: num_heads={num_heads}, key_dim={key_dim}"
+            )
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.dropout = dropout
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.dropout_layer = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
+        )
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        value_shape = value_shape or query_shape
+        key_shape = key_shape or value_shape
+        query_dim, inner_dim = query_shape[-1], self.num_heads * self.key_dim
+        self._add_projection("query", query_dim, inner_dim)
+        self._add_projection("key", key_shape[-1], inner_dim)
+        self._add_projection("value", value_shape[-1], inner_dim)
+        self._add_projection("output", inner_dim, query_dim)
+        self.built = True
+
+    def _add_projection(self, name, input_dim, output_dim):
+        kernel = self.add_weight(
+            name=f"{name}_kernel",
+            shape=(input_dim, output_dim),
+            initializer=initializers.clone(
+                self.kernel_initializer
+            ),
+        )
+        setattr(self, f"{name}_kernel", kernel)
+        if self.use_bias:
+            bias = self.add_weight(
+                name=f"{name}_bias", shape=(output_dim,), initializer="zeros"
+            )
+            setattr(self, f"{name}_bias", bias)
+
+    def _project(self, inputs, *names):
+        """One matrix product for all the named projections of `inputs`."""
+        kernels = [getattr(self, f"{name}_kernel") for name in names]
+        fused = len(kernels) > 1
+        kernel = ops.concatenate(kernels, axis=1) if fused else kernels[0]
+        outputs = ops.matmul(inputs, kernel)
+        if self.use_bias:
+            biases = [getattr(self, f"{name}_bias") for name in names]
+            outputs += ops.concatenate(biases, axis=0) if fused else biases[0]
+        return ops.split(outputs, len(names), axis=-1) if fused else outputs
+
+    def _split_heads(self, inputs, axes=(0, 2, 1, 3)):
+        batch, length = ops.shape(inputs)[:2]
+        heads = (batch, length, self.num_heads, self.key_dim)
+        return ops.transpose(ops.reshape(inputs, heads), axes)
+
+    def _split_key(self, key):
+        return self._split_heads(key, axes=(0, 2, 3, 1))  # [B, H, key_dim, S]
+
+    def project(self, value, key=None):
+        """Keys and values by head, to attend to many times.
+
+        Returns:
+            `(key, value)`: [B, H, key_dim, S] and [B, H, S, key_dim].
+        """
+        if key is None:
+            key, value = self._project(value, "key", "value")
+        else:
+            key = self._project(key, "key")
+            value = self._project(value, "value")
+        return self._split_key(key), self._split_heads(value)
+
+    def attend(self, query, key, value, mask=None, training=None):
+        """Attends from `query` [B, T, Dq] to what `project` returned.
+
+        `mask` is a bool that broadcasts over [B, T, S].
+        """
+        query = self._split_heads(self._project(query, "query"))
+        return self._attend_heads(query, key, value, mask, training)
+
+    def _attend_heads(self, query, key, value, mask, training):
+        if mask is not None:
+            mask = ops.expand_dims(mask, 1)  # [B, 1, T, S]
+        dropout = None
+        if self.dropout > 0:
+            dropout = lambda w: self.dropout_layer(w, training=training)  # noqa: E731
+        context, attention_weights = dot_product_attention(
+            query, key, value, mask, dropout
+        )  # [B, H, T, key_dim], [B, H, T, S]
+        context = ops.transpose(context, (0, 2, 1, 3))
+        batch, length = ops.shape(context)[:2]
+        joined = (batch, length, self.num_heads * self.key_dim)
+        context = self._project(ops.reshape(context, joined), "output")
+        return context, attention_weights
+
+    def initial_cache(self, batch_size, max_length):
+        """Room for the keys and values of `max_length` tokens to come."""
+        heads = (batch_size, self.num_heads)
+        return (
+            ops.zeros((*heads, self.key_dim, max_length), self.compute_dtype),
+            ops.zeros((*heads, max_length, self.key_dim), self.compute_dtype),
+        )
+
+    def step(self, query, cache, position):
+        """Causal self-attention of one more token.
+
+        Args:
+            query: [B, 1, Dq], the token at `position`.
+            cache: as `initial_cache` or the last `step` returned it.
+            position: int scalar, 0 for the first token.
+
+        Returns:
+            `(context, attention_weights, cache)`: [B, 1, Dq],
+            [B, H, 1, max_length] and the cache with this token in it.
+        """
+        query, key, value = self._project(query, "query", "key", "value")
+        keys = ops.slice_update(
+            cache[0], (0, 0, 0, position), self._split_key(key)
+        )
+        values = ops.slice_update(
+            cache[1], (0, 0, position, 0), self._split_heads(value)
+        )
+        seen = ops.arange(ops.shape(values)[2]) <= position
+        context, attention_weights = self._attend_heads(
+            self._split_heads(query),
+            keys,
+            values,
+            mask=seen[None, None, :],
+            training=False,
+        )
+        return context, attention_weights, (keys, values)
+
+    def call(
+        self,
+        query,
+        value=None,
+        key=None,
+        padding_mask=None,
+        attention_mask=None,
+        use_causal_mask=False,
+        training=None,
+    ):
+        mask = masks.combine_masks(padding_mask, attention_mask)
+        if use_causal_mask:
+            causal = masks.causal_mask(ops.shape(query)[1])
+            mask = causal if mask is None else ops.logical_and(mask, causal)
+        if value is None and key is None:
+            query, key, value = self._project(query, "query", "key", "value")
+            query, value = self._split_heads(query), self._split_heads(value)
+            return self._attend_heads(
+                query, self._split_key(key), value, mask, training
+            )
+        value = query if value is None else value
+        key, value = self.project(value, key)
+        return self.attend(query, key, value, mask, training)
+
+    def compute_output_shape(
+        self, query_shape, value_shape=None, key_shape=None
+    ):
+        source_length = (value_shape or query_shape)[1]
+        weights = (
+            query_shape[0],
+            self.num_heads,
+            query_shape[1],
+            source_length,
+        )
+        return tuple(query_shape), weights
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "dropout": self.dropout,
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }

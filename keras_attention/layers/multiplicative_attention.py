@@ -1,0 +1,124 @@
+"""Luong's three scores for global attention."""
+
+import keras
+from keras import ops
+
+from keras_attention.layers import attention
+from keras_attention.layers import initializers
+
+SCORINGS = ("dot", "general", "concat")
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class MultiplicativeAttention(attention.Attention):
+    """Luong attention: compare query and key by a product.
+
+    Luong et al. 2015, equation 8:
+
+    ```
+    dot      score(h_t, h_s) = h_t . h_s
+    general  score(h_t, h_s) = h_t . W h_s
+    concat   score(h_t, h_s) = v . tanh(W [h_t; h_s])
+    ```
+
+    | paper | here |
+    |---|---|
+    | h_t, decoder state | `query` |
+    | h_s (with a bar), encoder state | `key` and `value` |
+    | W_a | `key_kernel`; for concat `query_kernel` over `key_kernel` |
+    | v_a | `score_vector` |
+    | a_t(s), c_t | `attention_weights`, `context` |
+
+    In "concat" the product W [h_t; h_s] is computed as the sum of two, so
+    that the keys are projected once; the function is the same.
+
+    Args:
+        scoring: "dot" (query and key of one width), "general" or "concat".
+        units: width of W for "concat"; by default that of the query.
+        kernel_initializer: initializer of W and v.
+
+    Call arguments, masking and returns: see `Attention`.
+
+    Errors: `ValueError` for another `scoring`, for `units` without
+    "concat", and for "dot" with keys of another width than the queries.
+
+    Reference: https://arxiv.org/abs/1508.04025
+    """
+
+    def __init__(
+        self,
+        scoring="general",
+        units=None,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if scoring not in SCORINGS:
+            raise ValueError(
+                f"`scoring` must be one of {SCORINGS}. "
+                f"Received: scoring={scoring!r}"
+            )
+        if units is not None and scoring != "concat":
+            raise ValueError(
+                '`units` is the width of W for scoring="concat" only. '
+                f"Received: units={units}, scoring={scoring!r}"
+            )
+        self.scoring = scoring
+        self.units = units
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def _add_kernel(self, name, shape):
+        return self.add_weight(
+            name=name,
+            shape=shape,
+            initializer=initializers.clone(
+                self.kernel_initializer
+            ),
+        )
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        query_dim = query_shape[-1]
+        key_dim = (key_shape or value_shape)[-1]
+        if self.scoring == "dot" and query_dim != key_dim:
+            raise ValueError(
+                'scoring="dot" needs query and key of one width; use '
+                '"general" to compare widths that differ. Received: '
+                f"query width {query_dim}, key width {key_dim}"
+            )
+        if self.scoring == "general":
+            self.key_kernel = self._add_kernel(
+                "key_kernel", (key_dim, query_dim)
+            )
+        if self.scoring == "concat":
+            units = self.units or query_dim
+            self.query_kernel = self._add_kernel(
+                "query_kernel", (query_dim, units)
+            )
+            self.key_kernel = self._add_kernel("key_kernel", (key_dim, units))
+            self.score_vector = self._add_kernel("score_vector", (units, 1))
+
+    def project(self, key):
+        """W h_s for every key; the keys themselves for "dot"."""
+        if self.scoring == "dot":
+            return key
+        return ops.matmul(key, self.key_kernel)
+
+    def score(self, query, projected_key):
+        """Equation 8: [B, T, S]."""
+        if self.scoring == "concat":
+            query = ops.matmul(query, self.query_kernel)  # [B, T, units]
+            compared = ops.tanh(
+                ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)
+            )  # [B, T, S, units]
+            return ops.squeeze(ops.matmul(compared, self.score_vector), -1)
+        return ops.matmul(query, ops.swapaxes(projected_key, 1, 2))
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "scoring": self.scoring,
+            "units": self.units,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }

@@ -1,0 +1,241 @@
+"""One layer of the Transformer's encoder and one of its decoder."""
+
+import keras
+
+from keras_attention.layers import feed_forward
+from keras_attention.layers import masks
+from keras_attention.layers import multi_head_attention
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Residual(keras.layers.Layer):
+    """The path around a sublayer, with its dropout and normalisation.
+
+    ```
+    post-norm  LayerNorm(x + Dropout(f(x)))      the paper's
+    pre-norm   x + Dropout(f(LayerNorm(x)))      trains without warm-up
+    ```
+
+    `enter(x)` gives the sublayer its input, `leave(x, f)` takes its output.
+
+    Args:
+        dropout: rate.
+        norm_first: pre-norm if True.
+
+    References: https://arxiv.org/abs/1706.03762 (5.4),
+    https://arxiv.org/abs/2002.04745 (pre-norm)
+    """
+
+    def __init__(self, dropout=0.0, norm_first=False, **kwargs):
+        super().__init__(**kwargs)
+        self.dropout = dropout
+        self.norm_first = norm_first
+        self.norm = keras.layers.LayerNormalization(
+            epsilon=1e-6, dtype=self.dtype_policy, name="norm"
+        )
+        self.dropout_layer = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
+        )
+
+    def build(self, input_shape):
+        if not self.norm.built:
+            self.norm.build(input_shape)
+
+    def enter(self, inputs):
+        """The sublayer's input."""
+        return self.norm(inputs) if self.norm_first else inputs
+
+    def leave(self, inputs, outputs, training=None):
+        """Joins the sublayer's `outputs` to the residual path."""
+        joined = inputs + self.dropout_layer(outputs, training=training)
+        return joined if self.norm_first else self.norm(joined)
+
+    def call(self, inputs, outputs, training=None):
+        return self.leave(inputs, outputs, training=training)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "dropout": self.dropout,
+            "norm_first": self.norm_first,
+        }
+
+
+class TransformerLayer(keras.layers.Layer):
+    """What encoder and decoder layer share: abstract.
+
+    Args:
+        num_heads: heads of each attention; must divide the width.
+        intermediate_dim: width of the feed-forward network.
+        dropout: rate on each sublayer's output (Vaswani 2017, 5.4).
+        norm_first: pre-norm if True, the paper's post-norm if False.
+
+    Errors: `ValueError` where `num_heads` does not divide the width.
+    """
+
+    sublayer_names = ()
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim,
+        dropout=0.0,
+        norm_first=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.num_heads = num_heads
+        self.intermediate_dim = intermediate_dim
+        self.dropout = dropout
+        self.norm_first = norm_first
+        for name in self.sublayer_names:
+            residual = Residual(
+                dropout,
+                norm_first,
+                dtype=self.dtype_policy,
+                name=f"{name}_residual",
+            )
+            setattr(self, f"{name}_residual", residual)
+        self.feed_forward = feed_forward.FeedForward(
+            intermediate_dim, dtype=self.dtype_policy, name="feed_forward"
+        )
+
+    def _attention(self, name, hidden_dim):
+        if hidden_dim % self.num_heads:
+            raise ValueError(
+                "`num_heads` must divide the width of the layer. Received: "
+                f"num_heads={self.num_heads}, width {hidden_dim}"
+            )
+        return multi_head_attention.MultiHeadAttention(
+            self.num_heads,
+            hidden_dim // self.num_heads,
+            dtype=self.dtype_policy,
+            name=name,
+        )
+
+    def build(self, input_shape):
+        hidden_dim = input_shape[-1]
+        for name in self.sublayer_names:
+            getattr(self, f"{name}_residual").build(input_shape)
+            if name == "feed_forward":
+                self.feed_forward.build(input_shape)
+                continue
+            layer = self._attention(name, hidden_dim)
+            layer.build(input_shape)
+            setattr(self, name, layer)
+
+    def _feed_forward(self, inputs, training):
+        outputs = self.feed_forward(self.feed_forward_residual.enter(inputs))
+        return self.feed_forward_residual.leave(inputs, outputs, training)
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "intermediate_dim": self.intermediate_dim,
+            "dropout": self.dropout,
+            "norm_first": self.norm_first,
+        }
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class TransformerEncoderLayer(TransformerLayer):
+    """Self-attention, then a feed-forward network (Vaswani 2017, 3.1).
+
+    Args: see `TransformerLayer`.
+
+    Call arguments:
+        inputs: [B, S, D].
+        padding_mask: bool [B, S], True at real tokens.
+        training: whether dropout acts.
+
+    Returns:
+        `(outputs, attention_weights)`: [B, S, D], float32 [B, H, S, S].
+
+    Reference: https://arxiv.org/abs/1706.03762
+    """
+
+    sublayer_names = ("self_attention", "feed_forward")
+
+    def call(self, inputs, padding_mask=None, training=None):
+        context, attention_weights = self.self_attention(
+            self.self_attention_residual.enter(inputs),
+            padding_mask=padding_mask,
+            training=training,
+        )
+        x = self.self_attention_residual.leave(inputs, context, training)
+        return self._feed_forward(x, training), attention_weights
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class TransformerDecoderLayer(TransformerLayer):
+    """Causal self-attention, attention to a memory, feed-forward network.
+
+    Vaswani et al. 2017, section 3.1. `call` sees a whole target; `step` one
+    token, with `project_memory` and `initial_cache` before the first.
+
+    Args: see `TransformerLayer`.
+
+    Call arguments:
+        inputs: [B, T, D].
+        memory: [B, S, D], the encoder's output.
+        memory_mask: bool [B, S], True at real source tokens.
+        training: whether dropout acts.
+
+    Returns:
+        `(outputs, attention_weights)`: [B, T, D] and the weights of the
+        attention to the memory, float32 [B, H, T, S].
+
+    Reference: https://arxiv.org/abs/1706.03762
+    """
+
+    sublayer_names = ("self_attention", "cross_attention", "feed_forward")
+
+    def build(self, inputs_shape, memory_shape=None):
+        super().build(inputs_shape)
+
+    def project_memory(self, memory):
+        """Keys and values of the memory: computed once for a sentence."""
+        return self.cross_attention.project(memory)
+
+    def initial_cache(self, batch_size, max_length):
+        """Room for the self-attention's keys and values."""
+        return self.self_attention.initial_cache(batch_size, max_length)
+
+    def _attend_to_memory(self, x, projected_memory, memory_mask, training):
+        mask = masks.combine_masks(memory_mask)
+        context, attention_weights = self.cross_attention.attend(
+            self.cross_attention_residual.enter(x),
+            *projected_memory,
+            mask=mask,
+            training=training,
+        )
+        x = self.cross_attention_residual.leave(x, context, training)
+        return self._feed_forward(x, training), attention_weights
+
+    def call(self, inputs, memory, memory_mask=None, training=None):
+        context, _ = self.self_attention(
+            self.self_attention_residual.enter(inputs),
+            use_causal_mask=True,
+            training=training,
+        )
+        x = self.self_attention_residual.leave(inputs, context, training)
+        return self._attend_to_memory(
+            x, self.project_memory(memory), memory_mask, training
+        )
+
+    def step(self, inputs, projected_memory, memory_mask, cache, position):
+        """One more token: [B, 1, D].
+
+        Returns:
+            `(outputs, attention_weights, cache)`: [B, 1, D],
+            [B, H, 1, S], and the cache with this token in it.
+        """
+        context, _, cache = self.self_attention.step(
+            self.self_attention_residual.enter(inputs), cache, position
+        )
+        x = self.self_attention_residual.leave(inputs, context, False)
+        outputs, attention_weights = self._attend_to_memory(
+            x, projected_memory, memory_mask, False
+        )
+        return outputs, attention_weights, cache

@@ -1,0 +1,208 @@
+"""Luong's model: attention after the decoder's step, fed back as input."""
+
+import keras
+from keras import ops
+
+from keras_attention import layers
+from keras_attention.models import seq2seq
+from keras_attention.tokens import PAD
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Luong(seq2seq.Seq2Seq):
+    """Stacked LSTMs with global attention and input feeding.
+
+    Luong et al. 2015, section 3:
+
+    ```
+    h_s   = stacked LSTM over the source                  (with a bar)
+    h_t   = stacked LSTM([E y_{t-1}; ha_{t-1}], h_{t-1})  input feeding, 3.3
+    a_t   = softmax_s(score(h_t, h_s))                    equation 7
+    c_t   = sum_s a_t(s) h_s
+    ha_t  = tanh(W_c [c_t; h_t])                          equation 5
+    p(y_t) = softmax(W_s ha_t)                            equation 6
+    ```
+
+    | paper | here |
+    |---|---|
+    | ha_t (h with a tilde) | `attention_vector` |
+    | cells per layer | `units` |
+    | score | `scoring`: "dot", "general" or "concat" |
+
+    The decoder starts from the encoder's last states. Deviations: the
+    source is not reversed; global attention only (no local windows);
+    dropout on embeddings, between the layers (one mask for a whole
+    sentence) and on the attention vector's way to the softmax.
+
+    Args:
+        vocabulary_size: target (or joint) vocabulary.
+        source_vocabulary_size: that of the source; by default the same
+            size. The two embeddings are always two matrices.
+        embedding_dim: width of the embeddings.
+        units: width of every LSTM.
+        num_layers: LSTMs in encoder and decoder.
+        scoring: the score, see `MultiplicativeAttention`.
+        input_feeding: whether the decoder sees the last attention vector.
+        dropout: rate.
+
+    Reference: https://arxiv.org/abs/1508.04025
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        source_vocabulary_size=None,
+        embedding_dim=1000,
+        units=1000,
+        num_layers=4,
+        scoring="general",
+        input_feeding=True,
+        dropout=0.2,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.config = {
+            "vocabulary_size": vocabulary_size,
+            "source_vocabulary_size": source_vocabulary_size,
+            "embedding_dim": embedding_dim,
+            "units": units,
+            "num_layers": num_layers,
+            "scoring": scoring,
+            "input_feeding": input_feeding,
+            "dropout": dropout,
+        }
+        self.units = units
+        self.input_feeding = input_feeding
+        policy = {"dtype": self.dtype_policy}
+        self.source_embedding = keras.layers.Embedding(
+            source_vocabulary_size or vocabulary_size,
+            embedding_dim,
+            name="source_embedding",
+            **policy,
+        )
+        self.target_embedding = keras.layers.Embedding(
+            vocabulary_size, embedding_dim, name="target_embedding", **policy
+        )
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        self.encoder = [
+            keras.layers.LSTM(
+                units,
+                return_sequences=True,
+                return_state=True,
+                name=f"encoder_{index}",
+                **policy,
+            )
+            for index in range(num_layers)
+        ]
+        self.decoder = [
+            keras.layers.LSTMCell(units, name=f"decoder_{index}", **policy)
+            for index in range(num_layers)
+        ]
+        self.attention = layers.MultiplicativeAttention(
+            scoring, name="attention", **policy
+        )
+        self.attention_projection = keras.layers.Dense(
+            units,
+            activation="tanh",
+            use_bias=False,
+            name="attention_projection",
+            **policy,
+        )
+        self.output_projection = keras.layers.Dense(
+            vocabulary_size, name="output_projection", **policy
+        )
+        self.attention.build((None, None, units), (None, None, units))
+
+    def encode(self, source_ids, training=None):
+        """All top states, projected for the score, and the last states."""
+        mask = layers.padding_mask(source_ids, PAD)  # [B, S]
+        x = self.source_embedding(source_ids)
+        last_states = []
+        for layer in self.encoder:
+            x = self.dropout(x, training=training)
+            x, hidden, cell = layer(x, mask=mask)
+            last_states.append((hidden, cell))
+        # The same units are dropped at every step of a sentence: a mask
+        # drawn before the loop, 1 where nothing is dropped.
+        ones = ops.ones_like(last_states[0][0])
+        return {
+            "values": x,  # [B, S, units]
+            "keys": self.attention.project(x),  # [B, S, units]
+            "mask": mask,
+            "last_states": last_states,
+            "dropout_masks": [
+                self.dropout(ones, training=training) for _ in self.decoder[1:]
+            ],
+        }
+
+    def initial_state(self, memory, max_length=None):
+        """The encoder's last states; an attention vector of zeros."""
+        return {
+            "layers": memory["last_states"],
+            "attention_vector": ops.zeros_like(memory["last_states"][0][0]),
+        }
+
+    def _advance(self, embedded, memory, state):
+        x = embedded
+        if self.input_feeding:
+            x = ops.concatenate([x, state["attention_vector"]], axis=-1)
+        cell_states = []
+        for index, cell in enumerate(self.decoder):
+            if index > 0:
+                x = x * memory["dropout_masks"][index - 1]
+            x, cell_state = cell(x, list(state["layers"][index]))
+            cell_states.append(tuple(cell_state))
+        context, attention_weights = self.attention.attend(
+            x[:, None],
+            memory["keys"],
+            memory["values"],
+            padding_mask=memory["mask"],
+        )  # [B, 1, units], [B, 1, S]
+        attention_vector = self.attention_projection(
+            ops.concatenate([context[:, 0], x], axis=-1)
+        )
+        state = {"layers": cell_states, "attention_vector": attention_vector}
+        return state, attention_weights[:, 0]
+
+    def _logits(self, attention_vector, training=None):
+        x = self.dropout(attention_vector, training=training)
+        return ops.cast(self.output_projection(x), "float32")
+
+    def step(self, token_ids, memory, state):
+        """The stacked LSTM's step, then attention, then the logits."""
+        embedded = self.target_embedding(token_ids)  # [B, E]
+        state, attention_weights = self._advance(embedded, memory, state)
+        return self._logits(state["attention_vector"]), state, attention_weights
+
+    def call(self, inputs, training=None):
+        memory = self.encode(inputs["source_ids"], training)
+        embedded = self.dropout(
+            self.target_embedding(inputs["target_ids"]), training=training
+        )  # [B, T, E]
+        states = layers.unroll(
+            lambda x, state: self._advance(x, memory, state)[0],
+            self.initial_state(memory),
+            embedded,
+        )
+        return self._logits(states["attention_vector"], training)
+
+    def get_config(self):
+        return {**super().get_config(), **self.config}
+
+
+def small(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """One layer, 256 wide: for small data and two cores."""
+    arguments = {
+        "embedding_dim": 256,
+        "units": 256,
+        "num_layers": 1,
+        "dropout": 0.3,
+    }
+    return Luong(
+        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
+    )
+
+
+def base(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """The paper's size (Luong et al. 2015, section 4.1)."""
+    return Luong(vocabulary_size, source_vocabulary_size, **overrides)

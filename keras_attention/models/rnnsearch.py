@@ -1,0 +1,180 @@
+"""RNNsearch: translate while learning where to look."""
+
+import keras
+from keras import ops
+
+from keras_attention import layers
+from keras_attention.models import seq2seq
+from keras_attention.tokens import PAD
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class RNNSearch(seq2seq.Seq2Seq):
+    """Bahdanau's encoder-decoder with a soft search of the source.
+
+    Bahdanau et al. 2014, section 3 and appendix A:
+
+    ```
+    h_j  = [forward GRU(x)_j; backward GRU(x)_j]           annotations
+    s_0  = tanh(W_s h_1 (backward))                        A.2.2
+    e_ij = v . tanh(W s_{i-1} + U h_j)                     score
+    c_i  = sum_j softmax_j(e_ij) h_j                       context
+    s_i  = GRU(s_{i-1}, [E y_{i-1}; c_i])                  state
+    t_i  = maxout(W_t [s_i; E y_{i-1}; c_i])               deep output
+    p(y_i) = softmax(W_o t_i)
+    ```
+
+    | paper | here |
+    |---|---|
+    | m | `embedding_dim` |
+    | n | `units` |
+    | l | `readout_dim`, maxout outputs |
+
+    Deviations: t_i sees s_i, as equation 4 has it (the appendix prints
+    s_{i-1}); dropout (none in the paper) on embeddings and on t_i.
+
+    Args:
+        vocabulary_size: target (or joint) vocabulary.
+        source_vocabulary_size: that of the source; by default the same
+            size. The two embeddings are always two matrices.
+        embedding_dim: width of the embeddings.
+        units: width of each encoder direction, of the decoder and of the
+            score.
+        readout_dim: maxout outputs before the softmax.
+        dropout: rate.
+
+    Reference: https://arxiv.org/abs/1409.0473
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        source_vocabulary_size=None,
+        embedding_dim=620,
+        units=1000,
+        readout_dim=500,
+        dropout=0.0,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.config = {
+            "vocabulary_size": vocabulary_size,
+            "source_vocabulary_size": source_vocabulary_size,
+            "embedding_dim": embedding_dim,
+            "units": units,
+            "readout_dim": readout_dim,
+            "dropout": dropout,
+        }
+        policy = {"dtype": self.dtype_policy}
+        self.source_embedding = keras.layers.Embedding(
+            source_vocabulary_size or vocabulary_size,
+            embedding_dim,
+            name="source_embedding",
+            **policy,
+        )
+        self.target_embedding = keras.layers.Embedding(
+            vocabulary_size, embedding_dim, name="target_embedding", **policy
+        )
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        self.encoder = keras.layers.Bidirectional(
+            keras.layers.GRU(
+                units,
+                reset_after=False,
+                return_sequences=True,
+                return_state=True,
+                **policy,
+            ),
+            name="encoder",
+            **policy,
+        )
+        self.bridge = keras.layers.Dense(
+            units, activation="tanh", name="bridge", **policy
+        )
+        self.attention = layers.AdditiveAttention(
+            units, name="attention", **policy
+        )
+        self.decoder = keras.layers.GRUCell(
+            units, reset_after=False, name="decoder", **policy
+        )
+        self.maxout = layers.Maxout(readout_dim, name="maxout", **policy)
+        self.output_projection = keras.layers.Dense(
+            vocabulary_size, name="output_projection", **policy
+        )
+        self.attention.build((None, None, units), (None, None, 2 * units))
+
+    def encode(self, source_ids, training=None):
+        """Annotations, their projections, and the backward state at x_1."""
+        mask = layers.padding_mask(source_ids, PAD)  # [B, S]
+        x = self.dropout(self.source_embedding(source_ids), training=training)
+        annotations, _, backward = self.encoder(x, mask=mask)
+        return {
+            "annotations": annotations,  # [B, S, 2 units]
+            "keys": self.attention.project(annotations),  # [B, S, units]
+            "backward": backward,  # [B, units]
+            "mask": mask,
+        }
+
+    def initial_state(self, memory, max_length=None):
+        """s_0 from the backward encoder; no context yet."""
+        hidden = self.bridge(memory["backward"])
+        return {
+            "hidden": hidden,  # [B, units]
+            "context": ops.zeros_like(memory["annotations"][:, 0]),
+        }
+
+    def _advance(self, embedded, memory, state):
+        context, attention_weights = self.attention.attend(
+            state["hidden"][:, None],
+            memory["keys"],
+            memory["annotations"],
+            padding_mask=memory["mask"],
+        )  # [B, 1, 2 units], [B, 1, S]
+        context = context[:, 0]
+        inputs = ops.concatenate([embedded, context], axis=-1)
+        hidden, _ = self.decoder(inputs, [state["hidden"]])
+        return {"hidden": hidden, "context": context}, attention_weights[:, 0]
+
+    def _logits(self, embedded, state, training=None):
+        features = [state["hidden"], embedded, state["context"]]
+        t = self.maxout(ops.concatenate(features, axis=-1))
+        logits = self.output_projection(self.dropout(t, training=training))
+        return ops.cast(logits, "float32")
+
+    def step(self, token_ids, memory, state):
+        """Search with s_{i-1}, then s_i, then the next token's logits."""
+        embedded = self.target_embedding(token_ids)  # [B, E]
+        state, attention_weights = self._advance(embedded, memory, state)
+        return self._logits(embedded, state), state, attention_weights
+
+    def call(self, inputs, training=None):
+        memory = self.encode(inputs["source_ids"], training)
+        embedded = self.dropout(
+            self.target_embedding(inputs["target_ids"]), training=training
+        )  # [B, T, E]
+        states = layers.unroll(
+            lambda x, state: self._advance(x, memory, state)[0],
+            self.initial_state(memory),
+            embedded,
+        )
+        return self._logits(embedded, states, training)  # [B, T, V]
+
+    def get_config(self):
+        return {**super().get_config(), **self.config}
+
+
+def small(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """256 wide: for small data and two cores."""
+    arguments = {
+        "embedding_dim": 256,
+        "units": 256,
+        "readout_dim": 256,
+        "dropout": 0.3,
+    }
+    return RNNSearch(
+        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
+    )
+
+
+def base(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """The paper's RNNsearch-50 (Bahdanau et al. 2014, appendix A.2.3)."""
+    return RNNSearch(vocabulary_size, source_vocabulary_size, **overrides)

@@ -1,0 +1,52 @@
+"""The contract that every model keeps: encode once, then step by step."""
+
+import keras
+from keras import ops
+
+
+class Seq2Seq(keras.Model):
+    """A model of `p(y_t | y_<t, x)`: abstract; each paper's model is final.
+
+    Training calls the model on whole pairs. Everything else (search, forced
+    scores, export) uses three methods, so that one search serves all:
+
+    - `encode(source_ids)` -> memory: what stays fixed while a sentence is
+      decoded, as a structure of tensors [B, ...] (values, projected keys,
+      mask);
+    - `initial_state(memory, max_length)` -> state: what a step changes;
+      every leaf is [B, ...];
+    - `step(token_ids, memory, state)` -> `(logits, state,
+      attention_weights)`: one token [B] in; logits float32 [B, V] of the
+      next one, and weights [B, S] or [B, H, S] over the source.
+
+    `call` and `step` share their layers: fed with the same tokens they give
+    the same logits.
+
+    Call arguments:
+        inputs: dict of `source_ids` int [B, S] (tokens, END, padding) and
+            `target_ids` int [B, T] (START, tokens, padding).
+        training: whether dropout acts.
+
+    Returns:
+        logits float32 [B, T, V]: position t is about the token after
+        `target_ids[:, t]`.
+    """
+
+    def encode(self, source_ids, training=None):
+        """Reads the source once: [B, S] -> memory."""
+        raise NotImplementedError
+
+    def initial_state(self, memory, max_length):
+        """The state before the first step, with room for `max_length`."""
+        raise NotImplementedError
+
+    def step(self, token_ids, memory, state):
+        """One token: [B] -> (logits [B, V], state, attention weights)."""
+        raise NotImplementedError
+
+    def build(self, input_shape=None):
+        """Creates all weights by one call on a tiny batch."""
+        if not self.built:
+            ids = ops.ones((1, 2), dtype="int32")
+            self.call({"source_ids": ids, "target_ids": ids})
+            self.built = True

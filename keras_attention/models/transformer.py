@@ -1,0 +1,221 @@
+"""The Transformer: attention is all you need."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attention import layers
+from keras_attention.models import seq2seq
+from keras_attention.tokens import PAD
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class Transformer(seq2seq.Seq2Seq):
+    """Encoder and decoder of attention alone (Vaswani et al. 2017, fig. 1).
+
+    | paper | here |
+    |---|---|
+    | N | `num_layers` |
+    | d_model, d_ff | `hidden_dim`, `intermediate_dim` |
+    | h | `num_heads` |
+    | P_drop | `dropout`: on each sublayer's output and on the embeddings |
+
+    With one joint vocabulary the two embeddings and the output share one
+    matrix (3.4); with `source_vocabulary_size` given, the source has its
+    own. Embeddings are multiplied by sqrt(d_model) (3.4).
+
+    Deviations: embeddings start at half of 1/sqrt(d_model), so that the
+    first loss is ln V; `norm_first=True` (the default here) normalises
+    before each sublayer and once at the end, which trains without care
+    about warm-up. `norm_first=False` is the paper's.
+
+    Args:
+        vocabulary_size: target (or joint) vocabulary.
+        source_vocabulary_size: own vocabulary of the source, or None.
+        num_layers: layers of the encoder, and of the decoder.
+        hidden_dim: width.
+        intermediate_dim: width of the feed-forward networks.
+        num_heads: heads; must divide `hidden_dim`.
+        dropout: rate.
+        norm_first: pre-norm or post-norm.
+
+    Reference: https://arxiv.org/abs/1706.03762
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        source_vocabulary_size=None,
+        num_layers=6,
+        hidden_dim=512,
+        intermediate_dim=2048,
+        num_heads=8,
+        dropout=0.1,
+        norm_first=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        self.config = {
+            "vocabulary_size": vocabulary_size,
+            "source_vocabulary_size": source_vocabulary_size,
+            "num_layers": num_layers,
+            "hidden_dim": hidden_dim,
+            "intermediate_dim": intermediate_dim,
+            "num_heads": num_heads,
+            "dropout": dropout,
+            "norm_first": norm_first,
+        }
+        self.norm_first = norm_first
+        self.embedding_scale = math.sqrt(hidden_dim)
+        policy = self.dtype_policy
+
+        def embedding(size, name):
+            return keras.layers.ReversibleEmbedding(
+                size,
+                hidden_dim,
+                embeddings_initializer=keras.initializers.RandomNormal(
+                    stddev=0.5 * hidden_dim**-0.5
+                ),
+                dtype=policy,
+                name=name,
+            )
+
+        self.target_embedding = embedding(vocabulary_size, "target_embedding")
+        self.source_embedding = self.target_embedding
+        if source_vocabulary_size is not None:
+            self.source_embedding = embedding(
+                source_vocabulary_size, "source_embedding"
+            )
+        self.position_encoding = layers.PositionEncoding(
+            dtype=policy, name="position_encoding"
+        )
+        self.embedding_dropout = keras.layers.Dropout(
+            dropout, dtype=policy, name="embedding_dropout"
+        )
+
+        def stack(layer, name):
+            return [
+                layer(
+                    num_heads,
+                    intermediate_dim,
+                    dropout,
+                    norm_first,
+                    dtype=policy,
+                    name=f"{name}_{index}",
+                )
+                for index in range(num_layers)
+            ]
+
+        self.encoder_layers = stack(layers.TransformerEncoderLayer, "encoder")
+        self.decoder_layers = stack(layers.TransformerDecoderLayer, "decoder")
+        if norm_first:
+            self.encoder_norm = keras.layers.LayerNormalization(
+                epsilon=1e-6, dtype=policy, name="encoder_norm"
+            )
+            self.decoder_norm = keras.layers.LayerNormalization(
+                epsilon=1e-6, dtype=policy, name="decoder_norm"
+            )
+
+    def _embed(self, embedding, token_ids, start=0, training=None):
+        x = embedding(token_ids) * self.embedding_scale  # [B, T, D]
+        x = self.position_encoding(x, start=start)
+        return self.embedding_dropout(x, training=training)
+
+    def _logits(self, x):
+        x = self.decoder_norm(x) if self.norm_first else x
+        return ops.cast(self.target_embedding(x, reverse=True), "float32")
+
+    def _encode(self, source_ids, training):
+        mask = layers.padding_mask(source_ids, PAD)  # [B, S]
+        x = self._embed(self.source_embedding, source_ids, training=training)
+        for layer in self.encoder_layers:
+            x, _ = layer(x, padding_mask=mask, training=training)
+        return (self.encoder_norm(x) if self.norm_first else x), mask
+
+    def encode(self, source_ids, training=None):
+        """Reads the source; projects it once for each decoder layer."""
+        x, mask = self._encode(source_ids, training)
+        return {
+            "layers": [
+                layer.project_memory(x) for layer in self.decoder_layers
+            ],
+            "mask": mask,
+        }
+
+    def initial_state(self, memory, max_length):
+        """Empty caches and position 0."""
+        batch_size = ops.shape(memory["mask"])[0]
+        return {
+            "caches": [
+                layer.initial_cache(batch_size, max_length)
+                for layer in self.decoder_layers
+            ],
+            "position": ops.zeros((batch_size,), dtype="int32"),
+        }
+
+    def step(self, token_ids, memory, state):
+        """One token, with the keys and values of those before it cached."""
+        # All rows are at one position; the sum lets a batch be empty.
+        position = ops.sum(state["position"][:1])
+        x = self._embed(
+            self.target_embedding, token_ids[:, None], start=position
+        )  # [B, 1, D]
+        caches = []
+        for layer, projected_memory, cache in zip(
+            self.decoder_layers, memory["layers"], state["caches"], strict=True
+        ):
+            x, attention_weights, cache = layer.step(
+                x, projected_memory, memory["mask"], cache, position
+            )
+            caches.append(cache)
+        state = {"caches": caches, "position": state["position"] + 1}
+        return self._logits(x[:, 0]), state, attention_weights[:, :, 0]
+
+    def call(self, inputs, training=None):
+        memory, mask = self._encode(inputs["source_ids"], training)
+        x = self._embed(
+            self.target_embedding, inputs["target_ids"], training=training
+        )
+        for layer in self.decoder_layers:
+            x, _ = layer(x, memory, memory_mask=mask, training=training)
+        return self._logits(x)  # [B, T, V]
+
+    def get_config(self):
+        return {**super().get_config(), **self.config}
+
+
+def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """4+4 layers, 128 wide: for small data (Wu et al. 2021)."""
+    arguments = {
+        "num_layers": 4,
+        "hidden_dim": 128,
+        "intermediate_dim": 256,
+        "num_heads": 4,
+        "dropout": 0.3,
+    }
+    return Transformer(
+        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
+    )
+
+
+def base(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """The paper's base model (Vaswani et al. 2017, table 3)."""
+    arguments = {"norm_first": False}
+    return Transformer(
+        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
+    )
+
+
+def big(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """The paper's big model (Vaswani et al. 2017, table 3)."""
+    arguments = {
+        "hidden_dim": 1024,
+        "intermediate_dim": 4096,
+        "num_heads": 16,
+        "dropout": 0.3,
+        "norm_first": False,
+    }
+    return Transformer(
+        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
+    )

@@ -1,0 +1,202 @@
+"""What a finished run shows: scores, pictures, a card, the SavedModel."""
+
+import dataclasses
+import json
+import pathlib
+import time
+
+import rich.console
+import rich.markup
+import rich.table
+
+from keras_attention import checkpoints
+from keras_attention import corpora
+from keras_attention import evaluation
+from keras_attention import plotting
+from keras_attention import runs
+from keras_attention import training
+
+LANGUAGE_NAMES = {"de": "German", "en": "English", "es": "Spanish"} | {
+    "fr": "French"
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """Translations of a test set and their scores."""
+
+    split: str
+    sources: list
+    hypotheses: list
+    references: list
+    scores: dict
+    seconds: float
+
+
+def evaluate(translate, split, sources, references) -> Evaluation:
+    """Translates a test set and scores it.
+
+    Args:
+        translate: function of a list of texts, returns translations.
+        split: the set's name.
+        sources, references: its texts.
+    """
+    start = time.monotonic()
+    hypotheses = translate(sources)
+    seconds = time.monotonic() - start
+    scores = evaluation.corpus_scores(hypotheses, references)
+    return Evaluation(
+        split, list(sources), hypotheses, list(references), scores, seconds
+    )
+
+
+def held_out(config) -> tuple[str, list[str], list[str]]:
+    """The first test split of a run's corpus, or its validation split."""
+    corpus = corpora.load(config.corpus, config.source, config.target)
+    names = sorted(name for name in corpus.splits if name.startswith("test"))
+    split = names[0] if names else "validation"
+    pairs = corpus.splits[split]
+    return (
+        split,
+        list(training.texts(pairs, "source")),
+        list(training.texts(pairs, "target")),
+    )
+
+
+def model_card(config, result: Evaluation, num_parameters: int) -> str:
+    """The README that stands beside an exported model's versions."""
+    source = LANGUAGE_NAMES.get(config.source, config.source)
+    target = LANGUAGE_NAMES.get(config.target, config.target)
+    scores = result.scores
+    rows = "\n".join(
+        f"| {name} | {scores[name]['score']:.2f} | `{scores[name]['signature']}` |"
+        for name in ("bleu", "bleu_lc", "chrf")
+    )
+    choices = "\n".join(
+        f"{name}: {value}"
+        for name, value in dataclasses.asdict(config).items()
+        if name not in ("output", "resume")
+    )
+    return f"""# {source} to {target}: {config.model}
+
+A SavedModel that takes text and gives text. It loads with `tensorflow` and
+`tensorflow_text` alone.
+
+- Data: `{config.corpus}`, {config.source} to {config.target}
+- Parameters: {num_parameters:,}
+- Seed: {config.seed}
+- Longest input: {config.max_length} tokens, END included. The bare SavedModel
+  translates what fits and says so in `truncated`; the Python API and the
+  command line refuse longer texts.
+- Search: beam {config.num_beams}, length penalty {config.length_penalty}
+
+## Scores on `{result.split}` ({scores["sentences"]:,} sentences)
+
+| score | value | signature |
+|---|---|---|
+{rows}
+| exact match | {scores["exact_match"]:.2f} % | |
+
+## Signatures
+
+| name | inputs | outputs |
+|---|---|---|
+| `serving_default` | `text` | `translation` |
+| `greedy` | `text` | `translation` |
+| `with_attention` | `text` | `translation`, `score`, `truncated`, \
+`source_tokens`, `target_tokens`, `attention` |
+| `n_best` | `text` | `translations`, `scores` |
+| `score` | `text`, `reference` | `log_probability`, `num_tokens` |
+| `num_tokens` | `text` | `num_tokens`, `limit` |
+
+```python
+import tensorflow as tf
+import tensorflow_text  # registers the ops
+
+model = tf.saved_model.load("1").signatures["serving_default"]
+model(text=tf.constant(["..."]))["translation"]
+```
+
+## Configuration
+
+```yaml
+{choices}
+```
+"""
+
+
+def _draw(run, translate, result) -> dict[str, pathlib.Path]:
+    """The three pictures of a run; the longest of the first sentences."""
+    candidates = result.sources[:50]
+    shown = translate.with_attention([max(candidates, key=len)])[0]
+    pictures = {
+        name: run.path / f"{name}.png"
+        for name in ("attention", "learning_curve", "bleu_by_length")
+    }
+    plotting.attention_heat_map(
+        shown["source_tokens"],
+        shown["target_tokens"],
+        shown["attention"],
+        path=pictures["attention"],
+    )
+    epochs = json.loads((run.path / "history.json").read_text())
+    names = sorted({name for logs in epochs for name in logs})
+    plotting.learning_curve(
+        {name: [logs.get(name) for logs in epochs] for name in names},
+        path=pictures["learning_curve"],
+    )
+    rows = evaluation.bleu_by_length(
+        result.sources, result.hypotheses, result.references
+    )
+    plotting.scores_by_length(
+        {run.path.name: rows}, path=pictures["bleu_by_length"]
+    )
+    return pictures
+
+
+def finish(run: runs.RunDirectory) -> dict:
+    """Scores a run's selected weights, draws, exports and prints.
+
+    Args:
+        run: a finished run.
+
+    Returns:
+        The scores on the held-out pairs.
+    """
+    config = runs.read_config(run)
+    translate = runs.load_run(run.path)
+    result = evaluate(translate, *held_out(config))
+    pictures = _draw(run, translate, result)
+    card = model_card(config, result, translate.model.count_params())
+    folder = run.path / "savedmodel"
+    version = translate.export(folder, card)
+    checkpoints.write_atomically(
+        run.path / "scores.json", json.dumps(result.scores, indent=1).encode()
+    )
+    _print_report(result, pictures, version)
+    return result.scores
+
+
+def _print_report(result, pictures, version) -> None:
+    console = rich.console.Console(highlight=False)
+    table = rich.table.Table(title=f"{result.split}: translations")
+    for column in ("source", "translation", "reference"):
+        table.add_column(column)
+    rows = zip(
+        result.sources, result.hypotheses, result.references, strict=True
+    )
+    for _, row in zip(range(5), rows, strict=False):
+        table.add_row(*(rich.markup.escape(cell) for cell in row))
+    console.print(table)
+    for name, path in pictures.items():
+        print(f"{name.replace('_', ' ')}: {path}")
+    print(f"SavedModel: {version}")
+    print(f'use it: keras-attention translate {version.parent} "TEXT"')
+    scores = result.scores
+    print(
+        f"{result.split}: BLEU {scores['bleu']['score']:.2f} "
+        f"({scores['bleu']['signature']}), "
+        f"chrF {scores['chrf']['score']:.2f}, "
+        f"exact match {scores['exact_match']:.2f} % of "
+        f"{scores['sentences']:,} held-out pairs"
+    )

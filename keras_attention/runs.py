@@ -1,0 +1,176 @@
+"""Run directories: what a training leaves behind, and how to load it."""
+
+import dataclasses
+import pathlib
+
+import keras
+import yaml
+
+from keras_attention import checkpoints
+from keras_attention import config as configuration
+from keras_attention import models
+from keras_attention import savedmodel
+from keras_attention import text
+from keras_attention import text_to_text
+from keras_attention import translator
+
+# Choices that may change when a run is resumed.
+FREE_ON_RESUME = ("resume", "output", "epochs", "steps", "patience")
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDirectory:
+    """Names of the files in a run's folder.
+
+    Args:
+        path: the folder.
+    """
+
+    path: pathlib.Path
+
+    @property
+    def config(self) -> pathlib.Path:
+        """Every choice of the run."""
+        return self.path / "config.yaml"
+
+    @property
+    def checkpoint(self) -> pathlib.Path:
+        """All state of the training, to go on from."""
+        return self.path / "checkpoint.npz"
+
+    @property
+    def weights(self) -> pathlib.Path:
+        """The weights that were selected."""
+        return self.path / "weights.npz"
+
+    def epoch_weights(self, epoch: int) -> pathlib.Path:
+        """Weights after an epoch, kept to be averaged."""
+        return self.path / f"weights-epoch-{epoch:04d}.npz"
+
+    def vocabulary(self, side: str) -> pathlib.Path:
+        """SentencePiece model: side "joint", "source" or "target"."""
+        return self.path / f"vocabulary.{side}.model"
+
+
+def write_config(run: RunDirectory, config: configuration.TrainingConfig):
+    """Writes `config.yaml`, whole or not at all."""
+    values = yaml.safe_dump(dataclasses.asdict(config), sort_keys=False)
+    checkpoints.write_atomically(run.config, values.encode())
+
+
+def read_config(run: RunDirectory) -> configuration.TrainingConfig:
+    """Reads `config.yaml`.
+
+    Errors: `ValueError` if the folder holds no run.
+    """
+    if not run.config.is_file():
+        raise ValueError(
+            "Expected a run's folder (with config.yaml) or a SavedModel's "
+            f"(with numeric versions). Received: {run.path}"
+        )
+    values = yaml.safe_load(run.config.read_text())
+    return configuration.TrainingConfig(**values)
+
+
+def check_resumable(saved, config) -> None:
+    """Refuses to go on with choices that would make it another run.
+
+    Errors: `ValueError` that names the first such choice.
+    """
+    for field in dataclasses.fields(config):
+        old, new = getattr(saved, field.name), getattr(config, field.name)
+        if field.name not in FREE_ON_RESUME and old != new:
+            raise ValueError(
+                f"Expected {field.name}={old!r}, as the run began: leave it "
+                "out to go on, or start another run with another --output. "
+                f"Received: {field.name}={new!r}"
+            )
+
+
+def create_model(
+    config: configuration.TrainingConfig, source_size: int, target_size: int
+) -> keras.Model:
+    """Builds the model that a configuration names, with fresh weights.
+
+    Errors: `ValueError` for a size that the model does not have.
+    """
+    module = getattr(models, config.model)
+    default = "tiny" if hasattr(module, "tiny") else "small"
+    make = getattr(module, config.size or default, None)
+    if not callable(make) or isinstance(make, type):
+        sizes = [n for n in ("tiny", "small", "base", "big") if n in vars(module)]
+        raise ValueError(
+            f"`size` of {config.model} must be one of {sizes}. "
+            f"Received: size={config.size!r}"
+        )
+    arguments = dict(config.model_arguments)
+    if config.dropout is not None:
+        arguments["dropout"] = config.dropout
+    policy = "mixed_bfloat16" if config.precision == "bfloat16" else "float32"
+    model = make(
+        target_size,
+        None if config.joint_vocabulary else source_size,
+        dtype=policy,
+        **arguments,
+    )
+    model.build()
+    return model
+
+
+def load_tokenizers(run: RunDirectory) -> tuple[text.Tokenizer, ...]:
+    """Source and target tokenizer; one and the same if joint."""
+    if run.vocabulary("joint").is_file():
+        joint = text.Tokenizer(run.vocabulary("joint").read_bytes(), "joint")
+        return joint, joint
+    return tuple(
+        text.Tokenizer(run.vocabulary(side).read_bytes(), side)
+        for side in ("source", "target")
+    )
+
+
+def make_translator(config, model, tokenizers) -> translator.Translator:
+    """The translator that a configuration asks for."""
+    return translator.Translator(
+        model,
+        *tokenizers,
+        num_beams=config.num_beams,
+        length_penalty=config.length_penalty,
+        max_source_length=config.max_length,
+    )
+
+
+def load_run(path) -> translator.Translator:
+    """The translator of a run's selected weights, in float32.
+
+    Errors: `ValueError` if the folder holds no finished run.
+    """
+    run = RunDirectory(pathlib.Path(path))
+    config = dataclasses.replace(read_config(run), precision="float32")
+    if not run.weights.is_file():
+        raise ValueError(
+            "Expected a run that has finished an epoch at least (with "
+            f"weights.npz): go on with --resume. Received: {run.path}"
+        )
+    tokenizers = load_tokenizers(run)
+    sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
+    model = create_model(config, *sizes)
+    arrays, _ = checkpoints.load(run.weights)
+    checkpoints.arrays_to_variables(arrays, "model", model.trainable_variables)
+    return make_translator(config, model, tokenizers)
+
+
+def load(path) -> text_to_text.TextToText:
+    """Loads a translator: a SavedModel's folder or a run's.
+
+    Args:
+        path: `savedmodels/NAME`, one of its versions, or a run's folder.
+
+    Returns:
+        A function of a list of texts, see `text_to_text.TextToText`.
+
+    Errors: `ValueError` if there is neither, or a file is damaged.
+    """
+    path = pathlib.Path(path)
+    if (path / "config.yaml").is_file():
+        return load_run(path)
+    return savedmodel.load(path)

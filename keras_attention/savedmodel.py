@@ -1,0 +1,178 @@
+"""SavedModels: writing versions with a manifest, and loading them."""
+
+import hashlib
+import os
+import pathlib
+import shutil
+import tempfile
+
+import tensorflow as tf
+
+from keras_attention import checkpoints
+from keras_attention import text_to_text
+
+MANIFEST = "MANIFEST.sha256"
+WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")
+
+
+def versions(folder: pathlib.Path) -> list[int]:
+    """The numeric versions in a model's folder, ascending."""
+    folder = pathlib.Path(folder)
+    if not folder.is_dir():
+        return []
+    return sorted(int(p.name) for p in folder.iterdir() if p.name.isdigit())
+
+
+def _sha256(path: pathlib.Path) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while chunk := file.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def _write_warmup(version: pathlib.Path, name: str) -> None:
+    """Requests that TF Serving runs at load, so that no user waits."""
+    from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+
+    folder = version / "assets.extra"
+    folder.mkdir()
+    path = folder / "tf_serving_warmup_requests"
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for signature in ("serving_default", "with_attention"):
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = name
+            request.model_spec.signature_name = signature
+            request.inputs["text"].CopyFrom(
+                tf.make_tensor_proto(list(WARMUP_TEXTS), dtype=tf.string)
+            )
+            log = prediction_log_pb2.PredictionLog(
+                predict_log=prediction_log_pb2.PredictLog(request=request)
+            )
+            writer.write(log.SerializeToString())
+
+
+def _manifest_lines(version: pathlib.Path, number: int) -> list[str]:
+    return [
+        f"{_sha256(path)}  {number}/{path.relative_to(version).as_posix()}"
+        for path in sorted(version.rglob("*"))
+        if path.is_file()
+    ]
+
+
+def export(model: tf.Module, folder, card: str = ""):
+    """Writes the next version of a model, whole or not at all.
+
+    The version is written to a temporary folder and renamed; the manifest
+    (`sha256sum -c MANIFEST.sha256` checks it) and the card stand beside
+    the versions.
+
+    Args:
+        model: a module with `signatures`, such as `Translator`.
+        folder: `savedmodels/NAME`.
+        card: text of `NAME/README.md`; an old card stays if it is empty.
+
+    Returns:
+        Path of the version, `NAME/<number>`.
+    """
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    number = max(versions(folder), default=0) + 1
+    temporary = pathlib.Path(tempfile.mkdtemp(dir=folder, prefix=".export-"))
+    try:
+        version = temporary / "version"
+        tf.saved_model.save(model, str(version), signatures=model.signatures)
+        _write_warmup(version, folder.name)
+        lines = _manifest_lines(version, number)
+        manifest = folder / MANIFEST
+        if manifest.exists():
+            kept = manifest.read_text().splitlines()
+            prefix = f"  {number}/"
+            lines = [line for line in kept if prefix not in line] + lines
+        checkpoints.write_atomically(
+            manifest, ("\n".join(lines) + "\n").encode()
+        )
+        if card:
+            checkpoints.write_atomically(folder / "README.md", card.encode())
+        os.chmod(version, 0o755)
+        os.rename(version, folder / str(number))
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+    return folder / str(number)
+
+
+def check_manifest(version: pathlib.Path) -> None:
+    """Compares every file of a version with the manifest beside it.
+
+    Errors: `ValueError` that names the first file which is missing,
+    changed or not in the manifest.
+    """
+    manifest = version.parent / MANIFEST
+    if not manifest.is_file():
+        raise ValueError(
+            f"Expected {MANIFEST} beside the versions: copy it along with "
+            f"them, or export the model again. Received: {version.parent}"
+        )
+    expected = {}
+    for line in manifest.read_text().splitlines():
+        digest, _, name = line.partition("  ")
+        number, _, name = name.partition("/")
+        if number == version.name:
+            expected[name] = digest
+    found = {
+        path.relative_to(version).as_posix(): path
+        for path in version.rglob("*")
+        if path.is_file()
+    }
+    for name in sorted({*expected, *found}):
+        if name not in found:
+            problem = "is missing"
+        elif name not in expected:
+            problem = "is not in the manifest"
+        elif _sha256(found[name]) != expected[name]:
+            problem = "was changed or damaged"
+        else:
+            continue
+        raise ValueError(
+            "Expected the files that were exported: copy or export the "
+            f"model again. Received: {version / name} {problem}"
+        )
+
+
+class LoadedTranslator(text_to_text.TextToText):
+    """A SavedModel's translator: text in, text out.
+
+    Args:
+        version: a version's folder, `savedmodels/NAME/1`.
+    """
+
+    def __init__(self, version: pathlib.Path):
+        check_manifest(version)
+        # The ops of tensorflow-text are needed, not its names.
+        import tensorflow_text  # noqa: F401
+
+        self._loaded = tf.saved_model.load(str(version))
+        self.path = version
+
+    @property
+    def signatures(self) -> dict:
+        """The SavedModel's signatures."""
+        return self._loaded.signatures
+
+
+def load(path) -> LoadedTranslator:
+    """Loads `savedmodels/NAME` (its newest version) or one version.
+
+    Errors: `ValueError` if there is none there or its files differ from
+    the manifest.
+    """
+    path = pathlib.Path(path).resolve()
+    if (path / "saved_model.pb").is_file():
+        return LoadedTranslator(path)
+    numbers = versions(path)
+    if not numbers:
+        raise ValueError(
+            "Expected a SavedModel's folder, with numeric versions in it, "
+            f"or one version. Received: {path}"
+        )
+    return LoadedTranslator(path / str(numbers[-1]))

@@ -1,0 +1,210 @@
+"""Text to token ids and back, in graph, through SentencePiece."""
+
+import io
+import itertools
+import threading
+from collections.abc import Iterable, Sequence
+
+import sentencepiece
+import tensorflow as tf
+
+from keras_attention import tokens
+
+
+def _import_tensorflow_text():
+    """tensorflow-text, or an error that says how to repair the pair."""
+    try:
+        import tensorflow_text
+    except Exception as error:
+        raise ImportError(
+            "Expected tensorflow-text of the same minor version as "
+            f"TensorFlow {tf.__version__}, and not 2.21.0, which does not "
+            "import. Repair with: python -m pip install --force-reinstall "
+            f'"tensorflow-text>=2.21.1,<2.22" "tensorflow>=2.21,<2.22". '
+            f"Received: {error}"
+        ) from error
+    minors = [
+        version.split(".")[:2]
+        for version in (tf.__version__, tensorflow_text.__version__)
+    ]
+    if minors[0] != minors[1]:
+        raise ImportError(
+            "TensorFlow and tensorflow-text must have the same minor "
+            "version. Received: tensorflow "
+            f"{tf.__version__}, tensorflow-text {tensorflow_text.__version__}"
+        )
+    return tensorflow_text
+
+
+tensorflow_text = _import_tensorflow_text()
+
+MODEL_TYPES = ("unigram", "bpe", "word", "char")
+_sampling_lock = threading.Lock()
+
+
+def train_vocabulary(
+    sentences: Iterable[str],
+    vocabulary_size: int = 8000,
+    model_type: str = "unigram",
+    max_sentences: int = 1_000_000,
+) -> bytes:
+    """Learns a vocabulary from text, with SentencePiece.
+
+    Unigram and BPE vocabularies spell what they do not know in bytes, so
+    that any text survives a round trip; words and characters (for first
+    lessons) become [UNK] instead.
+
+    Args:
+        sentences: lines of text; for a joint vocabulary of two languages,
+            the lines of both.
+        vocabulary_size: an upper limit: a small corpus gives fewer pieces.
+        model_type: "unigram" (Kudo 2018), "bpe", "word" or "char".
+        max_sentences: how many are read, from the first.
+
+    Returns:
+        The model, as bytes for `Tokenizer`.
+
+    Errors: `ValueError` for another `model_type`, for no text at all, and
+    for a vocabulary too small for the characters of the text.
+
+    References: https://arxiv.org/abs/1808.06226 (SentencePiece),
+    https://arxiv.org/abs/1804.10959 (unigram)
+    """
+    if model_type not in MODEL_TYPES:
+        raise ValueError(
+            f"`model_type` must be one of {MODEL_TYPES}. "
+            f"Received: model_type={model_type!r}"
+        )
+    sentences = itertools.islice(sentences, max_sentences)
+    first = next((text for text in sentences if text.strip()), None)
+    if first is None:
+        raise ValueError(
+            "A vocabulary is learned from text. Received: no sentence that "
+            "is not blank"
+        )
+    subwords = model_type in ("unigram", "bpe")
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=itertools.chain([first], sentences),
+            model_writer=model,
+            vocab_size=vocabulary_size,
+            model_type=model_type,
+            byte_fallback=subwords,
+            character_coverage=0.9999 if subwords else 1.0,
+            hard_vocab_limit=False,
+            use_all_vocab=False,
+            num_threads=2,
+            split_digits=True,
+            pad_id=tokens.PAD,
+            unk_id=tokens.UNK,
+            bos_id=tokens.START,
+            eos_id=tokens.END,
+            pad_piece=tokens.PAD_TEXT,
+            unk_piece=tokens.UNK_TEXT,
+            bos_piece=tokens.START_TEXT,
+            eos_piece=tokens.END_TEXT,
+            minloglevel=2,
+        )
+    except RuntimeError as error:
+        raise ValueError(
+            "SentencePiece could not learn a vocabulary of this size; try a "
+            "larger one (256 bytes and every character need a place). "
+            f"Received: vocabulary_size={vocabulary_size}: {error}"
+        ) from error
+    return model.getvalue()
+
+
+class Tokenizer(tf.Module):
+    """Strings to ids and back, in graph; it exports with a SavedModel.
+
+    Ids 0, 1, 2, 3 are PAD, UNK, START and END; no text produces 0, 2 or 3.
+    Invalid UTF-8 is read with U+FFFD in its place.
+
+    Args:
+        model: what `train_vocabulary` returned.
+        name: distinct for each tokenizer of an export.
+    """
+
+    def __init__(self, model: bytes, name: str = "tokenizer"):
+        super().__init__(name=name)
+        self._processor = sentencepiece.SentencePieceProcessor(
+            model_proto=model
+        )
+        self.model = model
+
+    @property
+    def vocabulary_size(self) -> int:
+        """Number of pieces, the four control tokens among them."""
+        return self._processor.vocab_size()
+
+    def _sentencepiece(self):
+        # Made anew in each function: TensorFlow drops a tokenizer that was
+        # made before `keras.utils.set_random_seed`, and one that an export
+        # tracks may answer with another's vocabulary after a load.
+        return tensorflow_text.SentencepieceTokenizer(
+            self.model, name=self.name
+        )
+
+    def tokenize(self, text) -> tf.RaggedTensor:
+        """Ids of text: string [B] -> int32 [B, None], no START and END."""
+        return self._sentencepiece().tokenize(valid_utf8(text))
+
+    def detokenize(self, ids) -> tf.Tensor:
+        """Text of ids: int [B, T] or ragged -> string [B].
+
+        PAD, START and END say nothing; what follows END too is read.
+        """
+        if not isinstance(ids, tf.RaggedTensor):
+            ids = tf.RaggedTensor.from_tensor(ids)
+        ids = tf.cast(ids, tf.int32)
+        silent = (ids == tokens.PAD) | (ids == tokens.START)
+        ids = tf.ragged.boolean_mask(ids, ~(silent | (ids == tokens.END)))
+        return valid_utf8(self._sentencepiece().detokenize(ids))
+
+    def pieces(self, ids) -> tf.Tensor:
+        """The piece of each id, to label a picture: [B, T] -> string [B, T].
+
+        PAD gives "".
+        """
+        pieces = [""] + [
+            self._processor.id_to_piece(index)
+            for index in range(1, self.vocabulary_size)
+        ]
+        return tf.gather(tf.constant(pieces), ids)
+
+    def sample(
+        self, texts: Sequence[str], seed: int, alpha: float = 0.1
+    ) -> list[list[int]]:
+        """Draws a segmentation of each text: subword regularisation.
+
+        Args:
+            texts: B texts.
+            seed: the same seed draws the same segmentations.
+            alpha: smoothing; lower draws more varied ones.
+
+        Returns:
+            B lists of ids.
+
+        Reference: https://arxiv.org/abs/1804.10959
+        """
+        with _sampling_lock:  # the generator is SentencePiece's own
+            sentencepiece.set_random_generator_seed(seed % 2**32)
+            return self._processor.encode(
+                list(texts),
+                enable_sampling=True,
+                alpha=alpha,
+                nbest_size=-1,
+                num_threads=1,
+            )
+
+
+def valid_utf8(text) -> tf.Tensor:
+    """Text with invalid UTF-8 replaced by U+FFFD: string [B] -> [B]."""
+    return tf.strings.unicode_transcode(
+        text,
+        input_encoding="UTF-8",
+        output_encoding="UTF-8",
+        errors="replace",
+        replace_control_characters=False,
+    )

@@ -1,0 +1,162 @@
+"""What every translator offers, live or loaded: lists of texts in and out."""
+
+import types
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+
+class TextToText:
+    """Translates lists of texts through signatures: abstract.
+
+    A subclass gives `signatures`: name -> function of string tensors by
+    keyword, which returns a dict of tensors whose axis 0 is the batch. Texts
+    are sorted by length into batches; results come in the order given.
+
+    Errors: `ValueError` where a text is longer than the model's limit (it
+    names the line, its length and the limit), or where `num_beams` is one
+    that this translator does not have.
+    """
+
+    signatures: dict = types.MappingProxyType({})
+
+    def __call__(
+        self,
+        texts: Sequence[str],
+        num_beams: int | None = None,
+        batch_size: int = 64,
+    ) -> list[str]:
+        """Translates each text.
+
+        Args:
+            texts: what to translate.
+            num_beams: 1 for greedy search, or the number the translator
+                was made with; that one by default.
+            batch_size: texts translated at a time.
+
+        Returns:
+            One translation for each text; "" for a blank one.
+        """
+        rows = self._run(self._search(num_beams), texts, batch_size)
+        return [row["translation"].decode() for row in rows]
+
+    def _search(self, num_beams: int | None) -> str:
+        available = self.num_beams
+        if num_beams is None or num_beams == available:
+            return "serving_default"
+        if num_beams == 1:
+            return "greedy"
+        raise ValueError(
+            f"This translator searches with 1 or {available} beams; make "
+            f"or export one with another number. Received: "
+            f"num_beams={num_beams}"
+        )
+
+    @property
+    def num_beams(self) -> int:
+        """Beams of the search: the N of `n_best`."""
+        if not hasattr(self, "_num_beams"):
+            scores = self.signatures["n_best"](text=tf.constant([""]))
+            self._num_beams = int(scores["scores"].shape[1])
+        return self._num_beams
+
+    def with_attention(
+        self, texts: Sequence[str], batch_size: int = 64
+    ) -> list[dict]:
+        """Translations with their tokens and attention.
+
+        Returns:
+            For each text: translation, score, truncated, source_tokens
+            (S strings), target_tokens (T strings) and attention [T, S],
+            without padding.
+        """
+        results = []
+        for row in self._run("with_attention", texts, batch_size):
+            target = [t.decode() for t in row["target_tokens"] if t]
+            source = [s.decode() for s in row["source_tokens"] if s]
+            attention = row["attention"][: len(target), : len(source)]
+            results.append(
+                {
+                    "translation": row["translation"].decode(),
+                    "score": float(row["score"]),
+                    "truncated": bool(row["truncated"]),
+                    "source_tokens": source,
+                    "target_tokens": target,
+                    "attention": attention,
+                }
+            )
+        return results
+
+    def n_best(
+        self, texts: Sequence[str], batch_size: int = 64
+    ) -> list[list[tuple[str, float]]]:
+        """The best hypotheses of each text with their scores, best first."""
+        return [
+            [
+                (text.decode(), float(score))
+                for text, score in zip(
+                    row["translations"], row["scores"], strict=True
+                )
+                if np.isfinite(score)
+            ]
+            for row in self._run("n_best", texts, batch_size)
+        ]
+
+    def score(
+        self,
+        texts: Sequence[str],
+        references: Sequence[str],
+        batch_size: int = 64,
+    ) -> list[tuple[float, int]]:
+        """Log-probability of each reference, and its tokens (END counts)."""
+        rows = self._run("score", texts, batch_size, references)
+        return [
+            (float(row["log_probability"]), int(row["num_tokens"]))
+            for row in rows
+        ]
+
+    def _run(self, name, texts, batch_size, references=None) -> list[dict]:
+        if isinstance(texts, str):
+            raise ValueError(
+                "Expected a list of texts; put a single text in a list. "
+                f"Received: {texts!r}"
+            )
+        if len(texts) == 0:
+            return []
+        if references is not None and len(references) != len(texts):
+            raise ValueError(
+                "Expected one reference for each text. Received: "
+                f"{len(texts)} texts, {len(references)} references"
+            )
+        lengths = self._checked_lengths(texts)
+        order = np.argsort(lengths, kind="stable")
+        rows = [None] * len(texts)
+        for start in range(0, len(texts), batch_size):
+            indices = order[start : start + batch_size]
+            inputs = {"text": tf.constant([texts[i] for i in indices])}
+            if references is not None:
+                inputs["reference"] = tf.constant(
+                    [references[i] for i in indices]
+                )
+            outputs = self.signatures[name](**inputs)
+            outputs = {key: value.numpy() for key, value in outputs.items()}
+            for place, index in enumerate(indices):
+                rows[index] = {
+                    key: value[place] for key, value in outputs.items()
+                }
+        return rows
+
+    def _checked_lengths(self, texts) -> np.ndarray:
+        counted = self.signatures["num_tokens"](text=tf.constant(list(texts)))
+        lengths = counted["num_tokens"].numpy()
+        limits = counted["limit"].numpy()
+        too_long = np.flatnonzero(lengths > limits)
+        if len(too_long):
+            line = int(too_long[0])
+            raise ValueError(
+                f"Expected texts of at most {limits[line]} tokens: split the "
+                f"text into sentences. Received: {lengths[line]} tokens in "
+                f"line {line + 1}"
+            )
+        return lengths

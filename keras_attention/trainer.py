@@ -1,0 +1,159 @@
+"""One training step, exact over replicas, and the strategy it runs under."""
+
+import keras
+import tensorflow as tf
+
+from keras_attention import losses
+
+
+class Trainer(keras.Model):
+    """Fits a model to a token-weighted loss, exactly over replicas.
+
+    `compile(optimizer)` and `fit` as usual, on batches that
+    `data.to_examples` made. Whatever the number of replicas and of
+    micro-batches, one step is the step of the whole batch: the loss is the
+    mean over all its real tokens, gradients are summed over replicas before
+    they are clipped, and the reported loss, accuracy and perplexity are
+    means over all tokens. (`model.fit` itself is exact too, with the same
+    batches and `losses.TokenCrossEntropy`, but Keras's optimizers clip each
+    replica's gradient on its own, and its reported loss is a mean over
+    replicas.)
+
+    Args:
+        model: a built `models.Seq2Seq`, made under the strategy's scope as
+            this is.
+        label_smoothing: of the training loss.
+        clip_norm: greatest norm of the whole gradient; 0 for no clipping.
+        micro_batches: parts of each replica's share that are computed one
+            after the other, to save memory.
+    """
+
+    def __init__(
+        self, model, label_smoothing=0.0, clip_norm=0.0, micro_batches=1
+    ):
+        super().__init__(name="trainer")
+        if micro_batches < 1:
+            raise ValueError(
+                "`micro_batches` must be at least 1. "
+                f"Received: micro_batches={micro_batches}"
+            )
+        self.model = model
+        self.label_smoothing = label_smoothing
+        self.clip_norm = clip_norm
+        self.micro_batches = micro_batches
+        self.means = {
+            name: keras.metrics.Mean(name=name)
+            for name in ("loss", "negative_log_likelihood", "accuracy")
+        }
+        self.built = True
+
+    def call(self, inputs, training=None):
+        return self.model(inputs, training=training)
+
+    @property
+    def metrics(self):
+        return list(self.means.values())
+
+    def get_metrics_result(self):
+        results = {name: mean.result() for name, mean in self.means.items()}
+        likelihood = results.pop("negative_log_likelihood")
+        return {**results, "perplexity": tf.exp(likelihood)}
+
+    def _forward(self, inputs, labels, weights, training):
+        """This replica's part of the loss; updates the metrics."""
+        logits = self.model(inputs, training=training)
+        values = losses.token_cross_entropy(
+            logits, labels, self.label_smoothing
+        )
+        real = tf.cast(weights > 0, tf.float32)
+        for mean, value in zip(self.means.values(), values, strict=True):
+            mean.update_state(value, sample_weight=real)
+        return tf.reduce_sum(values[0] * weights)
+
+    def train_step(self, data):
+        variables = self.model.trainable_variables
+        gradients = None
+        for part in range(self.micro_batches):
+            rows = slice(part, None, self.micro_batches)
+            inputs, labels, weights = tf.nest.map_structure(
+                lambda tensor, rows=rows: tensor[rows], data
+            )
+            with tf.GradientTape() as tape:
+                loss = self._forward(inputs, labels, weights, training=True)
+            new = [
+                tf.convert_to_tensor(gradient)
+                for gradient in tape.gradient(
+                    loss, variables, unconnected_gradients="zero"
+                )
+            ]
+            gradients = (
+                new
+                if gradients is None
+                else [a + b for a, b in zip(gradients, new, strict=True)]
+            )
+        if self.clip_norm:
+            gradients = self._clip_over_replicas(gradients)
+        self.optimizer.apply(gradients, variables)
+        return self.get_metrics_result()
+
+    def _clip_over_replicas(self, gradients):
+        """Clips the sum over replicas; each gets its share back."""
+        context = tf.distribute.get_replica_context()
+        replicas = context.num_replicas_in_sync
+        if replicas > 1:
+            gradients = context.all_reduce(
+                tf.distribute.ReduceOp.SUM, gradients
+            )
+        gradients, _ = tf.clip_by_global_norm(gradients, self.clip_norm)
+        return [gradient / replicas for gradient in gradients]
+
+    def test_step(self, data):
+        self._forward(*data, training=False)
+        return self.get_metrics_result()
+
+
+def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
+    """A strategy over all GPUs, or over `replicas` devices.
+
+    Args:
+        replicas: copies of the model; by default one on each GPU, or one
+            on the CPU. On a CPU, logical devices are made: this must come
+            before TensorFlow's first operation.
+
+    Errors: `ValueError` if there are fewer devices.
+    """
+    kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
+    if replicas is None:
+        replicas = max(1, len(tf.config.list_physical_devices("GPU")))
+    if replicas == 1:
+        return tf.distribute.get_strategy()
+    if kind == "CPU" and len(tf.config.list_logical_devices("CPU")) < replicas:
+        raise ValueError(
+            f"Expected {replicas} devices: call "
+            "trainer.make_logical_devices before TensorFlow's first "
+            "operation, or ask for fewer replicas. Received: "
+            f"{len(tf.config.list_logical_devices('CPU'))} CPU devices"
+        )
+    devices = [device.name for device in tf.config.list_logical_devices(kind)]
+    if len(devices) < replicas:
+        raise ValueError(
+            f"Expected at least {replicas} devices of kind {kind}. "
+            f"Received: {devices}"
+        )
+    return tf.distribute.MirroredStrategy(
+        devices[:replicas],
+        cross_device_ops=tf.distribute.ReductionToOneDevice()
+        if kind == "CPU"
+        else None,
+    )
+
+
+def make_logical_devices(count: int) -> None:
+    """Splits the CPU into logical devices, to try replicas without GPUs.
+
+    Errors: `RuntimeError` after TensorFlow's first operation.
+    """
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    tf.config.set_logical_device_configuration(
+        cpu, [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+    )

@@ -1,0 +1,443 @@
+"""A training run: corpus, vocabulary, model and fit meet here.
+
+A run that is killed at any moment and resumed ends with the same weights,
+bit for bit on a CPU, as one that was left alone: every batch is a function
+of seed, epoch and step, and the checkpoint holds all state there is.
+"""
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+from collections.abc import Iterator
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attention import callbacks
+from keras_attention import checkpoints
+from keras_attention import config as configuration
+from keras_attention import corpora
+from keras_attention import data
+from keras_attention import runs
+from keras_attention import schedules
+from keras_attention import text
+from keras_attention import trainer
+
+
+@dataclasses.dataclass
+class Progress:
+    """How far a run has come: saved with every checkpoint.
+
+    Args:
+        epoch: the epoch that runs, from 0.
+        step: batches of it that are done.
+        updates: optimizer steps in all.
+        history: the logs of each finished epoch.
+        best_epoch: the epoch whose weights are kept, from 0.
+        finished: whether all epochs are done, or training stopped early.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    updates: int = 0
+    history: list = dataclasses.field(default_factory=list)
+    best_epoch: int | None = None
+    finished: bool = False
+
+
+def start_run(config: configuration.TrainingConfig) -> runs.RunDirectory:
+    """Makes the run's folder, or checks that it can be resumed.
+
+    Errors: `ValueError` if the folder holds a run already and `resume` is
+    not set, or if a choice differs from those the run began with.
+    """
+    run = runs.RunDirectory(pathlib.Path(config.output))
+    run.path.mkdir(parents=True, exist_ok=True)
+    if run.config.is_file():
+        if not config.resume:
+            raise ValueError(
+                "Expected a new folder for a new run: add --resume to go on "
+                "with this one, or choose another --output. "
+                f"Received: {run.path}"
+            )
+        runs.check_resumable(runs.read_config(run), config)
+    runs.write_config(run, config)
+    return run
+
+
+def texts(pairs: tf.data.Dataset, side: str) -> Iterator[str]:
+    """The texts of one side ("source" or "target"), one by one."""
+    for block in pairs.batch(1000):
+        for line in block[side].numpy():
+            yield line.decode("utf-8", "replace")
+
+
+def prepare_vocabulary(
+    run: runs.RunDirectory,
+    config: configuration.TrainingConfig,
+    pairs: tf.data.Dataset,
+) -> tuple[text.Tokenizer, text.Tokenizer]:
+    """Trains the vocabularies from the training pairs, once for a run."""
+
+    def both():
+        yield from texts(pairs, "source")
+        yield from texts(pairs, "target")
+
+    sides = {"joint": both}
+    if not config.joint_vocabulary:
+        sides = {
+            side: lambda side=side: texts(pairs, side)
+            for side in ("source", "target")
+        }
+    for side, sentences in sides.items():
+        path = run.vocabulary(side)
+        if not path.is_file():
+            model = text.train_vocabulary(
+                sentences(), config.vocabulary_size
+            )
+            checkpoints.write_atomically(path, model)
+    return runs.load_tokenizers(run)
+
+
+class Pipeline:
+    """The batches of a run, as functions of the epoch.
+
+    Args:
+        config: of the run.
+        corpus: its corpus.
+        tokenizers: of source and target.
+        replicas: rows of a batch come in multiples of this.
+    """
+
+    def __init__(self, config, corpus, tokenizers, replicas):
+        self._config = config
+        self._tokenizers = tokenizers
+        self._replicas = replicas
+        self._train = corpus.splits["train"]
+        self._blocks = self._tokenized(self._train)
+        self._validation = self._tokenized(corpus.splits["validation"])
+        self.report = data.report(
+            self._training_blocks(0),
+            corpus.sizes["train"],
+            config.max_tokens,
+            replicas,
+        )
+        self.num_validation = data.report(
+            self._validation,
+            corpus.sizes["validation"],
+            config.max_tokens,
+            replicas,
+        ).batches
+
+    def _tokenized(self, pairs):
+        return (
+            pairs.apply(data.tokenize(*self._tokenizers))
+            .apply(data.filter_by_length(self._config.max_length))
+            .cache()
+        )
+
+    def _training_blocks(self, epoch):
+        alpha = self._config.subword_sampling
+        if not alpha:
+            return self._blocks
+        return self._train.apply(
+            data.tokenize_by_sampling(
+                *self._tokenizers,
+                seed=self._config.seed,
+                epoch=epoch,
+                alpha=alpha,
+            )
+        ).apply(data.filter_by_length(self._config.max_length))
+
+    def training(self, epoch: int, start: int = 0) -> tf.data.Dataset:
+        """The examples of an epoch, from batch `start` on."""
+        seed = self._config.seed
+        batches = (
+            self._training_blocks(epoch)
+            .apply(data.shuffle(seed, epoch))
+            .apply(
+                data.batch_by_tokens(
+                    self._config.max_tokens, self._replicas, seed, epoch
+                )
+            )
+        )
+        return batches.skip(start).apply(data.to_examples()).prefetch(2)
+
+    def validation(self) -> tf.data.Dataset:
+        """The validation examples, shortest first."""
+        batches = self._validation.apply(
+            data.batch_by_tokens(self._config.max_tokens, self._replicas)
+        )
+        return batches.apply(data.to_examples()).apply(
+            tf.data.experimental.assert_cardinality(self.num_validation)
+        )
+
+
+def make_optimizer(
+    config: configuration.TrainingConfig, num_steps: int
+) -> keras.optimizers.Optimizer:
+    """Adam with the paper's betas, and the schedule of the configuration."""
+    warmup = min(config.warmup_steps, max(1, num_steps // 2))
+    peak = config.learning_rate
+    if config.schedule == "cosine":
+        rate = schedules.Cosine(peak, warmup, max(num_steps, warmup + 1))
+    elif config.schedule == "inverse_sqrt":
+        rate = schedules.InverseSquareRoot(peak, config.warmup_steps)
+    else:
+        rate = peak
+    return keras.optimizers.Adam(
+        rate,
+        beta_1=0.9,
+        beta_2=0.98,
+        epsilon=1e-9,
+        use_ema=config.ema > 0,
+        ema_momentum=config.ema or 0.99,
+    )
+
+
+class Run:
+    """One training run: its parts, and the loop over epochs.
+
+    Args:
+        config: every choice; `output` must be set.
+    """
+
+    def __init__(self, config: configuration.TrainingConfig):
+        self.config = config
+        self.directory = start_run(config)
+        keras.utils.set_random_seed(config.seed)
+        strategy = trainer.make_strategy(config.replicas)
+        corpus = corpora.load(config.corpus, config.source, config.target)
+        train = corpus.splits["train"]
+        tokenizers = prepare_vocabulary(self.directory, config, train)
+        self.pipeline = Pipeline(
+            config, corpus, tokenizers, strategy.num_replicas_in_sync
+        )
+        if not self.pipeline.report.pairs_kept:
+            raise ValueError(
+                "Expected training pairs that fit `max_length`="
+                f"{config.max_length}. Received: {self.pipeline.report}"
+            )
+        num_steps = config.steps or (
+            config.epochs * self.pipeline.report.batches
+        )
+        keras.utils.set_random_seed(config.seed)
+        with strategy.scope():
+            sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
+            self.model = runs.create_model(config, *sizes)
+            self.trainer = trainer.Trainer(
+                self.model,
+                config.label_smoothing,
+                config.clip_norm,
+                config.micro_batches,
+            )
+            self.trainer.compile(
+                optimizer=make_optimizer(config, num_steps), jit_compile=False
+            )
+            self.trainer.optimizer.build(self.model.trainable_variables)
+        translate = runs.make_translator(config, self.model, tokenizers)
+        pairs = corpus.splits["validation"].take(config.validation_sentences)
+        self.scores = callbacks.TranslationScores(
+            lambda sources: translate(sources, num_beams=1),
+            list(texts(pairs, "source")),
+            list(texts(pairs, "target")),
+        )
+        self.progress = Progress()
+        self._restored_metrics = None
+        if config.resume and self.directory.checkpoint.is_file():
+            self._restore()
+
+    def _variables(self) -> dict:
+        metrics = [
+            variable
+            for metric in self.trainer.metrics
+            for variable in metric.variables
+        ]
+        return {
+            "model": self.model.variables,
+            "optimizer": self.trainer.optimizer.variables,
+            "metrics": metrics,
+        }
+
+    def save(self) -> None:
+        """Writes all state to the checkpoint."""
+        arrays = {}
+        for prefix, variables in self._variables().items():
+            arrays |= checkpoints.variables_to_arrays(prefix, variables)
+        meta = dataclasses.asdict(self.progress)
+        checkpoints.save(self.directory.checkpoint, arrays, meta)
+
+    def _restore(self) -> None:
+        arrays, meta = checkpoints.load(self.directory.checkpoint)
+        for prefix, variables in self._variables().items():
+            checkpoints.arrays_to_variables(arrays, prefix, variables)
+        self.progress = Progress(**meta)
+        self._restored_metrics = arrays
+
+    def _restore_metrics(self) -> None:
+        """After `fit` has reset them: the part of the epoch that is done."""
+        if self._restored_metrics is not None and self.progress.step:
+            checkpoints.arrays_to_variables(
+                self._restored_metrics, "metrics", self._variables()["metrics"]
+            )
+        self._restored_metrics = None
+
+    def fit(self) -> None:
+        """Trains until all epochs are done or patience ends."""
+        while not self.progress.finished:
+            logs = self._fit_epoch()
+            with self._averaged_weights():
+                self._validate(logs)
+                self.progress.history.append(logs)
+                self._keep_weights()
+            self.progress.epoch += 1
+            self.progress.step = 0
+            self.progress.finished = self._is_finished()
+            if self.progress.finished and self.config.average_last:
+                self._average_last()
+            self._write_logs(logs)
+            self.save()
+
+    def _fit_epoch(self) -> dict:
+        """The rest of the epoch that the progress names."""
+        progress = self.progress
+        first_update = progress.updates
+
+        def save(done):
+            start = done - progress.step
+            progress.step, progress.updates = done, progress.updates + start
+            self.save()
+
+        start = progress.step
+        batches = self.pipeline.training(progress.epoch, start)
+        if not self.config.subword_sampling:
+            left = self.pipeline.report.batches - start
+            if self.pipeline.report.pairs_kept <= 100_000:
+                batches = batches.apply(
+                    tf.data.experimental.assert_cardinality(left)
+                )
+        history = self.trainer.fit(
+            batches,
+            initial_epoch=progress.epoch,
+            epochs=progress.epoch + 1,
+            shuffle=False,
+            verbose="auto",
+            callbacks=[
+                keras.callbacks.LambdaCallback(
+                    on_epoch_begin=lambda epoch, logs: self._restore_metrics()
+                ),
+                callbacks.EverySteps(
+                    self.config.checkpoint_steps, save, start
+                ),
+                callbacks.StopAfter(self.config.steps, first_update),
+            ],
+        )
+        iterations = self.trainer.optimizer.iterations
+        progress.updates = int(keras.ops.convert_to_numpy(iterations))
+        return {name: values[-1] for name, values in history.history.items()}
+
+    @contextlib.contextmanager
+    def _averaged_weights(self):
+        """Puts the moving average in the weights' place for a while."""
+        if not self.config.ema:
+            yield
+            return
+        swap = keras.callbacks.SwapEMAWeights()
+        swap.set_model(self.trainer)
+        swap.on_test_begin()
+        try:
+            yield
+        finally:
+            swap.on_test_end()
+
+    def _validate(self, logs: dict) -> None:
+        measured = self.trainer.evaluate(
+            self.pipeline.validation(), verbose=0, return_dict=True
+        )
+        logs |= {f"val_{name}": value for name, value in measured.items()}
+        self.scores.on_epoch_end(self.progress.epoch, logs)
+
+    def _keep_weights(self) -> None:
+        """Writes the selected weights if this epoch is the best so far."""
+        progress, config = self.progress, self.config
+        arrays = checkpoints.variables_to_arrays(
+            "model", self.model.trainable_variables
+        )
+        key, sign = {
+            "bleu": ("val_bleu", 1),
+            "loss": ("val_loss", -1),
+            "last": (None, 1),
+        }[config.select]
+        values = [
+            index if key is None else sign * logs[key]
+            for index, logs in enumerate(progress.history)
+        ]
+        if values[-1] > max(values[:-1], default=-np.inf):
+            progress.best_epoch = progress.epoch
+            meta = {"epoch": progress.epoch, **progress.history[-1]}
+            checkpoints.save(self.directory.weights, arrays, meta)
+        if config.average_last:
+            epoch = progress.epoch
+            path = self.directory.epoch_weights(epoch)
+            checkpoints.save(path, arrays, {"epoch": epoch})
+            old = self.directory.epoch_weights(epoch - config.average_last)
+            old.unlink(missing_ok=True)
+
+    def _is_finished(self) -> bool:
+        progress, config = self.progress, self.config
+        waited = progress.epoch - 1 - progress.best_epoch
+        return (
+            progress.epoch >= config.epochs
+            or (config.steps is not None and progress.updates >= config.steps)
+            or (config.patience > 0 and waited >= config.patience)
+        )
+
+    def _average_last(self) -> None:
+        """The mean of the last epochs' weights becomes the selected ones."""
+        last = self.progress.epoch
+        paths = [
+            self.directory.epoch_weights(epoch)
+            for epoch in range(max(0, last - self.config.average_last), last)
+        ]
+        loaded = [checkpoints.load(path)[0] for path in paths]
+        mean = {
+            name: np.mean([arrays[name] for arrays in loaded], axis=0)
+            for name in loaded[0]
+        }
+        meta = {"averaged_epochs": len(paths)}
+        checkpoints.save(self.directory.weights, mean, meta)
+
+    def _write_logs(self, logs: dict) -> None:
+        """history.json, and scalars for TensorBoard."""
+        history = json.dumps(self.progress.history, indent=1)
+        path = self.directory.path / "history.json"
+        checkpoints.write_atomically(path, history.encode())
+        folder = str(self.directory.path / "tensorboard")
+        with tf.summary.create_file_writer(folder).as_default():
+            for name, value in logs.items():
+                tf.summary.scalar(name, value, step=self.progress.epoch)
+
+
+def train(config: configuration.TrainingConfig) -> runs.RunDirectory:
+    """Trains what a configuration says, and keeps the selected weights.
+
+    Args:
+        config: every choice; `output` is set if it is None.
+
+    Returns:
+        The run's folder, with config.yaml, the vocabulary, weights.npz,
+        checkpoint.npz, history.json and TensorBoard's logs.
+
+    Errors: `ValueError` for a folder that holds another run, a corpus that
+    cannot be read, or a configuration that cannot be trained.
+    """
+    if config.output is None:
+        corpus = pathlib.Path(config.corpus.replace(":", "_")).name
+        name = f"{corpus}_{config.source}_{config.target}_{config.model}"
+        config = dataclasses.replace(config, output=f"runs/{name}")
+    run = Run(config)
+    print(f"{run.model.count_params():,} parameters; {run.pipeline.report}")
+    run.fit()
+    return run.directory

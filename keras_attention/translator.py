@@ -1,0 +1,210 @@
+"""Text in, text out: a model with its tokenizers and its search."""
+
+import types
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attention import decoding, savedmodel
+from keras_attention.text import Tokenizer
+from keras_attention.text_to_text import TextToText
+from keras_attention.tokens import END, END_TEXT, PAD, START, UNK
+
+FORBIDDEN_IDS = (PAD, UNK, START)
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
+
+
+class Translator(TextToText, tf.Module):
+    """A model, its tokenizers and a search, as functions in graph.
+
+    The functions are the SavedModel's signatures: see the README. Export
+    with `export`, or call the translator with a list of texts.
+
+    Args:
+        model: a built `models.Seq2Seq`.
+        source_tokenizer: a `text.Tokenizer`.
+        target_tokenizer: that of the target; by default the same.
+        num_beams: beams of `serving_default` and N of `n_best`.
+        length_penalty: alpha of the beam search.
+        max_source_length: limit of a text in tokens, END included. The
+            functions translate what fits and say so; Python refuses.
+        max_target_factor, max_target_offset: an answer has at most factor
+            times the source's tokens plus offset.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer | None = None,
+        num_beams: int = 4,
+        length_penalty: float = 1.0,
+        max_source_length: int = 128,
+        max_target_factor: float = 2.0,
+        max_target_offset: int = 16,
+    ):
+        tf.Module.__init__(self, name="translator")
+        self.source_tokenizer = source_tokenizer
+        self.target_tokenizer = target_tokenizer or source_tokenizer
+        # A SavedModel must see the variables, not the Keras model: of a
+        # tracked Keras model a bare session finds no variable.
+        self._hidden = types.SimpleNamespace(model=model)
+        self._variables = [variable.value for variable in model.variables]
+        self._num_beams = num_beams
+        self._length_penalty = length_penalty
+        self._max_source_length = max_source_length
+        self._max_target_factor = max_target_factor
+        self._max_target_offset = max_target_offset
+        self._signatures = {
+            name: tf.function(function, input_signature=specs)
+            for name, function, specs in (
+                ("serving_default", self._translate_beam, [TEXT]),
+                ("greedy", self._translate_greedy, [TEXT]),
+                ("with_attention", self._translate_with_attention, [TEXT]),
+                ("n_best", self._translate_n_best, [TEXT]),
+                ("score", self._score, [TEXT, REFERENCE]),
+                ("num_tokens", self._num_tokens, [TEXT]),
+            )
+        }
+
+    @property
+    def model(self) -> keras.Model:
+        """The model that translates."""
+        return self._hidden.model
+
+    @property
+    def num_beams(self) -> int:
+        """Beams of the search: the N of `n_best`."""
+        return self._num_beams
+
+    @property
+    def max_source_length(self) -> int:
+        """Limit of a text in tokens, END included."""
+        return self._max_source_length
+
+    @property
+    def signatures(self) -> dict:
+        """The functions by the names that they have in a SavedModel."""
+        return self._signatures
+
+    def _encode_text(self, text):
+        """Ids [B, S] that fit, how many tokens there were, and blanks."""
+        text = tf.ensure_shape(text, [None])
+        ids = self.source_tokenizer.tokenize(text)
+        lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
+        ids = ids[:, : self._max_source_length - 1]
+        ends = tf.fill([ids.nrows(), 1], END)
+        return tf.concat([ids, ends], axis=1).to_tensor(PAD), lengths
+
+    def _search_ids(self, text, num_beams, n_best=1):
+        source_ids, lengths = self._encode_text(text)
+        mask = source_ids != PAD
+        real = tf.reduce_sum(tf.cast(mask, tf.float32), axis=1)
+        max_lengths = tf.cast(
+            tf.math.ceil(self._max_target_factor * real), tf.int32
+        )
+        max_lengths += self._max_target_offset
+        memory = self.model.encode(source_ids)
+        room = tf.maximum(tf.reduce_max(max_lengths), 1)
+        state = self.model.initial_state(memory, room)
+        search = (self.model.step, memory, state, mask, max_lengths)
+        options = {
+            "alpha": self._length_penalty,
+            "forbidden_ids": FORBIDDEN_IDS,
+        }
+        if num_beams == 1:
+            result = decoding.greedy_search(*search, **options)
+        else:
+            result = decoding.beam_search(
+                *search, num_beams=num_beams, n_best=n_best, **options
+            )
+        return result, source_ids, lengths
+
+    def _detokenize(self, ids, lengths):
+        """Translations [B] of ids [B, T]; "" for a blank source."""
+        text = self.target_tokenizer.detokenize(ids)
+        return tf.where(lengths > 1, text, "")
+
+    def _translate_beam(self, text):
+        result, _, lengths = self._search_ids(text, self._num_beams)
+        return {"translation": self._detokenize(result.ids[:, 0], lengths)}
+
+    def _translate_greedy(self, text):
+        result, _, lengths = self._search_ids(text, 1)
+        return {"translation": self._detokenize(result.ids[:, 0], lengths)}
+
+    def _translate_with_attention(self, text):
+        result, source_ids, lengths = self._search_ids(text, self._num_beams)
+        ids = result.ids[:, 0]
+        blank = lengths <= 1
+
+        def tokens(tokenizer, ids):
+            pieces = tokenizer.pieces(ids)
+            return tf.where(ids == END, END_TEXT, pieces)
+
+        target_tokens = tokens(self.target_tokenizer, ids)
+        return {
+            "translation": self._detokenize(ids, lengths),
+            "score": tf.where(blank, 0.0, result.score[:, 0]),
+            "truncated": lengths > self._max_source_length,
+            "source_tokens": tokens(self.source_tokenizer, source_ids),
+            "target_tokens": tf.where(blank[:, None], "", target_tokens),
+            "attention": tf.where(
+                blank[:, None, None], 0.0, result.attention_weights[:, 0]
+            ),
+        }
+
+    def _translate_n_best(self, text):
+        num_beams = self._num_beams
+        result, _, lengths = self._search_ids(text, num_beams, num_beams)
+        batch_size = tf.shape(lengths)[0]
+        flat = tf.reshape(result.ids, [batch_size * num_beams, -1])
+        texts = self._detokenize(flat, tf.repeat(lengths, num_beams))
+        missing = result.lengths == 0
+        # A blank text has one translation: the blank one.
+        blank = (lengths <= 1)[:, None]
+        scores = tf.where(missing | blank, -np.inf, result.score)
+        first = tf.range(num_beams)[None, :] == 0
+        scores = tf.where(blank & first, 0.0, scores)
+        texts = tf.reshape(texts, [batch_size, num_beams])
+        return {
+            "translations": tf.where(missing, "", texts),
+            "scores": tf.ensure_shape(scores, [None, num_beams]),
+        }
+
+    def _score(self, text, reference):
+        source_ids, _ = self._encode_text(text)
+        ids = self.target_tokenizer.tokenize(tf.ensure_shape(reference, [None]))
+        column = tf.fill([ids.nrows(), 1], END)
+        labels = tf.concat([ids, column], axis=1).to_tensor(PAD)
+        starts = tf.fill([ids.nrows(), 1], START)
+        inputs = tf.concat([starts, ids], axis=1).to_tensor(PAD)
+        logits = self.model(
+            {"source_ids": source_ids, "target_ids": inputs}, training=False
+        )
+        log_probability, num_tokens = decoding.sequence_log_probability(
+            logits, labels
+        )
+        return {"log_probability": log_probability, "num_tokens": num_tokens}
+
+    def _num_tokens(self, text):
+        _, lengths = self._encode_text(text)
+        limit = tf.fill(tf.shape(lengths), self._max_source_length)
+        return {"num_tokens": lengths, "limit": limit}
+
+    def export(self, folder, card: str = ""):
+        """Writes the next version of a SavedModel.
+
+        Args:
+            folder: `savedmodels/NAME`; the version is `NAME/1`, or one more
+                than the greatest there is.
+            card: the model card's text, written to `NAME/README.md`.
+
+        Returns:
+            Path of the version.
+        """
+        return savedmodel.export(self, folder, card)
+
+

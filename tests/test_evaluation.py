@@ -1,0 +1,149 @@
+"""Scores against sacrebleu called directly, and against counting by hand."""
+
+import math
+
+import pytest
+import sacrebleu
+
+from keras_attention import evaluation
+
+SOURCES = [
+    "I am well .",
+    "The old dog sleeps under the big green table .",
+    "Where is the station ?",
+    "Yes",
+]
+REFERENCES = [
+    "Mir geht es gut .",
+    "Der alte Hund schläft unter dem großen grünen Tisch .",
+    "Wo ist der Bahnhof ?",
+    "Ja",
+]
+HYPOTHESES = [
+    "Mir geht es gut .",
+    "Der alte hund schläft unter dem grossen Tisch .",
+    "Wo ist die Bahnhof ?",
+    "Ja",
+]
+
+
+def test_scores_equal_sacrebleu():
+    scores = evaluation.corpus_scores(HYPOTHESES, REFERENCES)
+    cased = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES])
+    lowered = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], lowercase=True)
+    chrf = sacrebleu.corpus_chrf(HYPOTHESES, [REFERENCES])
+    assert scores["bleu"]["score"] == pytest.approx(cased.score, abs=1e-9)
+    assert scores["bleu_lc"]["score"] == pytest.approx(lowered.score, abs=1e-9)
+    assert scores["chrf"]["score"] == pytest.approx(chrf.score, abs=1e-9)
+    # "hund" for "Hund" costs only the cased score.
+    assert scores["bleu"]["score"] < scores["bleu_lc"]["score"]
+
+
+def test_signatures_name_what_was_computed():
+    scores = evaluation.corpus_scores(HYPOTHESES, REFERENCES)
+    version = sacrebleu.__version__
+    rest = f"eff:no|tok:13a|smooth:exp|version:{version}"
+    assert scores["bleu"]["signature"] == f"nrefs:1|case:mixed|{rest}"
+    assert scores["bleu_lc"]["signature"] == f"nrefs:1|case:lc|{rest}"
+    assert "nc:6|nw:0" in scores["chrf"]["signature"]
+
+
+def test_bleu_counted_by_hand():
+    # 5 words in both. n-grams of the hypothesis that are in the reference:
+    # 4 of 5, 3 of 4, 2 of 3, 1 of 2; equal lengths, so no brevity penalty.
+    scores = evaluation.corpus_scores(["a b c d x"], ["a b c d e"])
+    expected = 100 * math.prod([4 / 5, 3 / 4, 2 / 3, 1 / 2]) ** (1 / 4)
+    assert scores["bleu"]["score"] == pytest.approx(expected)
+
+
+def test_brevity_penalty_counted_by_hand():
+    # Every n-gram is right, but 4 words stand for 5: exp(1 - 5 / 4).
+    scores = evaluation.corpus_scores(["a b c d"], ["a b c d e"])
+    assert scores["bleu"]["score"] == pytest.approx(100 * math.exp(-1 / 4))
+
+
+def test_perfect_translations_score_exactly_one_hundred():
+    scores = evaluation.corpus_scores(REFERENCES, REFERENCES)
+    assert scores["bleu"]["score"] == 100
+    assert scores["bleu_lc"]["score"] == 100
+    assert scores["chrf"]["score"] == 100
+    assert scores["exact_match"] == 100
+    assert scores["sentences"] == 4
+
+
+def test_exact_match_counted_by_hand():
+    hypotheses = ["a", "B", "c ", "d"]
+    scores = evaluation.corpus_scores(hypotheses, ["a", "b", "c", "d"])
+    assert scores["exact_match"] == 50
+
+
+def test_empty_hypotheses_score_zero():
+    scores = evaluation.corpus_scores(["", ""], ["a b c d", "e"])
+    assert scores["bleu"]["score"] == 0
+    assert scores["exact_match"] == 0
+
+
+def test_bins_hold_the_sentences_of_their_length():
+    rows = evaluation.bleu_by_length(
+        SOURCES, HYPOTHESES, REFERENCES, edges=(1, 3, 5)
+    )
+    # Source words: 4, 10, 5, 1. The bin of 2 and 3 is empty and left out.
+    assert [(row["low"], row["high"]) for row in rows] == [
+        (0, 1),
+        (4, 5),
+        (6, None),
+    ]
+    assert [row["sentences"] for row in rows] == [1, 2, 1]
+    assert [row["exact_match"] for row in rows] == [100, 50, 0]
+    middle = sacrebleu.corpus_bleu(
+        [HYPOTHESES[0], HYPOTHESES[2]], [[REFERENCES[0], REFERENCES[2]]]
+    )
+    assert rows[1]["bleu"] == pytest.approx(middle.score, abs=1e-9)
+
+
+def test_a_right_one_word_bin_scores_one_hundred():
+    rows = evaluation.bleu_by_length(["Yes"], ["Ja"], ["Ja"])
+    assert rows[0]["bleu"] == 100
+
+
+def test_one_bin_over_everything_is_the_corpus_score():
+    rows = evaluation.bleu_by_length(
+        SOURCES, HYPOTHESES, REFERENCES, edges=(100,)
+    )
+    scores = evaluation.corpus_scores(HYPOTHESES, REFERENCES)
+    assert [row["bleu"] for row in rows] == [scores["bleu"]["score"]]
+
+
+def test_lowercase_bins():
+    [cased] = evaluation.bleu_by_length(
+        SOURCES[1:2], HYPOTHESES[1:2], REFERENCES[1:2]
+    )
+    [lowered] = evaluation.bleu_by_length(
+        SOURCES[1:2], HYPOTHESES[1:2], REFERENCES[1:2], lowercase=True
+    )
+    assert cased["bleu"] < lowered["bleu"]
+
+
+@pytest.mark.parametrize(
+    "hypotheses, references, message",
+    [
+        ([], [], "Received: 0 hypotheses, 0 references"),
+        (["a"], ["a", "b"], "Received: 1 hypotheses, 2 references"),
+        ("a b", ["a", "b", "c"], "`hypotheses` must be a sequence"),
+        (["a"], [["a"]], "`references` must hold strings only"),
+    ],
+)
+def test_wrong_texts_are_refused(hypotheses, references, message):
+    with pytest.raises(ValueError, match=message):
+        evaluation.corpus_scores(hypotheses, references)
+
+
+@pytest.mark.parametrize("edges", [(), (0, 5), (5, 5), (9, 3)])
+def test_wrong_edges_are_refused(edges):
+    with pytest.raises(ValueError, match="Received: edges="):
+        evaluation.bleu_by_length(["a"], ["a"], ["a"], edges=edges)
+
+
+def test_sources_of_another_number_are_refused():
+    with pytest.raises(ValueError, match="2 sources, 1 hypotheses"):
+        evaluation.bleu_by_length(["a", "b"], ["a"], ["a"])

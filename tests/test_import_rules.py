@@ -1,0 +1,177 @@
+"""The import table: which part of the package may import which others."""
+
+import ast
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+
+PACKAGE = pathlib.Path(__file__).resolve().parents[1] / "keras_attention"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+ARRAYS = {"keras", "numpy"}
+GRAPH = ARRAYS | {"tensorflow"}
+FIT = {"tokens", "evaluation"}
+CORE = {"tokens", "config", "layers", "models", "text", "corpora", "data"}
+CORE |= {"losses", "metrics", "schedules", "callbacks", "decoding"}
+CORE |= {"translator", "evaluation", "plotting", "checkpoints", "__version__"}
+ANY = "anything"
+
+# The longest matching key decides. Left: parts of this package; right: other
+# distributions. The standard library is free to all but tokens.
+TABLE = {
+    "__init__": (CORE | {"training"}, GRAPH),
+    "__main__": ({"cli"}, set()),
+    "tokens": (set(), None),
+    "config": (set(), set()),
+    "layers": ({"layers"}, ARRAYS),
+    "models.__init__": ({"models"}, ARRAYS),
+    "models.seq2seq": ({"tokens"}, ARRAYS),
+    "models": ({"layers", "tokens", "models.seq2seq"}, ARRAYS),
+    "text": ({"tokens"}, GRAPH | {"tensorflow_text", "sentencepiece"}),
+    "corpora": (
+        {"corpora"},
+        GRAPH | {"tensorflow_datasets", "babel", "num2words"},
+    ),
+    "data": ({"tokens"}, GRAPH | {"tensorflow_datasets"}),
+    "losses": (FIT, ARRAYS),
+    "metrics": (FIT | {"losses"}, ARRAYS),
+    "schedules": (FIT, ARRAYS),
+    "callbacks": (FIT, ARRAYS),
+    "decoding": ({"decoding", "tokens"}, ARRAYS),
+    "checkpoints": (set(), ARRAYS),
+    "evaluation": (set(), {"sacrebleu", "numpy"}),
+    "plotting": (set(), {"matplotlib", "numpy"}),
+    "translator": (
+        {"decoding", "text", "tokens", "__version__"},
+        GRAPH | {"tensorflow_text", "tensorflow_serving"},
+    ),
+    "training": (CORE, GRAPH | {"tensorflow_datasets", "yaml", "rich"}),
+    "serving": (
+        {"serving", "translator", "__version__"},
+        GRAPH
+        | {"tensorflow_serving", "grpc", "google"}
+        | {"fastapi", "starlette", "pydantic", "uvicorn"},
+    ),
+    "cli": ({"config", "__version__"}, {"jsonargparse", "rich", "yaml"}),
+}
+# Their imports inside functions are the point of these modules.
+LAZY = ("cli", "__init__")
+
+
+def module_name(path):
+    """`layers/masks.py` -> `layers.masks`, relative to the package."""
+    return ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+
+
+def rule_of(module):
+    """The row of the longest key that is `module` or a package around it."""
+    keys = [key for key in TABLE if within(module, key)]
+    if not keys:
+        raise LookupError(f"{module} has no row in the import table")
+    return TABLE[max(keys, key=len)]
+
+
+def within(name, package):
+    return name == package or name.startswith(package + ".")
+
+
+def statements(tree, lazy):
+    """All nodes; with `lazy`, only those outside of functions."""
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        yield node
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+        if not (lazy and isinstance(node, functions)):
+            pending.extend(ast.iter_child_nodes(node))
+
+
+def imported_names(module, source):
+    """The absolute dotted names that a module imports."""
+    package = f"keras_attention.{module}".rpartition(".")[0]
+    lazy = module.split(".")[0] in LAZY or module.endswith(".__init__")
+    for node in statements(ast.parse(source), lazy):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            dots = "." * node.level + (node.module or "")
+            origin = importlib.util.resolve_name(dots, package)
+            yield from (f"{origin}.{alias.name}" for alias in node.names)
+
+
+def broken_rules(module, source):
+    """The imports of `source` that the table refuses to `module`."""
+    ours, others = rule_of(module)
+    for name in imported_names(module, source):
+        top, _, rest = name.partition(".")
+        if top == "keras_attention":
+            allowed = any(within(rest, part) for part in ours)
+        elif others is None:
+            allowed = False
+        else:
+            allowed = top in others or top in sys.stdlib_module_names
+        if not allowed:
+            yield name
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_name)
+def test_file_imports_only_what_the_table_allows(path):
+    module = module_name(path)
+    assert list(broken_rules(module, path.read_text("utf-8"))) == []
+
+
+@pytest.mark.parametrize("part", ["layers", "models", "decoding"])
+def test_no_row_of_the_core_allows_tensorflow(part):
+    rows = [row for key, row in TABLE.items() if within(key, part)]
+    assert rows
+    assert all("tensorflow" not in others for _, others in rows)
+
+
+@pytest.mark.parametrize(
+    "module, source, refused",
+    [
+        ("layers.masks", "import tensorflow as tf", "tensorflow"),
+        ("layers.masks", "def f():\n  import tensorflow", "tensorflow"),
+        ("layers.masks", "from .. import tokens", "keras_attention.tokens"),
+        (
+            "models.luong",
+            "from .transformer import Transformer",
+            "keras_attention.models.transformer.Transformer",
+        ),
+        (
+            "decoding",
+            "from keras_attention import models",
+            "keras_attention.models",
+        ),
+        ("tokens", "import os", "os"),
+        ("cli", "import keras", "keras"),
+        (
+            "cli",
+            "if True:\n  from . import training",
+            "keras_attention.training",
+        ),
+        ("evaluation", "import tensorflow.io", "tensorflow.io"),
+    ],
+)
+def test_a_broken_rule_is_found(module, source, refused):
+    assert list(broken_rules(module, source)) == [refused]
+
+
+@pytest.mark.parametrize(
+    "module, source",
+    [
+        ("cli", "def main():\n  import tensorflow\n  from . import training"),
+        ("layers.__init__", "from keras_attention.layers.masks import x"),
+        ("models.luong", "import math\nfrom keras_attention import layers"),
+        ("models.luong", "from keras_attention.models import seq2seq"),
+    ],
+)
+def test_a_kept_rule_is_not(module, source):
+    assert list(broken_rules(module, source)) == []
+
+
+def test_a_file_without_a_row_is_found():
+    with pytest.raises(LookupError, match="helpers has no row"):
+        rule_of("helpers")

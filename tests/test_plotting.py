@@ -1,0 +1,251 @@
+"""Pictures: what is drawn equals what was given, and files are whole."""
+
+import math
+import struct
+import threading
+
+import numpy as np
+import pytest
+from matplotlib import figure as mpl_figure
+from matplotlib import image as mpl_image
+
+from keras_attention import evaluation, plotting
+
+SOURCES = ["▁The", "▁old", "▁dog", "▁sleeps", "[END]"]
+TARGETS = ["▁Der", "▁Hund", "[END]"]
+
+
+def random_weights(*shape):
+    scores = np.random.default_rng(7).normal(size=shape)
+    return np.exp(scores) / np.exp(scores).sum(axis=-1, keepdims=True)
+
+
+def tick_labels(axis):
+    return [label.get_text() for label in axis.get_ticklabels()]
+
+
+def line_points(axes):
+    return {
+        line.get_label(): (list(line.get_xdata()), list(line.get_ydata()))
+        for line in axes.get_lines()
+    }
+
+
+def draw(name, path=None):
+    """One of the three pictures."""
+    if name == "attention_heat_map":
+        return plotting.attention_heat_map(
+            SOURCES, TARGETS, random_weights(3, 5), path
+        )
+    if name == "learning_curve":
+        return plotting.learning_curve({"loss": [3.0, 2.0]}, path)
+    rows = evaluation.bleu_by_length(["a b"], ["x"], ["x"])
+    return plotting.scores_by_length({"Luong": rows}, path)
+
+
+each_picture = pytest.mark.parametrize(
+    "name", ["attention_heat_map", "learning_curve", "scores_by_length"]
+)
+
+
+@each_picture
+def test_file_is_a_png_and_nothing_else_is_left(name, tmp_path):
+    path = tmp_path / "new" / "picture.png"
+    result = draw(name, path)
+    assert isinstance(result, mpl_figure.Figure)
+    content = path.read_bytes()
+    assert content.startswith(b"\x89PNG\r\n\x1a\n")
+    width, height = struct.unpack(">II", content[16:24])
+    assert mpl_image.imread(path).shape[:2] == (height, width)
+    assert [file.name for file in path.parent.iterdir()] == ["picture.png"]
+
+
+@each_picture
+def test_without_a_path_nothing_is_written(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    draw(name)
+    assert list(tmp_path.iterdir()) == []
+
+
+@each_picture
+def test_a_failed_write_leaves_the_old_file(name, tmp_path, monkeypatch):
+    path = tmp_path / "picture.png"
+    path.write_bytes(b"old")
+
+    def failing_savefig(self, file, **options):
+        file.write_bytes(b"half of a PNG")
+        raise OSError("disk full")
+
+    monkeypatch.setattr(mpl_figure.Figure, "savefig", failing_savefig)
+    with pytest.raises(OSError, match="disk full"):
+        draw(name, path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_pictures_are_drawn_outside_of_the_main_thread(tmp_path):
+    path = tmp_path / "picture.png"
+    thread = threading.Thread(target=draw, args=("learning_curve", path))
+    thread.start()
+    thread.join()
+    assert path.stat().st_size > 0
+
+
+def test_heat_map_shows_the_weights_and_the_tokens():
+    weights = random_weights(3, 5)
+    result = plotting.attention_heat_map(
+        SOURCES, TARGETS, weights, title="A title"
+    )
+    axes = result.axes[0]
+    np.testing.assert_array_equal(axes.images[0].get_array(), weights)
+    assert axes.images[0].get_clim() == (0, 1)
+    assert tick_labels(axes.xaxis) == SOURCES
+    assert tick_labels(axes.yaxis) == TARGETS
+    assert list(axes.get_xticks()) == [0, 1, 2, 3, 4]
+    assert list(axes.get_yticks()) == [0, 1, 2]
+    assert axes.get_ylim() == (2.5, -0.5)  # The first target is on top.
+    assert result.get_suptitle() == "A title"
+
+
+@pytest.mark.parametrize("num_heads", [1, 2, 5, 8])
+def test_heat_map_has_a_panel_per_head(num_heads, tmp_path):
+    weights = random_weights(num_heads, 3, 5)
+    result = plotting.attention_heat_map(
+        SOURCES, TARGETS, weights, tmp_path / "heads.png"
+    )
+    panels = [axes for axes in result.axes if axes.images]
+    assert len(panels) == num_heads
+    for axes, head in zip(panels, weights, strict=True):
+        np.testing.assert_array_equal(axes.images[0].get_array(), head)
+    # Inner panels share the labels of those on the upper and left sides.
+    assert tick_labels(panels[0].xaxis) == SOURCES
+    assert tick_labels(panels[0].yaxis) == TARGETS
+
+
+def test_any_token_can_be_drawn(tmp_path):
+    sources = ["$x$", "今日", "مرحبا", "नमस्ते", "a\nb", "\\frac", "\ud800"]
+    targets = ["$", "$$", b"\xff", "▁", "_{", "%"]
+    path = tmp_path / "tokens.png"
+    result = plotting.attention_heat_map(
+        sources, targets, random_weights(6, 7), path, title="$x^$ $"
+    )
+    labels = tick_labels(result.axes[0].xaxis)
+    assert labels[:4] == sources[:4]
+    assert labels[4:] == ["a\\nb", "\\frac", "\\ud800"]
+    assert tick_labels(result.axes[0].yaxis)[:3] == ["$", "$$", "\ufffd"]
+    assert path.stat().st_size > 0
+
+
+def test_long_sentences_and_the_shortest_can_be_drawn(tmp_path):
+    for num_targets, num_sources in [(1, 1), (90, 70)]:
+        plotting.attention_heat_map(
+            ["source"] * num_sources,
+            ["target"] * num_targets,
+            random_weights(num_targets, num_sources),
+            tmp_path / "picture.png",
+        )
+
+
+def test_endless_tokens_leave_room_for_the_picture(tmp_path):
+    result = plotting.attention_heat_map(
+        ["s" * 150, "s" * 24],
+        ["t" * 150],
+        random_weights(7, 1, 2),
+        tmp_path / "picture.png",
+        title="word " * 60,
+    )
+    labels = tick_labels(result.axes[0].xaxis)
+    assert labels == ["s" * 23 + "…", "s" * 24]
+
+
+@pytest.mark.parametrize(
+    "shape", [(5, 3), (3, 4), (5,), (1, 2, 3, 5), (0, 3, 5)]
+)
+def test_weights_of_another_shape_are_refused(shape):
+    with pytest.raises(ValueError, match="T=3 target.*Received: shape="):
+        plotting.attention_heat_map(SOURCES, TARGETS, np.ones(shape))
+
+
+def test_empty_and_infinite_weights_are_refused():
+    with pytest.raises(ValueError, match="none of them 0"):
+        plotting.attention_heat_map([], TARGETS, np.ones((3, 0)))
+    with pytest.raises(ValueError, match="finite. Received: nan"):
+        plotting.attention_heat_map(["a", "b"], ["c"], [[0.5, math.nan]])
+
+
+def test_learning_curve_draws_every_epoch_that_has_a_value():
+    result = plotting.learning_curve(
+        {
+            "loss": [4.0, 3.0, 2.0, 1.5],
+            "val_loss": [None, 3.5, math.nan, 2.5],
+            "val_bleu": [None, 10.0, None, 20.0],
+            "accuracy": [0.25, 0.5, 0.5, 0.75],
+            "learning_rate": [1.0, 1.0, 1.0, 1.0],
+        }
+    )
+    losses, scores = result.axes
+    assert line_points(losses) == {
+        "training loss": ([1, 2, 3, 4], [4.0, 3.0, 2.0, 1.5]),
+        "validation loss": ([2, 4], [3.5, 2.5]),
+    }
+    assert line_points(scores) == {
+        "validation BLEU": ([2, 4], [10.0, 20.0]),
+        "accuracy": ([1, 2, 3, 4], [25.0, 50.0, 50.0, 75.0]),
+    }
+    assert losses.get_xlabel() == scores.get_xlabel() == "epoch"
+
+
+def test_learning_curve_has_one_panel_without_scores():
+    result = plotting.learning_curve({"loss": [2.0], "val_bleu": [None]})
+    assert len(result.axes) == 1
+
+
+@pytest.mark.parametrize("history", [{}, {"loss": []}, {"lr": [1.0]}])
+def test_learning_curve_refuses_a_history_with_nothing_to_draw(history):
+    with pytest.raises(ValueError, match="must hold a loss.*Received: "):
+        plotting.learning_curve(history)
+
+
+def test_learning_curve_refuses_lists_of_unequal_length():
+    with pytest.raises(ValueError, match="'val_loss': 1"):
+        plotting.learning_curve({"loss": [2.0, 1.0], "val_loss": [2.0]})
+
+
+def row(low, high, sentences, bleu, exact_match=0.0):
+    return {
+        "low": low,
+        "high": high,
+        "sentences": sentences,
+        "bleu": bleu,
+        "exact_match": exact_match,
+    }
+
+
+def test_scores_by_length_puts_each_row_over_its_bin():
+    result = plotting.scores_by_length(
+        {
+            "RNNsearch": [row(0, 5, 20, 30.0), row(11, None, 7, 28.0)],
+            "Luong": [row(0, 5, 20, 31.0), row(6, 10, 9, 29.0)],
+        }
+    )
+    axes = result.axes[0]
+    assert tick_labels(axes.xaxis) == ["≤ 5\n(20)", "6–10\n(9)", "> 10\n(7)"]
+    assert line_points(axes) == {
+        "RNNsearch": ([0, 2], [30.0, 28.0]),
+        "Luong": ([0, 1], [31.0, 29.0]),
+    }
+    assert axes.get_ylabel() == "BLEU"
+
+
+def test_scores_by_length_draws_the_metric_asked_for():
+    result = plotting.scores_by_length(
+        {"$a$": [row(0, 5, 20, 30.0, 12.5)]}, metric="exact_match"
+    )
+    assert line_points(result.axes[0]) == {"$a$": ([0], [12.5])}
+    assert result.axes[0].get_ylabel() == "exact match"
+
+
+@pytest.mark.parametrize("rows", [{}, {"a": []}, {"a": [{"low": 0}]}])
+def test_scores_by_length_refuses_rows_without_the_metric(rows):
+    with pytest.raises(ValueError, match="column 'bleu'. Received: "):
+        plotting.scores_by_length(rows)

@@ -47,9 +47,7 @@ class TranslationScores(keras.callbacks.Callback):
             f"{scores['bleu']['score']:.2f}, exact match "
             f"{scores['exact_match']:.1f} %"
         )
-        samples = zip(
-            self.sources, hypotheses, self.references, strict=True
-        )
+        samples = zip(self.sources, hypotheses, self.references, strict=True)
         for _, (source, hypothesis, reference) in zip(
             range(self.num_samples), samples, strict=False
         ):

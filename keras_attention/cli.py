@@ -155,9 +155,7 @@ def evaluate(arguments) -> None:
         label = pathlib.Path(arguments.model).name
         plotting.scores_by_length({label: rows}, path=arguments.by_length)
     rate = len(sources) / result.seconds
-    print(
-        json.dumps({**result.scores, "sentences_per_second": round(rate, 1)})
-    )
+    print(json.dumps({**result.scores, "sentences_per_second": round(rate, 1)}))
 
 
 def _standard_input() -> list[str]:
@@ -202,9 +200,7 @@ def export(arguments) -> None:
     config = runs.read_config(run)
     translator = runs.load_run(run.path)
     result = reporting.evaluate(translator, *reporting.held_out(config))
-    card = reporting.model_card(
-        config, result, translator.model.count_params()
-    )
+    card = reporting.model_card(config, result, translator.model.count_params())
     print(translator.export(arguments.to, card))
 
 

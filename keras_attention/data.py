@@ -161,7 +161,8 @@ def shuffle(
     def shuffle_rows(index, block):
         size = block["target_ids"].nrows()
         order = tf.random.experimental.stateless_shuffle(
-            tf.range(size), seed=tf.stack([tf.constant(int(second), tf.int64), index])
+            tf.range(size),
+            seed=tf.stack([tf.constant(int(second), tf.int64), index]),
         )
         return {name: tf.gather(ids, order) for name, ids in block.items()}
 

@@ -41,9 +41,9 @@ class TokenLoss(TokenMean):
 
     def token_values(self, y_true, y_pred):
         """Losses [B, T]."""
-        return losses.token_cross_entropy(
-            y_pred, y_true, self.label_smoothing
-        )[0]
+        return losses.token_cross_entropy(y_pred, y_true, self.label_smoothing)[
+            0
+        ]
 
     def get_config(self):
         return {

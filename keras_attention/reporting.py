@@ -9,12 +9,14 @@ import rich.console
 import rich.markup
 import rich.table
 
-from keras_attention import checkpoints
-from keras_attention import corpora
-from keras_attention import evaluation
-from keras_attention import plotting
-from keras_attention import runs
-from keras_attention import training
+from keras_attention import (
+    checkpoints,
+    corpora,
+    evaluation,
+    pipeline,
+    plotting,
+    runs,
+)
 
 LANGUAGE_NAMES = {"de": "German", "en": "English", "es": "Spanish"} | {
     "fr": "French"
@@ -58,8 +60,8 @@ def held_out(config) -> tuple[str, list[str], list[str]]:
     pairs = corpus.splits[split]
     return (
         split,
-        list(training.texts(pairs, "source")),
-        list(training.texts(pairs, "target")),
+        list(pipeline.texts(pairs, "source")),
+        list(pipeline.texts(pairs, "target")),
     )
 
 
@@ -69,7 +71,7 @@ def model_card(config, result: Evaluation, num_parameters: int) -> str:
     target = LANGUAGE_NAMES.get(config.target, config.target)
     scores = result.scores
     rows = "\n".join(
-        f"| {name} | {scores[name]['score']:.2f} | `{scores[name]['signature']}` |"
+        "| {} | {score:.2f} | `{signature}` |".format(name, **scores[name])
         for name in ("bleu", "bleu_lc", "chrf")
     )
     choices = "\n".join(

@@ -6,13 +6,15 @@ import pathlib
 import keras
 import yaml
 
-from keras_attention import checkpoints
+from keras_attention import (
+    checkpoints,
+    models,
+    savedmodel,
+    text,
+    text_to_text,
+    translator,
+)
 from keras_attention import config as configuration
-from keras_attention import models
-from keras_attention import savedmodel
-from keras_attention import text
-from keras_attention import text_to_text
-from keras_attention import translator
 
 # Choices that may change when a run is resumed.
 FREE_ON_RESUME = ("resume", "output", "epochs", "steps", "patience")
@@ -98,7 +100,9 @@ def create_model(
     default = "tiny" if hasattr(module, "tiny") else "small"
     make = getattr(module, config.size or default, None)
     if not callable(make) or isinstance(make, type):
-        sizes = [n for n in ("tiny", "small", "base", "big") if n in vars(module)]
+        sizes = [
+            n for n in ("tiny", "small", "base", "big") if n in vars(module)
+        ]
         raise ValueError(
             f"`size` of {config.model} must be one of {sizes}. "
             f"Received: size={config.size!r}"

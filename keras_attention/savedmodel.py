@@ -8,8 +8,7 @@ import tempfile
 
 import tensorflow as tf
 
-from keras_attention import checkpoints
-from keras_attention import text_to_text
+from keras_attention import checkpoints, text_to_text
 
 MANIFEST = "MANIFEST.sha256"
 WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")

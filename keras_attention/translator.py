@@ -206,5 +206,3 @@ class Translator(TextToText, tf.Module):
             Path of the version.
         """
         return savedmodel.export(self, folder, card)
-
-

@@ -21,7 +21,7 @@ ANY = "anything"
 # The longest matching key decides. Left: parts of this package; right: other
 # distributions. The standard library is free to all but tokens.
 TABLE = {
-    "__init__": (CORE | {"training"}, GRAPH),
+    "__init__": (CORE | {"training", "runs", "trainer", "savedmodel"}, GRAPH),
     "__main__": ({"cli"}, set()),
     "tokens": (set(), None),
     "config": (set(), set()),
@@ -43,11 +43,23 @@ TABLE = {
     "checkpoints": (set(), ARRAYS),
     "evaluation": (set(), {"sacrebleu", "numpy"}),
     "plotting": (set(), {"matplotlib", "numpy"}),
-    "translator": (
-        {"decoding", "text", "tokens", "__version__"},
+    "text_to_text": (set(), GRAPH),
+    "savedmodel": (
+        {"checkpoints", "text_to_text"},
         GRAPH | {"tensorflow_text", "tensorflow_serving"},
     ),
-    "training": (CORE, GRAPH | {"tensorflow_datasets", "yaml", "rich"}),
+    "translator": (
+        {"decoding", "text", "tokens", "text_to_text", "savedmodel"},
+        GRAPH,
+    ),
+    "trainer": ({"losses"}, GRAPH),
+    "runs": (
+        CORE | {"savedmodel", "text_to_text"},
+        GRAPH | {"yaml"},
+    ),
+    "pipeline": (CORE | {"runs"}, GRAPH),
+    "training": (CORE | {"pipeline", "runs", "trainer"}, GRAPH),
+    "reporting": (CORE | {"pipeline", "runs"}, {"rich"}),
     "serving": (
         {"serving", "translator", "__version__"},
         GRAPH

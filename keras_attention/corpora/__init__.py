@@ -7,8 +7,7 @@ import pathlib
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from keras_attention.corpora import parallel_files
-from keras_attention.corpora import tfds_pairs
+from keras_attention.corpora import parallel_files, tfds_pairs
 from keras_attention.corpora.parallel_files import read_lines
 from keras_attention.corpora.phrases import phrases_dataset_builder
 

@@ -23,7 +23,8 @@ def read_lines(path: pathlib.Path) -> Iterator[str]:
     number = 0
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
-            for number, line in enumerate(file, start=1):
+            for line in file:
+                number += 1
                 line = line.removesuffix(b"\n").removesuffix(b"\r")
                 yield line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -87,7 +88,9 @@ def check_aligned(source: pathlib.Path, target: pathlib.Path) -> int:
     Errors: `ValueError` if a file is empty, is not UTF-8, or has another
     number of lines than its partner; it names the files and the line.
     """
-    counts = {path: sum(1 for _ in read_lines(path)) for path in (source, target)}
+    counts = {
+        path: sum(1 for _ in read_lines(path)) for path in (source, target)
+    }
     for path, count in counts.items():
         if count == 0:
             raise ValueError(
@@ -116,4 +119,6 @@ def pairs(source: pathlib.Path, target: pathlib.Path) -> tf.data.Dataset:
             lambda line: tf.strings.regex_replace(line, "\r$", "")
         )
 
-    return tf.data.Dataset.zip({"source": lines(source), "target": lines(target)})
+    return tf.data.Dataset.zip(
+        {"source": lines(source), "target": lines(target)}
+    )

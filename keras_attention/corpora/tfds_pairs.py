@@ -48,9 +48,7 @@ def load(
         splits = {
             split: builder.as_dataset(
                 split=split, shuffle_files=False, read_config=read_config
-            ).map(
-                lambda pair: {"source": pair[source], "target": pair[target]}
-            )
+            ).map(lambda pair: {"source": pair[source], "target": pair[target]})
             for split in list(builder.info.splits) or SPLITS
         }
     except (AssertionError, FileNotFoundError) as error:
@@ -68,4 +66,3 @@ def load(
         for split, dataset in splits.items()
     }
     return splits, sizes
-

@@ -15,13 +15,17 @@ other rows.
 """
 
 from keras_attention.decoding.beam import beam_search
-from keras_attention.decoding.one_path import greedy_search
-from keras_attention.decoding.one_path import sampling_search
-from keras_attention.decoding.one_path import truncate_distribution
-from keras_attention.decoding.scores import SearchResult
-from keras_attention.decoding.scores import coverage_penalty
-from keras_attention.decoding.scores import length_penalty
-from keras_attention.decoding.scores import sequence_log_probability
+from keras_attention.decoding.one_path import (
+    greedy_search,
+    sampling_search,
+    truncate_distribution,
+)
+from keras_attention.decoding.scores import (
+    SearchResult,
+    coverage_penalty,
+    length_penalty,
+    sequence_log_probability,
+)
 
 __all__ = [
     "SearchResult",

@@ -1,14 +1,12 @@
 """Beam search, with finished hypotheses kept apart and frozen."""
 
 import collections
+import functools
 
-from keras import ops
-from keras import tree
+from keras import ops, tree
 
 from keras_attention.decoding import scores
-from keras_attention.tokens import END
-from keras_attention.tokens import PAD
-from keras_attention.tokens import START
+from keras_attention.tokens import END, PAD, START
 
 
 def _gather_beams(structure, beams):
@@ -210,6 +208,36 @@ def _retire(settings, live, finished, stopped, position):
     return live, finished, stopped
 
 
+def _advance(settings, position, live, history, finished, stopped):
+    """One position of the search: extend, remember, retire."""
+    live, parents, weights = _extend(settings, live, position)
+    token_ids = ops.reshape(live.token_ids, ops.shape(parents))
+    history = _History(
+        scores.write(history.token_ids, position, token_ids),
+        scores.write(history.parents, position, parents),
+        scores.write(history.weights, position, weights),
+    )
+    live, finished, stopped = _retire(
+        settings, live, finished, stopped, position
+    )
+    return position + 1, live, history, finished, stopped
+
+
+def _collect(history, finished, n_best, pad_id):
+    """The best of the finished hypotheses, as a `SearchResult`."""
+    finished = _Finished(*(leaf[:, :n_best] for leaf in finished))
+    ids, weights = _trace_back(finished.slots, finished.lengths, *history)
+    positions = ops.arange(ops.shape(ids)[2])[None, None, :]
+    ids = ops.where(positions < finished.lengths[:, :, None], ids, pad_id)
+    return scores.SearchResult(
+        ids,
+        finished.lengths,
+        finished.log_probability,
+        finished.score,
+        weights,
+    )
+
+
 def beam_search(
     step,
     memory,
@@ -276,36 +304,13 @@ def beam_search(
             position < max_length, ops.logical_not(ops.all(stopped))
         )
 
-    def body(position, live, history, finished, stopped):
-        live, parents, weights = _extend(settings, live, position)
-        token_ids = ops.reshape(live.token_ids, ops.shape(parents))
-        history = _History(
-            scores.write(history.token_ids, position, token_ids),
-            scores.write(history.parents, position, parents),
-            scores.write(history.weights, position, weights),
-        )
-        live, finished, stopped = _retire(
-            settings, live, finished, stopped, position
-        )
-        return position + 1, live, history, finished, stopped
-
     _, _, history, finished, _ = ops.while_loop(
         proceed,
-        body,
+        functools.partial(_advance, settings),
         (
             ops.convert_to_tensor(0, dtype="int32"),
             *_initial_beams(settings, state, max_length, start_id),
             ops.zeros_like(max_lengths, dtype="bool"),
         ),
     )
-    finished = _Finished(*(leaf[:, :n_best] for leaf in finished))
-    ids, weights = _trace_back(finished.slots, finished.lengths, *history)
-    positions = ops.arange(max_length)[None, None, :]
-    ids = ops.where(positions < finished.lengths[:, :, None], ids, pad_id)
-    return scores.SearchResult(
-        ids,
-        finished.lengths,
-        finished.log_probability,
-        finished.score,
-        weights,
-    )
+    return _collect(history, finished, n_best, pad_id)

@@ -1,12 +1,16 @@
 """Searches that follow one hypothesis a row: greedy and sampling."""
 
+import collections
+
 import keras
 from keras import ops
 
 from keras_attention.decoding import scores
-from keras_attention.tokens import END
-from keras_attention.tokens import PAD
-from keras_attention.tokens import START
+from keras_attention.tokens import END, PAD, START
+
+_Ids = collections.namedtuple(
+    "_Ids", ["start_id", "end_id", "pad_id", "forbidden_ids"]
+)
 
 
 def _follow_one_path(
@@ -16,12 +20,7 @@ def _follow_one_path(
     state,
     source_mask,
     max_lengths,
-    alpha,
-    beta,
-    start_id,
-    end_id,
-    pad_id,
-    forbidden_ids,
+    control,
 ):
     """Extends one hypothesis a row by what `choose` picks, until END."""
     max_lengths = ops.cast(max_lengths, "int32")
@@ -36,17 +35,17 @@ def _follow_one_path(
     def body(position, last_ids, ids, lengths, log_probs, weights, state):
         logits, state, step_weights = step(last_ids, memory, state)
         step_log_probs = scores.allowed_log_probs(
-            logits, position, max_lengths, end_id, forbidden_ids
+            logits, position, max_lengths, control.end_id, control.forbidden_ids
         )
         token_ids = choose(step_log_probs, position)
         chosen = ops.take_along_axis(
             step_log_probs, token_ids[:, None], axis=1
         )[:, 0]
         alive = ops.equal(lengths, 0)
-        token_ids = ops.where(alive, token_ids, pad_id)
+        token_ids = ops.where(alive, token_ids, control.pad_id)
         step_weights = scores.mean_over_heads(step_weights)
         step_weights = ops.where(alive[:, None], step_weights, 0.0)
-        ended = ops.logical_and(alive, ops.equal(token_ids, end_id))
+        ended = ops.logical_and(alive, ops.equal(token_ids, control.end_id))
         return (
             position + 1,
             token_ids,
@@ -62,18 +61,15 @@ def _follow_one_path(
         body,
         (
             ops.convert_to_tensor(0, dtype="int32"),
-            ops.full((batch_size,), start_id, dtype="int32"),
-            ops.full((batch_size, max_length), pad_id, dtype="int32"),
+            ops.full((batch_size,), control.start_id, dtype="int32"),
+            ops.full((batch_size, max_length), control.pad_id, dtype="int32"),
             ops.zeros((batch_size,), dtype="int32"),
             ops.zeros((batch_size,), dtype="float32"),
             ops.zeros((batch_size, max_length, source_length), "float32"),
             state,
         ),
     )
-    score = log_probability / scores.length_penalty(lengths, alpha)
-    if beta:
-        score += scores.coverage_penalty(ops.sum(weights, axis=1), source_mask, beta)
-    best = (ids, lengths, log_probability, score, weights)
+    best = (ids, lengths, log_probability, log_probability, weights)
     return scores.SearchResult(*(ops.expand_dims(leaf, 1) for leaf in best))
 
 
@@ -106,20 +102,17 @@ def greedy_search(
     def choose(log_probs, position):
         return ops.cast(ops.argmax(log_probs, axis=-1), "int32")
 
-    return _follow_one_path(
-        choose,
-        step,
-        memory,
-        state,
-        source_mask,
-        max_lengths,
-        alpha,
-        beta,
-        start_id,
-        end_id,
-        pad_id,
-        forbidden_ids,
+    control = _Ids(start_id, end_id, pad_id, forbidden_ids)
+    path = _follow_one_path(
+        choose, step, memory, state, source_mask, max_lengths, control
     )
+    score = path.log_probability / scores.length_penalty(path.lengths, alpha)
+    if beta:
+        attention_sums = ops.sum(path.attention_weights, axis=2)
+        score += scores.coverage_penalty(
+            attention_sums, source_mask[:, None], beta
+        )
+    return path._replace(score=score)
 
 
 def truncate_distribution(log_probs, top_k=None, top_p=None):
@@ -138,13 +131,17 @@ def truncate_distribution(log_probs, top_k=None, top_p=None):
     if top_k is not None:
         top_k = min(top_k, log_probs.shape[-1])
         threshold = descending[:, top_k - 1, None]
-        log_probs = ops.where(log_probs >= threshold, log_probs, scores.IMPOSSIBLE)
+        log_probs = ops.where(
+            log_probs >= threshold, log_probs, scores.IMPOSSIBLE
+        )
     if top_p is not None:
         probabilities = ops.exp(descending)
         before = ops.cumsum(probabilities, axis=-1) - probabilities
         kept = ops.where(before < top_p, descending, -scores.IMPOSSIBLE)
         threshold = ops.min(kept, axis=-1, keepdims=True)
-        log_probs = ops.where(log_probs >= threshold, log_probs, scores.IMPOSSIBLE)
+        log_probs = ops.where(
+            log_probs >= threshold, log_probs, scores.IMPOSSIBLE
+        )
     return log_probs
 
 
@@ -216,17 +213,7 @@ def sampling_search(
         )
         return ops.minimum(ops.sum(passed, axis=-1), last)
 
+    control = _Ids(start_id, end_id, pad_id, forbidden_ids)
     return _follow_one_path(
-        choose,
-        step,
-        memory,
-        state,
-        source_mask,
-        max_lengths,
-        0.0,
-        0.0,
-        start_id,
-        end_id,
-        pad_id,
-        forbidden_ids,
+        choose, step, memory, state, source_mask, max_lengths, control
     )

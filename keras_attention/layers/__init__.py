@@ -1,26 +1,35 @@
 """Layers: tensors in, tensors out, on every Keras backend."""
 
 from keras_attention.layers.additive_attention import AdditiveAttention
-from keras_attention.layers.attention import Attention
-from keras_attention.layers.attention import masked_softmax
-from keras_attention.layers.attention import weighted_sum
+from keras_attention.layers.attention import (
+    Attention,
+    masked_softmax,
+    weighted_sum,
+)
 from keras_attention.layers.feed_forward import FeedForward
-from keras_attention.layers.masks import causal_mask
-from keras_attention.layers.masks import combine_masks
-from keras_attention.layers.masks import padding_mask
+from keras_attention.layers.masks import (
+    causal_mask,
+    combine_masks,
+    padding_mask,
+)
 from keras_attention.layers.maxout import Maxout
-from keras_attention.layers.multi_head_attention import MultiHeadAttention
-from keras_attention.layers.multi_head_attention import dot_product_attention
+from keras_attention.layers.multi_head_attention import (
+    MultiHeadAttention,
+    dot_product_attention,
+)
 from keras_attention.layers.multiplicative_attention import (
     MultiplicativeAttention,
 )
-from keras_attention.layers.position_encoding import PositionEncoding
-from keras_attention.layers.position_encoding import sinusoidal_positions
-from keras_attention.layers.recurrence import reverse_sequences
-from keras_attention.layers.recurrence import unroll
-from keras_attention.layers.transformer_layers import Residual
-from keras_attention.layers.transformer_layers import TransformerDecoderLayer
-from keras_attention.layers.transformer_layers import TransformerEncoderLayer
+from keras_attention.layers.position_encoding import (
+    PositionEncoding,
+    sinusoidal_positions,
+)
+from keras_attention.layers.recurrence import reverse_sequences, unroll
+from keras_attention.layers.transformer_layers import (
+    Residual,
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
+)
 
 __all__ = [
     "AdditiveAttention",

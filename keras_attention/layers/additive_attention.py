@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.layers import attention
-from keras_attention.layers import initializers
+from keras_attention.layers import attention, initializers
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -37,8 +36,7 @@ class AdditiveAttention(attention.Attention):
         super().__init__(**kwargs)
         if units < 1:
             raise ValueError(
-                "`units` must be a positive integer. "
-                f"Received: units={units}"
+                f"`units` must be a positive integer. Received: units={units}"
             )
         self.units = units
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -53,16 +51,12 @@ class AdditiveAttention(attention.Attention):
         self.key_kernel = self.add_weight(
             name="key_kernel",
             shape=(key_shape[-1], self.units),
-            initializer=initializers.clone(
-                self.kernel_initializer
-            ),
+            initializer=initializers.clone(self.kernel_initializer),
         )
         self.score_vector = self.add_weight(
             name="score_vector",
             shape=(self.units, 1),
-            initializer=initializers.clone(
-                self.kernel_initializer
-            ),
+            initializer=initializers.clone(self.kernel_initializer),
         )
 
     def project(self, key):

@@ -5,9 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_attention.layers import attention
-from keras_attention.layers import initializers
-from keras_attention.layers import masks
+from keras_attention.layers import attention, initializers, masks
 
 
 def dot_product_attention(query, key, value, mask=None, dropout=None):
@@ -111,9 +109,7 @@ class MultiHeadAttention(keras.layers.Layer):
         kernel = self.add_weight(
             name=f"{name}_kernel",
             shape=(input_dim, output_dim),
-            initializer=initializers.clone(
-                self.kernel_initializer
-            ),
+            initializer=initializers.clone(self.kernel_initializer),
         )
         setattr(self, f"{name}_kernel", kernel)
         if self.use_bias:

@@ -3,8 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.layers import attention
-from keras_attention.layers import initializers
+from keras_attention.layers import attention, initializers
 
 SCORINGS = ("dot", "general", "concat")
 
@@ -71,9 +70,7 @@ class MultiplicativeAttention(attention.Attention):
         return self.add_weight(
             name=name,
             shape=shape,
-            initializer=initializers.clone(
-                self.kernel_initializer
-            ),
+            initializer=initializers.clone(self.kernel_initializer),
         )
 
     def build(self, query_shape, value_shape, key_shape=None):

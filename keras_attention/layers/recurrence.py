@@ -1,7 +1,6 @@
 """Unrolling a decoder's step over a whole target."""
 
-from keras import ops
-from keras import tree
+from keras import ops, tree
 
 
 def unroll(advance, state, inputs):

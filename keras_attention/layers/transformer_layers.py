@@ -2,9 +2,7 @@
 
 import keras
 
-from keras_attention.layers import feed_forward
-from keras_attention.layers import masks
-from keras_attention.layers import multi_head_attention
+from keras_attention.layers import feed_forward, masks, multi_head_attention
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -1,12 +1,14 @@
 """One model for each paper; named sizes are functions in its module."""
 
-from keras_attention.models import luong
-from keras_attention.models import lstm_encoder_decoder
-from keras_attention.models import rnn_encoder_decoder
-from keras_attention.models import rnnsearch
-from keras_attention.models import transformer
-from keras_attention.models.luong import Luong
+from keras_attention.models import (
+    lstm_encoder_decoder,
+    luong,
+    rnn_encoder_decoder,
+    rnnsearch,
+    transformer,
+)
 from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
+from keras_attention.models.luong import Luong
 from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
 from keras_attention.models.rnnsearch import RNNSearch
 from keras_attention.models.seq2seq import Seq2Seq

@@ -71,14 +71,13 @@ class Luong(seq2seq.Seq2Seq):
             "input_feeding": input_feeding,
             "dropout": dropout,
         }
-        self.units = units
         self.input_feeding = input_feeding
         policy = {"dtype": self.dtype_policy}
         self.source_embedding = keras.layers.Embedding(
             source_vocabulary_size or vocabulary_size,
             embedding_dim,
-            name="source_embedding",
             **policy,
+            name="source_embedding",
         )
         self.target_embedding = keras.layers.Embedding(
             vocabulary_size, embedding_dim, name="target_embedding", **policy
@@ -102,11 +101,7 @@ class Luong(seq2seq.Seq2Seq):
             scoring, name="attention", **policy
         )
         self.attention_projection = keras.layers.Dense(
-            units,
-            activation="tanh",
-            use_bias=False,
-            name="attention_projection",
-            **policy,
+            units, "tanh", False, name="attention_projection", **policy
         )
         self.output_projection = keras.layers.Dense(
             vocabulary_size, name="output_projection", **policy

@@ -10,6 +10,18 @@ from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
 
+def _embedding(size, hidden_dim, **kwargs):
+    """One matrix for tokens in and, turned round, for logits out."""
+    return keras.layers.ReversibleEmbedding(
+        size,
+        hidden_dim,
+        embeddings_initializer=keras.initializers.RandomNormal(
+            stddev=0.5 * hidden_dim**-0.5
+        ),
+        **kwargs,
+    )
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Transformer(seq2seq.Seq2Seq):
     """Encoder and decoder of attention alone (Vaswani et al. 2017, fig. 1).
@@ -69,58 +81,43 @@ class Transformer(seq2seq.Seq2Seq):
         self.norm_first = norm_first
         self.embedding_scale = math.sqrt(hidden_dim)
         policy = self.dtype_policy
-
-        def embedding(size, name):
-            return keras.layers.ReversibleEmbedding(
-                size,
-                hidden_dim,
-                embeddings_initializer=keras.initializers.RandomNormal(
-                    stddev=0.5 * hidden_dim**-0.5
-                ),
-                dtype=policy,
-                name=name,
-            )
-
-        self.target_embedding = embedding(vocabulary_size, "target_embedding")
+        self.target_embedding = _embedding(
+            vocabulary_size, hidden_dim, dtype=policy, name="embedding"
+        )
         self.source_embedding = self.target_embedding
         if source_vocabulary_size is not None:
-            self.source_embedding = embedding(
-                source_vocabulary_size, "source_embedding"
+            self.source_embedding = _embedding(
+                source_vocabulary_size, hidden_dim, dtype=policy, name="source"
             )
         self.position_encoding = layers.PositionEncoding(
             dtype=policy, name="position_encoding"
         )
-        self.embedding_dropout = keras.layers.Dropout(
-            dropout, dtype=policy, name="embedding_dropout"
+        self.dropout = keras.layers.Dropout(
+            dropout, dtype=policy, name="dropout"
         )
-
-        def stack(layer, name):
-            return [
-                layer(
-                    num_heads,
-                    intermediate_dim,
-                    dropout,
-                    norm_first,
-                    dtype=policy,
-                    name=f"{name}_{index}",
-                )
-                for index in range(num_layers)
-            ]
-
-        self.encoder_layers = stack(layers.TransformerEncoderLayer, "encoder")
-        self.decoder_layers = stack(layers.TransformerDecoderLayer, "decoder")
+        sizes = (num_heads, intermediate_dim, dropout, norm_first)
+        self.encoder_layers = [
+            layers.TransformerEncoderLayer(
+                *sizes, dtype=policy, name=f"encoder_{index}"
+            )
+            for index in range(num_layers)
+        ]
+        self.decoder_layers = [
+            layers.TransformerDecoderLayer(
+                *sizes, dtype=policy, name=f"decoder_{index}"
+            )
+            for index in range(num_layers)
+        ]
         if norm_first:
-            self.encoder_norm = keras.layers.LayerNormalization(
-                epsilon=1e-6, dtype=policy, name="encoder_norm"
-            )
-            self.decoder_norm = keras.layers.LayerNormalization(
-                epsilon=1e-6, dtype=policy, name="decoder_norm"
-            )
+            normalization = keras.layers.LayerNormalization
+            norm = {"epsilon": 1e-6, "dtype": policy}
+            self.encoder_norm = normalization(**norm, name="encoder_norm")
+            self.decoder_norm = normalization(**norm, name="decoder_norm")
 
     def _embed(self, embedding, token_ids, start=0, training=None):
         x = embedding(token_ids) * self.embedding_scale  # [B, T, D]
         x = self.position_encoding(x, start=start)
-        return self.embedding_dropout(x, training=training)
+        return self.dropout(x, training=training)
 
     def _logits(self, x):
         x = self.decoder_norm(x) if self.norm_first else x

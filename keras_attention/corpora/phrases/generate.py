@@ -87,9 +87,7 @@ def date(generator: random.Random) -> Format:
     )
     if style in ("full", "long", "medium"):
         return lambda language: dates.format_date(value, style, locale=language)
-    return lambda language: dates.format_skeleton(
-        style, value, locale=language
-    )
+    return lambda language: dates.format_skeleton(style, value, locale=language)
 
 
 def time(generator: random.Random) -> Format:
@@ -103,9 +101,7 @@ def moment(generator: random.Random) -> Format:
     """A day and a time: "3/3/25, 7:05 PM"."""
     value = _moment(generator)
     style = generator.choice(("short", "medium"))
-    return lambda language: dates.format_datetime(
-        value, style, locale=language
-    )
+    return lambda language: dates.format_datetime(value, style, locale=language)
 
 
 def quantity(generator: random.Random) -> Format:

@@ -1,0 +1,114 @@
+"""The batches of a run: its vocabulary, then examples epoch by epoch."""
+
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from keras_attention import checkpoints, data, runs, text
+from keras_attention import config as configuration
+
+
+def texts(pairs: tf.data.Dataset, side: str) -> Iterator[str]:
+    """The texts of one side ("source" or "target"), one by one."""
+    for block in pairs.batch(1000):
+        for line in block[side].numpy():
+            yield line.decode("utf-8", "replace")
+
+
+def prepare_vocabulary(
+    run: runs.RunDirectory,
+    config: configuration.TrainingConfig,
+    pairs: tf.data.Dataset,
+) -> tuple[text.Tokenizer, text.Tokenizer]:
+    """Trains the vocabularies from the training pairs, once for a run."""
+
+    def both():
+        yield from texts(pairs, "source")
+        yield from texts(pairs, "target")
+
+    sides = {"joint": both}
+    if not config.joint_vocabulary:
+        sides = {
+            side: lambda side=side: texts(pairs, side)
+            for side in ("source", "target")
+        }
+    for side, sentences in sides.items():
+        path = run.vocabulary(side)
+        if not path.is_file():
+            model = text.train_vocabulary(sentences(), config.vocabulary_size)
+            checkpoints.write_atomically(path, model)
+    return runs.load_tokenizers(run)
+
+
+class Pipeline:
+    """The batches of a run, as functions of the epoch.
+
+    Args:
+        config: of the run.
+        corpus: its corpus.
+        tokenizers: of source and target.
+        replicas: rows of a batch come in multiples of this.
+    """
+
+    def __init__(self, config, corpus, tokenizers, replicas):
+        self._config = config
+        self._tokenizers = tokenizers
+        self._replicas = replicas
+        self._train = corpus.splits["train"]
+        self._blocks = self._tokenized(self._train)
+        self._validation = self._tokenized(corpus.splits["validation"])
+        self.report = data.report(
+            self._training_blocks(0),
+            corpus.sizes["train"],
+            config.max_tokens,
+            replicas,
+        )
+        self.num_validation = data.report(
+            self._validation,
+            corpus.sizes["validation"],
+            config.max_tokens,
+            replicas,
+        ).batches
+
+    def _tokenized(self, pairs):
+        return (
+            pairs.apply(data.tokenize(*self._tokenizers))
+            .apply(data.filter_by_length(self._config.max_length))
+            .cache()
+        )
+
+    def _training_blocks(self, epoch):
+        alpha = self._config.subword_sampling
+        if not alpha:
+            return self._blocks
+        return self._train.apply(
+            data.tokenize_by_sampling(
+                *self._tokenizers,
+                seed=self._config.seed,
+                epoch=epoch,
+                alpha=alpha,
+            )
+        ).apply(data.filter_by_length(self._config.max_length))
+
+    def training(self, epoch: int, start: int = 0) -> tf.data.Dataset:
+        """The examples of an epoch, from batch `start` on."""
+        seed = self._config.seed
+        batches = (
+            self._training_blocks(epoch)
+            .apply(data.shuffle(seed, epoch))
+            .apply(
+                data.batch_by_tokens(
+                    self._config.max_tokens, self._replicas, seed, epoch
+                )
+            )
+        )
+        return batches.skip(start).apply(data.to_examples()).prefetch(2)
+
+    def validation(self) -> tf.data.Dataset:
+        """The validation examples, shortest first."""
+        batches = self._validation.apply(
+            data.batch_by_tokens(self._config.max_tokens, self._replicas)
+        )
+        return batches.apply(data.to_examples()).apply(
+            tf.data.experimental.assert_cardinality(self.num_validation)
+        )

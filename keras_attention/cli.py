@@ -108,13 +108,17 @@ def make_parser(train_defaults: dict | None = None):
     return parser
 
 
-def train(arguments) -> None:
-    """`train`: fit, then the report."""
+def _config(arguments) -> configuration.TrainingConfig:
     values = {
         field.name: arguments[field.name]
         for field in dataclasses.fields(configuration.TrainingConfig)
     }
-    config = configuration.TrainingConfig(**values)
+    return configuration.resolve(configuration.TrainingConfig(**values))
+
+
+def train(arguments) -> None:
+    """`train`: fit, then the report."""
+    config = _config(arguments)
     if config.replicas and config.replicas > 1:
         from keras_attention import trainer
 
@@ -209,14 +213,14 @@ def _saved_choices(argv: list[str]) -> dict:
     arguments = make_parser().parse_args(argv)
     if arguments.verb != "train" or not arguments.train.resume:
         return {}
-    if arguments.train.output is None:
-        return {}
-    saved = pathlib.Path(arguments.train.output) / "config.yaml"
+    saved = pathlib.Path(_config(arguments.train).output) / "config.yaml"
     if not saved.is_file():
         return {}
     import yaml
 
-    return yaml.safe_load(saved.read_text())
+    choices = yaml.safe_load(saved.read_text())
+    choices.pop("resume")
+    return choices
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -18,8 +18,8 @@ class TrainingConfig:
 
     Args:
         model: The architecture, by the name of its paper's file.
-        size: A named size of it, such as tiny or base; the smallest by
-            default.
+        size: A named size of it, such as tiny or base; by default the
+            smallest for phrases, else the next.
         model_arguments: Arguments of the model that replace the size's,
             such as '{"num_layers": 2}'.
         corpus: "phrases" (generated offline), a folder with train.en,
@@ -31,15 +31,18 @@ class TrainingConfig:
         seed: Of everything random.
         replicas: Copies that share each batch: by default one on each GPU,
             one on a CPU; on a CPU, N logical devices.
-        epochs: Passes over the training pairs.
+        epochs: Passes over the training pairs; 10 for phrases, else 30, by
+            default.
         steps: Stop after this many updates; no limit by default.
-        vocabulary_size: Pieces, at most; of each side if not joint.
+        vocabulary_size: Pieces, at most; of each side if not joint. 500
+            for phrases, else 4000, by default.
         joint_vocabulary: One vocabulary for both languages.
         subword_sampling: Alpha of subword regularisation; 0 for none.
         max_length: The longest sentence in tokens; longer pairs are
             dropped, longer inputs are refused.
-        max_tokens: The most tokens of a batch, on either side.
-        dropout: Rate; the size's own by default.
+        max_tokens: The most target tokens of a batch, padding included;
+            1024 for phrases, else 2048, by default.
+        dropout: Rate; 0.1 for phrases, else the size's own, by default.
         label_smoothing: Share of the target that is spread evenly.
         learning_rate: The peak.
         schedule: How the learning rate falls after the warm-up.
@@ -75,16 +78,16 @@ class TrainingConfig:
     resume: bool = False
     seed: int = 1
     replicas: int | None = None
-    epochs: int = 20
+    epochs: int | None = None
     steps: int | None = None
-    vocabulary_size: int = 8000
+    vocabulary_size: int | None = None
     joint_vocabulary: bool = True
     subword_sampling: float = 0.0
     max_length: int = 128
-    max_tokens: int = 4096
+    max_tokens: int | None = None
     dropout: float | None = None
     label_smoothing: float = 0.1
-    learning_rate: float = 2e-3
+    learning_rate: float = 3e-3
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
     warmup_steps: int = 400
     clip_norm: float = 1.0
@@ -98,3 +101,37 @@ class TrainingConfig:
     checkpoint_steps: int = 200
     num_beams: int = 4
     length_penalty: float = 1.0
+
+
+# What the corpus decides where nothing is said.
+DEFAULTS = {
+    "phrases": {
+        "epochs": 10,
+        "vocabulary_size": 500,
+        "max_tokens": 1024,
+        "dropout": 0.1,
+        "size": "mini",
+    },
+    "other": {
+        "epochs": 30,
+        "vocabulary_size": 4000,
+        "max_tokens": 2048,
+        "dropout": None,
+        "size": "tiny",
+    },
+}
+
+
+def resolve(config: TrainingConfig) -> TrainingConfig:
+    """Fills in what was left to the corpus, and the name of the output."""
+    corpus = "phrases" if config.corpus == "phrases" else "other"
+    missing = {
+        name: value
+        for name, value in DEFAULTS[corpus].items()
+        if getattr(config, name) is None
+    }
+    if config.output is None:
+        name = config.corpus.rstrip("/").replace(":", "_").rpartition("/")[2]
+        name += f"_{config.source}_{config.target}_{config.model}"
+        missing["output"] = f"runs/{name}"
+    return dataclasses.replace(config, **missing)

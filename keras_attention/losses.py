@@ -43,13 +43,11 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
         correct = ops.cast(label_logits >= greatest, "float32")
 
         def gradient(*upstream):
-            (loss_gradient,) = upstream[:1]
-            target = ops.one_hot(labels, vocabulary_size, dtype="float32")
-            target *= 1 - label_smoothing
-            difference = probabilities - target
-            if label_smoothing:
-                difference -= label_smoothing / vocabulary_size
-            return difference * loss_gradient[..., None]
+            scale = upstream[0][..., None]
+            uniform = label_smoothing / vocabulary_size
+            is_label = ops.equal(labels[..., None], ops.arange(vocabulary_size))
+            target = ops.where(is_label, 1 - label_smoothing + uniform, uniform)
+            return (probabilities - target) * scale
 
         return (loss, nll, correct), gradient
 

@@ -16,6 +16,7 @@ from keras_attention import (
 )
 from keras_attention import config as configuration
 
+SIZES = ("mini", "tiny", "base", "big")
 # Choices that may change when a run is resumed.
 FREE_ON_RESUME = ("resume", "output", "epochs", "steps", "patience")
 
@@ -97,12 +98,9 @@ def create_model(
     Errors: `ValueError` for a size that the model does not have.
     """
     module = getattr(models, config.model)
-    default = "tiny" if hasattr(module, "tiny") else "small"
-    make = getattr(module, config.size or default, None)
-    if not callable(make) or isinstance(make, type):
-        sizes = [
-            n for n in ("tiny", "small", "base", "big") if n in vars(module)
-        ]
+    make = getattr(module, config.size, None) if config.size in SIZES else None
+    if make is None:
+        sizes = [size for size in SIZES if hasattr(module, size)]
         raise ValueError(
             f"`size` of {config.model} must be one of {sizes}. "
             f"Received: size={config.size!r}"

@@ -18,6 +18,7 @@ from keras_attention import (
     callbacks,
     checkpoints,
     corpora,
+    optimizers,
     pipeline,
     runs,
     schedules,
@@ -79,7 +80,7 @@ def make_optimizer(
         rate = schedules.InverseSquareRoot(peak, config.warmup_steps)
     else:
         rate = peak
-    return keras.optimizers.Adam(
+    return optimizers.Adam(
         rate,
         beta_1=0.9,
         beta_2=0.98,
@@ -314,7 +315,7 @@ def train(config: configuration.TrainingConfig) -> runs.RunDirectory:
     """Trains what a configuration says, and keeps the selected weights.
 
     Args:
-        config: every choice; `output` is set if it is None.
+        config: every choice; `config.resolve` fills in what is None.
 
     Returns:
         The run's folder, with config.yaml, the vocabulary, weights.npz,
@@ -323,11 +324,7 @@ def train(config: configuration.TrainingConfig) -> runs.RunDirectory:
     Errors: `ValueError` for a folder that holds another run, a corpus that
     cannot be read, or a configuration that cannot be trained.
     """
-    if config.output is None:
-        corpus = pathlib.Path(config.corpus.replace(":", "_")).name
-        name = f"{corpus}_{config.source}_{config.target}_{config.model}"
-        config = dataclasses.replace(config, output=f"runs/{name}")
-    run = Run(config)
+    run = Run(configuration.resolve(config))
     print(f"{run.model.count_params():,} parameters; {run.pipeline.report}")
     run.fit()
     return run.directory

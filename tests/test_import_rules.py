@@ -15,7 +15,7 @@ GRAPH = ARRAYS | {"tensorflow"}
 FIT = {"tokens", "evaluation"}
 CORE = {"tokens", "config", "layers", "models", "text", "corpora", "data"}
 CORE |= {"losses", "metrics", "schedules", "callbacks", "decoding"}
-CORE |= {"translator", "evaluation", "plotting", "checkpoints", "__version__"}
+CORE |= {"optimizers", "translator", "evaluation", "plotting", "checkpoints", "__version__"}
 ANY = "anything"
 
 # The longest matching key decides. Left: parts of this package; right: other
@@ -38,6 +38,7 @@ TABLE = {
     "losses": (FIT, ARRAYS),
     "metrics": (FIT | {"losses"}, ARRAYS),
     "schedules": (FIT, ARRAYS),
+    "optimizers": (set(), GRAPH),
     "callbacks": (FIT, ARRAYS),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "checkpoints": (set(), ARRAYS),

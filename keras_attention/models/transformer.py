@@ -182,6 +182,14 @@ class Transformer(seq2seq.Seq2Seq):
         return {**super().get_config(), **self.config}
 
 
+def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """2+2 layers, 128 wide: learns `phrases` in minutes on two cores."""
+    arguments = {"num_layers": 2, "dropout": 0.1}
+    return tiny(
+        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
+    )
+
+
 def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
     """4+4 layers, 128 wide: for small data (Wu et al. 2021)."""
     arguments = {

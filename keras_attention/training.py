@@ -214,12 +214,13 @@ class Run:
         history = self.trainer.fit(
             batches,
             initial_epoch=progress.epoch,
-            epochs=progress.epoch + 1,
+            epochs=self.config.epochs,
             shuffle=False,
             verbose="auto",
             callbacks=[
                 keras.callbacks.LambdaCallback(
-                    on_epoch_begin=lambda epoch, logs: self._restore_metrics()
+                    on_epoch_begin=lambda epoch, logs: self._restore_metrics(),
+                    on_epoch_end=lambda epoch, logs: self._stop_fit(),
                 ),
                 callbacks.EverySteps(self.config.checkpoint_steps, save, start),
                 callbacks.StopAfter(self.config.steps, first_update),
@@ -228,6 +229,10 @@ class Run:
         iterations = self.trainer.optimizer.iterations
         progress.updates = int(keras.ops.convert_to_numpy(iterations))
         return {name: values[-1] for name, values in history.history.items()}
+
+    def _stop_fit(self) -> None:
+        """One `fit` for each epoch: the batches are those of one epoch."""
+        self.trainer.stop_training = True
 
     @contextlib.contextmanager
     def _averaged_weights(self):

@@ -137,7 +137,9 @@ class Translator(TextToText, tf.Module):
 
     def _translate_with_attention(self, text):
         result, source_ids, lengths = self._search_ids(text, self._num_beams)
-        ids = result.ids[:, 0]
+        longest = tf.maximum(tf.reduce_max(result.lengths), 0)
+        ids = result.ids[:, 0, :longest]
+        weights = result.attention_weights[:, 0, :longest]
         blank = lengths <= 1
 
         def tokens(tokenizer, ids):
@@ -151,9 +153,7 @@ class Translator(TextToText, tf.Module):
             "truncated": lengths > self._max_source_length,
             "source_tokens": tokens(self.source_tokenizer, source_ids),
             "target_tokens": tf.where(blank[:, None], "", target_tokens),
-            "attention": tf.where(
-                blank[:, None, None], 0.0, result.attention_weights[:, 0]
-            ),
+            "attention": tf.where(blank[:, None, None], 0.0, weights),
         }
 
     def _translate_n_best(self, text):

@@ -21,7 +21,7 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
     """
     path = pathlib.Path(path)
     handle, temporary = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name}."
+        dir=path.parent, prefix=f".{path.name}.writing-"
     )
     try:
         with os.fdopen(handle, "wb") as file:
@@ -37,6 +37,12 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def remove_temporaries(folder: pathlib.Path) -> None:
+    """Removes what writes that were killed have left in a folder."""
+    for path in pathlib.Path(folder).glob(".*.writing-*"):
+        path.unlink(missing_ok=True)
 
 
 def save(path: pathlib.Path, arrays: dict, meta: dict) -> None:

@@ -236,8 +236,8 @@ def batch_by_tokens(
 
     Returns:
         A transform of blocks to batches {"source_ids", "target_ids"} int32
-        [B, S] and [B, T], padded with PAD. Rows of padding alone are added
-        where B is no multiple of `multiple_of`.
+        [B, S] and [B, T], padded with PAD. Where B is no multiple of
+        `multiple_of`, rows are added whose target is padding alone.
     """
 
     def cut(source_lengths, target_lengths, pool):
@@ -262,10 +262,14 @@ def batch_by_tokens(
         def batch(start, end):
             rows = order[start:end]
             missing = -tf.size(rows) % multiple_of
+            # A recurrent kernel must not see a row without any real token:
+            # the source of an added row is END alone.
+            added = {"source_ids": END, "target_ids": PAD}
             return {
-                name: tf.pad(
-                    tf.gather(ids, rows).to_tensor(PAD), [[0, missing], [0, 0]]
-                )
+                name: tf.concat(
+                    [tf.gather(ids, rows), tf.fill([missing, 1], added[name])],
+                    axis=0,
+                ).to_tensor(PAD)
                 for name, ids in block.items()
             }
 

@@ -56,6 +56,7 @@ def start_run(config: configuration.TrainingConfig) -> runs.RunDirectory:
     """
     run = runs.RunDirectory(pathlib.Path(config.output))
     run.path.mkdir(parents=True, exist_ok=True)
+    checkpoints.remove_temporaries(run.path)
     if run.config.is_file():
         if not config.resume:
             raise ValueError(
@@ -99,6 +100,11 @@ class Run:
 
     def __init__(self, config: configuration.TrainingConfig):
         self.config = config
+        if config.validation_sentences < 1:
+            raise ValueError(
+                "`validation_sentences` must be at least 1. Received: "
+                f"validation_sentences={config.validation_sentences}"
+            )
         self.directory = start_run(config)
         keras.utils.set_random_seed(config.seed)
         strategy = trainer.make_strategy(config.replicas)

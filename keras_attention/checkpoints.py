@@ -1,15 +1,30 @@
 """All of a training's state in one file, written whole or not at all."""
 
+import io
 import json
 import os
 import pathlib
+import struct
 import tempfile
 import zipfile
+import zlib
 
 import keras
 import numpy as np
 
 _META = "__meta__"
+# What zipfile, zlib and numpy raise where a file is damaged.
+_DAMAGES = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    KeyError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
 
 
 def write_atomically(path: pathlib.Path, data: bytes) -> None:
@@ -51,7 +66,8 @@ def save(path: pathlib.Path, arrays: dict, meta: dict) -> None:
     The file carries checksums: `load` refuses one that was damaged.
     """
     path = pathlib.Path(path)
-    text = np.frombuffer(json.dumps(meta).encode(), dtype=np.uint8)
+    text = json.dumps({"meta": meta, "names": [*arrays]})
+    text = np.frombuffer(text.encode(), dtype=np.uint8)
     with tempfile.TemporaryFile() as file:
         np.savez(file, **{_META: text}, **arrays)
         file.seek(0)
@@ -67,19 +83,28 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
     Errors: `ValueError` if the file is damaged or not a checkpoint,
     `FileNotFoundError` if there is none.
     """
+    arrays = {}
     try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files}
-        meta = json.loads(arrays.pop(_META).tobytes())
+        # Each member is read whole before it is parsed: only then zipfile
+        # compares its checksum. `np.load` trusts the header of the array.
+        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+            for name in archive.namelist():
+                content = io.BytesIO(archive.read(name))
+                arrays[name.removesuffix(".npy")] = np.lib.format.read_array(
+                    content, allow_pickle=False
+                )
+        text = json.loads(arrays.pop(_META).tobytes())
+        if text["names"] != [*arrays]:
+            raise ValueError("arrays are missing")
     except FileNotFoundError:
         raise
-    except (zipfile.BadZipFile, KeyError, OSError, ValueError, EOFError) as e:
+    except _DAMAGES as e:
         raise ValueError(
             "Expected a checkpoint that `keras-attention train` wrote; this "
             "file is damaged or something else. Delete it to start over. "
             f"Received: {path}: {e}"
         ) from e
-    return arrays, meta
+    return arrays, text["meta"]
 
 
 def variables_to_arrays(prefix: str, variables: list) -> dict:

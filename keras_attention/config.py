@@ -31,7 +31,7 @@ class TrainingConfig:
         seed: Of everything random.
         replicas: Copies that share each batch: by default one on each GPU,
             one on a CPU; on a CPU, N logical devices.
-        epochs: Passes over the training pairs; 10 for phrases, else 30, by
+        epochs: Passes over the training pairs; 8 for phrases, else 30, by
             default.
         steps: Stop after this many updates; no limit by default.
         vocabulary_size: Pieces, at most; of each side if not joint. 500
@@ -41,7 +41,7 @@ class TrainingConfig:
         max_length: The longest sentence in tokens; longer pairs are
             dropped, longer inputs are refused.
         max_tokens: The most target tokens of a batch, padding included;
-            1024 for phrases, else 2048, by default.
+            512 for phrases, else 2048, by default.
         dropout: Rate; 0.1 for phrases, else the size's own, by default.
         label_smoothing: Share of the target that is spread evenly.
         learning_rate: The peak.
@@ -87,9 +87,9 @@ class TrainingConfig:
     max_tokens: int | None = None
     dropout: float | None = None
     label_smoothing: float = 0.1
-    learning_rate: float = 3e-3
+    learning_rate: float = 2e-3
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = "cosine"
-    warmup_steps: int = 400
+    warmup_steps: int = 500
     clip_norm: float = 1.0
     micro_batches: int = 1
     precision: Literal["float32", "bfloat16"] = "float32"
@@ -106,9 +106,9 @@ class TrainingConfig:
 # What the corpus decides where nothing is said.
 DEFAULTS = {
     "phrases": {
-        "epochs": 10,
+        "epochs": 8,
         "vocabulary_size": 500,
-        "max_tokens": 1024,
+        "max_tokens": 512,
         "dropout": 0.1,
         "size": "mini",
     },

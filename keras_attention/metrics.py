@@ -25,9 +25,11 @@ class TokenMean(keras.metrics.Mean):
 
     def update_state(self, y_true, y_pred, sample_weight=None):
         y_true = ops.cast(y_true, "int32")
+        real = ops.cast(ops.not_equal(y_true, PAD), "float32")
+        # Flat: Keras would divide each row by its length, padding included.
         super().update_state(
-            self.token_values(y_true, y_pred),
-            sample_weight=ops.cast(ops.not_equal(y_true, PAD), "float32"),
+            ops.reshape(self.token_values(y_true, y_pred), (-1,)),
+            sample_weight=ops.reshape(real, (-1,)),
         )
 
 

@@ -9,6 +9,7 @@ import tempfile
 import tensorflow as tf
 
 from keras_attention import checkpoints, text_to_text
+from keras_attention import text as _text  # noqa: F401
 
 MANIFEST = "MANIFEST.sha256"
 WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")
@@ -141,15 +142,15 @@ def check_manifest(version: pathlib.Path) -> None:
 class LoadedTranslator(text_to_text.TextToText):
     """A SavedModel's translator: text in, text out.
 
+    (It needs the ops of tensorflow-text, which `keras_attention.text` has
+    registered, or has said why it could not.)
+
     Args:
         version: a version's folder, `savedmodels/NAME/1`.
     """
 
     def __init__(self, version: pathlib.Path):
         check_manifest(version)
-        # The ops of tensorflow-text are needed, not its names.
-        import tensorflow_text  # noqa: F401
-
         self._loaded = tf.saved_model.load(str(version))
         self.path = version
 

@@ -65,9 +65,10 @@ class Trainer(keras.Model):
         values = losses.token_cross_entropy(
             logits, labels, self.label_smoothing
         )
-        real = tf.cast(weights > 0, tf.float32)
+        # Flat: Keras would divide each row by its length, padding included.
+        real = tf.reshape(tf.cast(weights > 0, tf.float32), [-1])
         for mean, value in zip(self.means.values(), values, strict=True):
-            mean.update_state(value, sample_weight=real)
+            mean.update_state(tf.reshape(value, [-1]), sample_weight=real)
         return tf.reduce_sum(values[0] * weights)
 
     def train_step(self, data):

@@ -58,7 +58,7 @@ class Translator(TextToText, tf.Module):
         self._max_target_factor = max_target_factor
         self._max_target_offset = max_target_offset
         self._signatures = {
-            name: tf.function(function, input_signature=specs)
+            name: tf.function(function, input_signature=specs, autograph=False)
             for name, function, specs in (
                 ("serving_default", self._translate_beam, [TEXT]),
                 ("greedy", self._translate_greedy, [TEXT]),

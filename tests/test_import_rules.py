@@ -46,7 +46,7 @@ TABLE = {
     "plotting": (set(), {"matplotlib", "numpy"}),
     "text_to_text": (set(), GRAPH),
     "savedmodel": (
-        {"checkpoints", "text_to_text"},
+        {"checkpoints", "text", "text_to_text"},
         GRAPH | {"tensorflow_text", "tensorflow_serving"},
     ),
     "translator": (

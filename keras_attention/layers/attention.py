@@ -9,6 +9,12 @@ from keras_attention.layers import masks
 MASKED_SCORE = -1e9
 
 
+def _softmax(scores):
+    if scores.shape[-1] == 1:  # Keras warns of a softmax over one key.
+        return ops.exp(scores - scores)
+    return ops.softmax(scores, axis=-1)
+
+
 def masked_softmax(scores, mask=None):
     """Turns scores into weights that sum to one over the keys.
 
@@ -25,9 +31,9 @@ def masked_softmax(scores, mask=None):
     """
     scores = ops.cast(scores, "float32")
     if mask is None:
-        return ops.softmax(scores, axis=-1)
+        return _softmax(scores)
     keep = ops.cast(mask, "float32")
-    weights = ops.softmax(scores + (1.0 - keep) * MASKED_SCORE, axis=-1)
+    weights = _softmax(scores + (1.0 - keep) * MASKED_SCORE)
     return weights * ops.max(keep, axis=-1, keepdims=True)
 
 

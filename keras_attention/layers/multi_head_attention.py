@@ -118,14 +118,18 @@ class MultiHeadAttention(keras.layers.Layer):
             )
             setattr(self, f"{name}_bias", bias)
 
+    def _weight(self, name):
+        # Keras casts by itself in `call`, but not in `project` and `step`.
+        return ops.cast(getattr(self, name), self.compute_dtype)
+
     def _project(self, inputs, *names):
         """One matrix product for all the named projections of `inputs`."""
-        kernels = [getattr(self, f"{name}_kernel") for name in names]
+        kernels = [self._weight(f"{name}_kernel") for name in names]
         fused = len(kernels) > 1
         kernel = ops.concatenate(kernels, axis=1) if fused else kernels[0]
         outputs = ops.matmul(inputs, kernel)
         if self.use_bias:
-            biases = [getattr(self, f"{name}_bias") for name in names]
+            biases = [self._weight(f"{name}_bias") for name in names]
             outputs += ops.concatenate(biases, axis=0) if fused else biases[0]
         return ops.split(outputs, len(names), axis=-1) if fused else outputs
 

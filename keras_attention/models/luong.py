@@ -107,6 +107,12 @@ class Luong(seq2seq.Seq2Seq):
             vocabulary_size, name="output_projection", **policy
         )
         self.attention.build((None, None, units), (None, None, units))
+        self.attention_projection.build((None, 2 * units))
+        # Before `unroll` traces a step: JAX loses weights made in a trace.
+        input_dim = embedding_dim + (units if input_feeding else 0)
+        for cell in self.decoder:
+            cell.build((None, input_dim))
+            input_dim = units
 
     def encode(self, source_ids, training=None):
         """All top states, projected for the score, and the last states."""

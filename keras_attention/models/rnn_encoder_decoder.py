@@ -92,6 +92,8 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
         self.output_projection = keras.layers.Dense(
             vocabulary_size, name="output_projection", **policy
         )
+        # Before `unroll` traces a step: JAX loses weights made in a trace.
+        self.decoder.build((None, embedding_dim + units))
 
     def encode(self, source_ids, training=None):
         """The summary c, and where it was taken."""

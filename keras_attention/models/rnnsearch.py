@@ -82,6 +82,7 @@ class RNNSearch(seq2seq.Seq2Seq):
                 reset_after=False,
                 return_sequences=True,
                 return_state=True,
+                name="gru",
                 **policy,
             ),
             name="encoder",
@@ -101,6 +102,8 @@ class RNNSearch(seq2seq.Seq2Seq):
             vocabulary_size, name="output_projection", **policy
         )
         self.attention.build((None, None, units), (None, None, 2 * units))
+        # Before `unroll` traces a step: JAX loses weights made in a trace.
+        self.decoder.build((None, embedding_dim + 2 * units))
 
     def encode(self, source_ids, training=None):
         """Annotations, their projections, and the backward state at x_1."""

@@ -1,0 +1,205 @@
+"""Markov chains to search in, and slow searches in plain Python."""
+
+import itertools
+import math
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention.tokens import END, START
+
+
+def log_softmax(logits):
+    """In double precision."""
+    shifted = np.float64(logits) - np.max(logits, axis=-1, keepdims=True)
+    return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
+
+
+class MarkovChain:
+    """The next token depends on the last two: a state that must follow.
+
+    Args:
+        logits: [B, V, V, V]: row, token before last, last token, next one.
+        weights: [B, V, V, H, S], where each step looks, by head.
+        source_mask: [B, S].
+        max_lengths: [B].
+    """
+
+    def __init__(self, logits, weights, source_mask, max_lengths):
+        self.logits = np.float32(logits)
+        self.weights = np.float32(weights)
+        self.source_mask = np.array(source_mask)
+        self.max_lengths = np.array(max_lengths, "int32")
+        self.log_probs = log_softmax(self.logits)
+
+    @staticmethod
+    def step(token_ids, memory, state):
+        """What `models.Seq2Seq.step` is to a search."""
+        rows = tf.range(tf.size(token_ids))
+        index = tf.stack([rows, state["before"], token_ids], axis=1)
+        return (
+            tf.gather_nd(memory["logits"], index),
+            {"before": token_ids},
+            tf.gather_nd(memory["weights"], index),
+        )
+
+    def arguments(self):
+        """What every search takes."""
+        return {
+            "step": self.step,
+            "memory": {
+                "logits": tf.constant(self.logits),
+                "weights": tf.constant(self.weights),
+            },
+            "state": {"before": tf.fill([len(self.logits)], START)},
+            "source_mask": tf.constant(self.source_mask),
+            "max_lengths": tf.constant(self.max_lengths),
+        }
+
+    def follow(self, row, ids):
+        """`(log p, weights [L, S])` of one hypothesis."""
+        path = [START, START, *ids]
+        steps = list(zip(path, path[1:], path[2:], strict=False))
+        log_prob = sum(self.log_probs[row][step] for step in steps)
+        weights = [self.weights[row][step[:2]].mean(axis=0) for step in steps]
+        return log_prob, np.array(weights)
+
+    def score(self, row, ids, alpha=0.0, beta=0.0):
+        """Wu et al. 2016, equation 14."""
+        log_prob, weights = self.follow(row, ids)
+        score = log_prob / ((5 + len(ids)) / 6) ** alpha
+        if beta:
+            for total, real in zip(
+                weights.sum(axis=0), self.source_mask[row], strict=True
+            ):
+                score += beta * math.log(min(total, 1)) if real else 0
+        return score
+
+    def all_hypotheses(self, row, alpha=0.0, beta=0.0, forbidden=()):
+        """Every hypothesis within the limit, best first."""
+        words = set(range(self.logits.shape[-1])) - {END} - set(forbidden)
+        hypotheses = [
+            (*ids, END)
+            for length in range(self.max_lengths[row])
+            for ids in itertools.product(sorted(words), repeat=length)
+        ]
+        return sorted(
+            hypotheses, key=lambda ids: -self.score(row, ids, alpha, beta)
+        )
+
+    def beam(self, row, num_beams, alpha=0.0, beta=0.0):
+        """Beam search that never stops early: finished hypotheses."""
+        live, finished = [()], []
+        for position in range(self.max_lengths[row]):
+            at_limit = position + 1 == self.max_lengths[row]
+            words = [END] if at_limit else range(self.logits.shape[-1])
+            candidates = [(*ids, word) for ids in live for word in words]
+            candidates.sort(key=lambda ids: -self.follow(row, ids)[0])
+            best = candidates[: num_beams - len(finished)]
+            finished += [ids for ids in best if ids[-1] == END]
+            live = [ids for ids in best if ids[-1] != END]
+        return sorted(
+            finished, key=lambda ids: -self.score(row, ids, alpha, beta)
+        )
+
+
+@pytest.fixture
+def draw_chain():
+    """A function that draws a chain for each of `limits`."""
+
+    def draw(seed, limits, vocabulary_size=4, source_length=3, heads=2):
+        rng = np.random.default_rng(seed)
+        size, rows = vocabulary_size, len(limits)
+        real = rng.integers(1, source_length + 1, rows)
+        mask = np.arange(source_length) < real[:, None]
+        weights = rng.random((rows, size, size, heads, source_length))
+        weights *= mask[:, None, None, None]
+        weights /= weights.sum(axis=-1, keepdims=True)
+        logits = rng.normal(scale=2.0, size=(rows, size, size, size))
+        return MarkovChain(logits, weights, mask, limits)
+
+    return draw
+
+
+@pytest.fixture
+def drawn_graph():
+    """A function of {last: {next: probability}}: a chain of one row."""
+
+    def build(graph, vocabulary_size, limit):
+        size = vocabulary_size
+        probabilities = np.full((size, size), 1e-6)
+        for last, row in graph.items():
+            for token, probability in row.items():
+                probabilities[last, token] = probability
+        logits = np.log(probabilities)[None, None].repeat(size, axis=1)
+        weights = np.ones((1, size, size, 1, 2)) / 2
+        return MarkovChain(logits, weights, [[True, True]], [limit])
+
+    return build
+
+
+@pytest.fixture
+def check_hypothesis():
+    """A function that compares a result's row with plain Python."""
+
+    def check(result, row, rank, chain, ids, alpha=0.0, beta=0.0):
+        log_prob, weights = chain.follow(row, ids)
+        length = int(result.lengths[row, rank])
+        assert result.ids[row, rank, :length].numpy().tolist() == list(ids)
+        assert not result.ids[row, rank, length:].numpy().any()
+        score = chain.score(row, ids, alpha, beta)
+        np.testing.assert_allclose(
+            result.log_probability[row, rank], log_prob, rtol=1e-5
+        )
+        np.testing.assert_allclose(
+            result.score[row, rank], score, rtol=1e-5, atol=1e-6
+        )
+        seen = result.attention_weights[row, rank].numpy()
+        np.testing.assert_allclose(seen[:length], weights, atol=1e-6)
+        assert not seen[length:].any()
+
+    return check
+
+
+def _tiny_models():
+    from keras_attention import models
+
+    return {
+        "transformer": lambda: models.transformer.tiny(
+            31, num_layers=2, hidden_dim=12, intermediate_dim=17, num_heads=3
+        ),
+        "rnnsearch": lambda: models.rnnsearch.tiny(
+            31, embedding_dim=5, units=7, readout_dim=11
+        ),
+        "luong": lambda: models.luong.tiny(31, embedding_dim=5, units=7),
+        "rnn_encoder_decoder": lambda: models.rnn_encoder_decoder.tiny(
+            31, embedding_dim=5, units=7, readout_dim=11
+        ),
+        "lstm_encoder_decoder": lambda: models.lstm_encoder_decoder.tiny(
+            31, embedding_dim=5, units=7
+        ),
+    }
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        "transformer",
+        "rnnsearch",
+        "luong",
+        "rnn_encoder_decoder",
+        "lstm_encoder_decoder",
+    ],
+)
+def model(request):
+    """An untrained model of each paper, with opinions."""
+    keras.utils.set_random_seed(0)
+    model = _tiny_models()[request.param]()
+    model.build()
+    rng = np.random.default_rng(1)
+    model.set_weights(
+        [rng.normal(scale=1.2, size=w.shape) for w in model.weights]
+    )
+    return model

@@ -1,0 +1,45 @@
+"""Seeds, weights that hide no mistake, and sizes without memory."""
+
+import contextlib
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+
+@pytest.fixture(autouse=True)
+def seed():
+    keras.utils.set_random_seed(0)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
+@pytest.fixture
+def randomize(rng):
+    """Builds a model and gives all its weights random values."""
+
+    def set_random_weights(model, scale=0.3):
+        model.build()
+        model.set_weights(
+            [rng.normal(scale=scale, size=w.shape) for w in model.weights]
+        )
+        return model
+
+    return set_random_weights
+
+
+@pytest.fixture
+def without_memory():
+    """A context in which weights are only shapes: to count the great ones."""
+
+    @contextlib.contextmanager
+    def scope():
+        with keras.StatelessScope(initialize_variables=False):
+            with tf.Graph().as_default():
+                yield
+
+    return scope

@@ -1,0 +1,60 @@
+"""Layers and models use `keras.ops` alone: another backend agrees."""
+
+import importlib.util
+import os
+import pathlib
+import runpy
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+PROGRAM = pathlib.Path(__file__).with_name("forward_passes.py")
+ROOT = PROGRAM.parents[2]
+
+
+# What Keras needs for each backend.
+NEEDED = {"jax": "jax", "torch": "torch", "numpy": "scipy"}
+
+
+@pytest.mark.parametrize("backend", NEEDED)
+def test_another_backend_computes_the_same(tmp_path, backend):
+    if importlib.util.find_spec(NEEDED[backend]) is None:
+        pytest.skip(f"{NEEDED[backend]} is not installed")
+    weights, expected = runpy.run_path(str(PROGRAM))["run"]()
+    np.savez(tmp_path / "weights.npz", **weights)
+    subprocess.run(
+        [
+            sys.executable,
+            str(PROGRAM),
+            str(tmp_path / "weights.npz"),
+            str(tmp_path / "outputs.npz"),
+        ],
+        env={
+            **os.environ,
+            "KERAS_BACKEND": backend,
+            "PYTHONPATH": str(ROOT),
+        },
+        check=True,
+    )
+    with np.load(tmp_path / "outputs.npz") as outputs:
+        assert set(outputs) == set(expected)
+        for name, values in expected.items():
+            np.testing.assert_allclose(
+                outputs[name], values, atol=1e-5, err_msg=name
+            )
+
+
+def test_no_module_asks_for_tensorflow_itself():
+    """With any import of it refused after Keras has loaded its backend."""
+    program = (
+        "import sys, keras\n"
+        "sys.modules['tensorflow'] = None\n"
+        "import keras_attention.layers, keras_attention.models\n"
+    )
+    subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+    )

@@ -1,0 +1,327 @@
+"""The contract that every model keeps."""
+
+import functools
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention import models
+from keras_attention.losses import TokenCrossEntropy
+
+V, SOURCE_V = 23, 19
+SIZES = {"embedding_dim": 7, "units": 11}
+TRANSFORMER = {
+    "num_layers": 2,
+    "hidden_dim": 14,
+    "intermediate_dim": 13,
+    "num_heads": 7,
+}
+MODELS = {
+    "cho": lambda *v: models.RNNEncoderDecoder(*v, **SIZES, readout_dim=5),
+    "sutskever": lambda *v: models.LSTMEncoderDecoder(
+        *v, **SIZES, num_layers=2
+    ),
+    "sutskever_forward": lambda *v: models.LSTMEncoderDecoder(
+        *v, **SIZES, num_layers=1, reverse_source=False
+    ),
+    "rnnsearch": lambda *v: models.RNNSearch(*v, **SIZES, readout_dim=5),
+    **{
+        f"luong_{scoring}{'_feeding' if feeding else ''}": (
+            lambda *v, scoring=scoring, feeding=feeding: models.Luong(
+                *v,
+                **SIZES,
+                num_layers=2,
+                scoring=scoring,
+                input_feeding=feeding,
+            )
+        )
+        for scoring in ("dot", "general", "concat")
+        for feeding in (False, True)
+    },
+    "transformer_pre": lambda *v: models.Transformer(*v, **TRANSFORMER),
+    "transformer_post": lambda *v: models.Transformer(
+        *v, **TRANSFORMER, norm_first=False
+    ),
+}
+every_model = pytest.mark.parametrize("name", MODELS)
+each_paper = pytest.mark.parametrize(
+    "name",
+    [
+        "cho",
+        "sutskever",
+        "rnnsearch",
+        "luong_general_feeding",
+        "transformer_pre",
+        "transformer_post",
+    ],
+)
+every_vocabulary = pytest.mark.parametrize(
+    "sizes", [(V,), (V, SOURCE_V)], ids=["joint", "separate"]
+)
+
+
+@functools.cache
+def random_model(name, *sizes):
+    """A small model, random in all weights; it serves several tests."""
+    model = MODELS[name](*sizes)
+    model.build()
+    rng = np.random.default_rng(7)
+    model.set_weights(
+        [rng.normal(scale=0.3, size=w.shape) for w in model.weights]
+    )
+    return model
+
+
+@pytest.fixture
+def inputs():
+    return {
+        "source_ids": np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]]),
+        "target_ids": np.array([[2, 19, 5, 9], [2, 22, 4, 0]]),
+    }
+
+
+def steps(model, inputs, max_length=7):
+    """Logits and attention weights, token by token."""
+    memory = model.encode(inputs["source_ids"])
+    state = model.initial_state(memory, max_length)
+    outputs = []
+    for t in range(inputs["target_ids"].shape[1]):
+        logits, state, weights = model.step(
+            inputs["target_ids"][:, t], memory, state
+        )
+        outputs.append((logits.numpy(), weights.numpy()))
+    logits, weights = zip(*outputs, strict=True)
+    return np.stack(logits, axis=1), np.stack(weights, axis=1)
+
+
+@every_vocabulary
+@every_model
+def test_steps_equal_call(name, sizes, inputs):
+    model = random_model(name, *sizes)
+    logits = model(inputs)
+    assert logits.shape == (2, 4, V) and logits.dtype == "float32"
+    step_logits, weights = steps(model, inputs)
+    np.testing.assert_allclose(step_logits, logits, atol=1e-5)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+    at_padding = np.broadcast_to(
+        np.expand_dims(
+            inputs["source_ids"] == 0, tuple(range(1, weights.ndim - 1))
+        ),
+        weights.shape,
+    )
+    assert (weights[at_padding] == 0).all()
+
+
+@every_model
+def test_state_keeps_its_structure_and_its_batch_axis(name, inputs):
+    model = random_model(name, V)
+    memory = model.encode(inputs["source_ids"])
+    state = model.initial_state(memory, 5)
+    _, new_state, _ = model.step(inputs["target_ids"][:, 0], memory, state)
+    keras.tree.assert_same_structure(state, new_state)
+    for old, new in zip(
+        keras.tree.flatten(state), keras.tree.flatten(new_state), strict=True
+    ):
+        assert old.shape == new.shape and old.dtype == new.dtype
+    for leaf in keras.tree.flatten((memory, state)):
+        assert leaf.shape[0] == 2
+
+
+@each_paper
+def test_padding_changes_nothing(name, inputs):
+    model = random_model(name, V)
+    padded = {key: np.pad(ids, ((0, 0), (0, 3))) for key, ids in inputs.items()}
+    logits = model(inputs).numpy()
+    np.testing.assert_allclose(model(padded)[:, :4], logits, atol=1e-5)
+    step_logits, weights = steps(model, padded)
+    np.testing.assert_allclose(step_logits[:, :4], logits, atol=1e-5)
+    assert (weights[..., 5:] == 0).all()
+
+
+@each_paper
+def test_a_row_alone_is_the_row_in_its_batch(name, inputs):
+    model = random_model(name, V)
+    logits = model(inputs).numpy()
+    for row, (source_length, target_length) in enumerate([(5, 4), (3, 3)]):
+        alone = {
+            "source_ids": inputs["source_ids"][row : row + 1, :source_length],
+            "target_ids": inputs["target_ids"][row : row + 1, :target_length],
+        }
+        np.testing.assert_allclose(
+            model(alone)[0], logits[row, :target_length], atol=1e-5
+        )
+
+
+@every_model
+def test_a_target_token_changes_nothing_before_it(name, inputs):
+    model = random_model(name, V)
+    before = model(inputs).numpy()
+    for t in range(1, 4):
+        changed = {key: ids.copy() for key, ids in inputs.items()}
+        changed["target_ids"][:, t] = 8
+        after = model(changed).numpy()
+        np.testing.assert_allclose(after[:, :t], before[:, :t], atol=1e-6)
+        moved = np.abs(after[:, t:] - before[:, t:]).max(axis=-1)
+        assert (moved > 1e-4).all()
+
+
+@each_paper
+def test_each_source_token_reaches_the_logits(name, inputs):
+    model = random_model(name, V)
+    before = model(inputs).numpy()
+    for s in range(5):
+        changed = {key: ids.copy() for key, ids in inputs.items()}
+        changed["source_ids"][0, s] = 8
+        after = model(changed).numpy()
+        assert np.abs(after[0] - before[0]).max() > 1e-5
+        np.testing.assert_allclose(after[1], before[1], atol=1e-6)
+
+
+@pytest.mark.parametrize("vocabulary_size", [53, 997])
+@each_paper
+def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
+    """-log(1 / V) on random labels: the logits start small."""
+    module = {
+        "cho": models.rnn_encoder_decoder,
+        "sutskever": models.lstm_encoder_decoder,
+        "rnnsearch": models.rnnsearch,
+        "luong": models.luong,
+        "transformer": models.transformer,
+    }[name.partition("_")[0]]
+    options = {"norm_first": False} if name == "transformer_post" else {}
+    model = module.tiny(vocabulary_size, **options)
+    ids = rng.integers(4, vocabulary_size, (3, 29, 17))
+    inputs = {"source_ids": ids[0], "target_ids": ids[1]}
+    loss = float(TokenCrossEntropy()(ids[2], model(inputs)))
+    assert loss == pytest.approx(np.log(vocabulary_size), rel=0.05)
+
+
+def names_of(weights):
+    return [w.path.partition("/")[2] for w in weights]
+
+
+@every_model
+def test_config_and_file_round_trip(name, inputs, tmp_path):
+    model = random_model(name, V, SOURCE_V)
+    clone = type(model).from_config(model.get_config())
+    clone.build()
+    assert clone.get_config() == model.get_config()
+    assert names_of(clone.weights) == names_of(model.weights)
+    clone.set_weights(model.get_weights())
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert type(loaded) is type(model)
+    expected = model(inputs)
+    np.testing.assert_array_equal(clone(inputs), expected)
+    np.testing.assert_array_equal(loaded(inputs), expected)
+
+
+@each_paper
+def test_file_round_trip_with_a_joint_vocabulary(name, inputs, tmp_path):
+    model = random_model(name, V)
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))
+
+
+@each_paper
+def test_weights_file_round_trip(name, inputs, tmp_path):
+    model = random_model(name, V)
+    model.save_weights(tmp_path / "model.weights.h5")
+    other = MODELS[name](V)
+    other.build()
+    other.load_weights(tmp_path / "model.weights.h5")
+    np.testing.assert_array_equal(other(inputs), model(inputs))
+
+
+@each_paper
+def test_unknown_lengths(name, inputs):
+    model = random_model(name, V)
+    ids = tf.TensorSpec([None, None], "int32")
+
+    @tf.function(input_signature=[{"source_ids": ids, "target_ids": ids}])
+    def compiled(inputs):
+        return model(inputs)
+
+    short = {key: ids[:1, :2] for key, ids in inputs.items()}
+    for batch in (inputs, short):
+        batch = {key: ids.astype("int32") for key, ids in batch.items()}
+        np.testing.assert_allclose(compiled(batch), model(batch), atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "model_class",
+    [
+        models.RNNEncoderDecoder,
+        models.LSTMEncoderDecoder,
+        models.RNNSearch,
+        models.Luong,
+        models.Transformer,
+    ],
+)
+def test_mixed_precision(model_class, dtype, inputs):
+    sizes = dict(SIZES)
+    if model_class is models.Transformer:
+        sizes = TRANSFORMER
+    exact = model_class(V, **sizes)
+    mixed = model_class(V, **sizes, dtype=f"mixed_{dtype}")
+    exact.build()
+    mixed.build()
+    assert all(w.dtype == "float32" for w in mixed.trainable_weights)
+    mixed.set_weights(exact.get_weights())
+    logits = mixed(inputs)
+    assert logits.dtype == "float32"
+    tolerance = {"bfloat16": 0.1, "float16": 0.02}[dtype]
+    np.testing.assert_allclose(logits, exact(inputs), atol=tolerance)
+    step_logits, _ = steps(mixed, inputs)
+    np.testing.assert_allclose(step_logits, logits, atol=tolerance)
+
+
+@each_paper
+def test_a_source_of_padding_alone_is_finite(name, inputs):
+    model = random_model(name, V)
+    inputs["source_ids"][1] = 0
+    with tf.GradientTape() as tape:
+        logits = model(inputs)
+        loss = TokenCrossEntropy()(inputs["target_ids"], logits)
+    variables = [w.value for w in model.trainable_weights]
+    assert np.isfinite(logits).all()
+    for gradient in tape.gradient(loss, variables):
+        gradient = tf.convert_to_tensor(gradient)
+        assert np.isfinite(gradient).all()
+
+
+@each_paper
+def test_every_weight_has_a_gradient(name, inputs):
+    model = random_model(name, V)
+    with tf.GradientTape() as tape:
+        loss = TokenCrossEntropy()(inputs["target_ids"], model(inputs))
+    gradients = tape.gradient(loss, [w.value for w in model.trainable_weights])
+    for weight, gradient in zip(
+        model.trainable_weights, gradients, strict=True
+    ):
+        assert gradient is not None, weight.path
+        moved = np.abs(tf.convert_to_tensor(gradient)).max()
+        # A bias of all keys cancels in the softmax.
+        assert (moved > 1e-7) != weight.path.endswith("key_bias"), weight.path
+
+
+def test_dropout_acts_in_training_only(inputs):
+    for name in ("rnn_encoder_decoder", "rnnsearch", "luong", "transformer"):
+        model = getattr(models, name).mini(V)
+        still = model(inputs).numpy()
+        np.testing.assert_array_equal(model(inputs, training=False), still)
+        assert not np.allclose(model(inputs, training=True), still)
+
+
+def test_the_contract_is_abstract(inputs):
+    model = models.Seq2Seq()
+    with pytest.raises(NotImplementedError):
+        model.encode(inputs["source_ids"])
+    with pytest.raises(NotImplementedError):
+        model.initial_state({}, 5)
+    with pytest.raises(NotImplementedError):
+        model.step(inputs["target_ids"][:, 0], {}, {})

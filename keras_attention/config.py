@@ -34,8 +34,10 @@ class TrainingConfig:
         epochs: Passes over the training pairs; 8 for phrases, else 30, by
             default.
         steps: Stop after this many updates; no limit by default.
-        vocabulary_size: Pieces, at most; of each side if not joint. 500
+        vocabulary_size: Pieces, at most; of each side if not joint. 550
             for phrases, else 4000, by default.
+        max_piece_length: The most characters of a piece; 9 for phrases,
+            else 16, by default.
         joint_vocabulary: One vocabulary for both languages.
         subword_sampling: Alpha of subword regularisation; 0 for none.
         max_length: The longest sentence in tokens; longer pairs are
@@ -81,6 +83,7 @@ class TrainingConfig:
     epochs: int | None = None
     steps: int | None = None
     vocabulary_size: int | None = None
+    max_piece_length: int | None = None
     joint_vocabulary: bool = True
     subword_sampling: float = 0.0
     max_length: int = 128
@@ -107,7 +110,8 @@ class TrainingConfig:
 DEFAULTS = {
     "phrases": {
         "epochs": 8,
-        "vocabulary_size": 500,
+        "vocabulary_size": 550,
+        "max_piece_length": 9,
         "max_tokens": 512,
         "dropout": 0.1,
         "size": "mini",
@@ -115,6 +119,7 @@ DEFAULTS = {
     "other": {
         "epochs": 30,
         "vocabulary_size": 4000,
+        "max_piece_length": 16,
         "max_tokens": 2048,
         "dropout": None,
         "size": "tiny",

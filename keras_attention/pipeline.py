@@ -35,7 +35,11 @@ def prepare_vocabulary(
     for side, sentences in sides.items():
         path = run.vocabulary(side)
         if not path.is_file():
-            model = text.train_vocabulary(sentences(), config.vocabulary_size)
+            model = text.train_vocabulary(
+                sentences(),
+                config.vocabulary_size,
+                max_piece_length=config.max_piece_length,
+            )
             checkpoints.write_atomically(path, model)
     return runs.load_tokenizers(run)
 

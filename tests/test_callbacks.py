@@ -23,7 +23,11 @@ def translator(asked):
 def test_scores_join_the_logs():
     asked, lines = [], []
     callback = callbacks.TranslationScores(
-        translator(asked), SOURCES, REFERENCES, num_samples=2, write=lines.append
+        translator(asked),
+        SOURCES,
+        REFERENCES,
+        num_samples=2,
+        write=lines.append,
     )
     logs = {"loss": 1.0}
     callback.on_epoch_end(4, logs)

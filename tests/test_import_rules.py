@@ -15,7 +15,14 @@ GRAPH = ARRAYS | {"tensorflow"}
 FIT = {"tokens", "evaluation"}
 CORE = {"tokens", "config", "layers", "models", "text", "corpora", "data"}
 CORE |= {"losses", "metrics", "schedules", "callbacks", "decoding"}
-CORE |= {"optimizers", "translator", "evaluation", "plotting", "checkpoints", "__version__"}
+CORE |= {
+    "optimizers",
+    "translator",
+    "evaluation",
+    "plotting",
+    "checkpoints",
+    "__version__",
+}
 ANY = "anything"
 
 # The longest matching key decides. Left: parts of this package; right: other

@@ -84,14 +84,19 @@ def test_text_survives_a_round_trip(tokenizer):
     assert again == [" ".join(t.split()) for t in texts]
 
 
-def test_odd_text_survives_as_sentencepiece_normalises_it(
-    tokenizer, processor
-):
+def test_odd_text_survives_as_sentencepiece_normalises_it(tokenizer, processor):
     # SentencePiece applies NFKC and joins blanks; nothing else may be lost.
     ids = tokenizer.tokenize(tf.constant(NASTY))
     again = [t.decode() for t in tokenizer.detokenize(ids).numpy()]
     assert again == processor.decode(processor.encode(NASTY))
-    for letters in ("😀", "🇩🇪", "שלום עולם", "漢字かな交じり文", "[END]", "</s>"):
+    for letters in (
+        "😀",
+        "🇩🇪",
+        "שלום עולם",
+        "漢字かな交じり文",
+        "[END]",
+        "</s>",
+    ):
         assert any(letters in t for t in again)
 
 

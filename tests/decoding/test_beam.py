@@ -151,6 +151,26 @@ def test_the_length_penalty_prefers_the_longer(
     check_hypothesis(result, 0, 0, chain, best, alpha)
 
 
+def test_a_live_hypothesis_may_overtake_by_its_length(
+    drawn_graph, check_hypothesis
+):
+    # END: log 0.5 = -0.69. A B C END: log 0.3 = -1.2, over (9 / 6)^3: -0.36.
+    # A search that bounds a live one by its present length stops too early.
+    c = 6
+    chain = drawn_graph(
+        {
+            START: {END: 0.5, A: 0.3, B: 0.2},
+            A: {B: 1.0},
+            B: {c: 1.0},
+            c: {END: 1.0},
+        },
+        vocabulary_size=7,
+        limit=4,
+    )
+    result = decoding.beam_search(**chain.arguments(), num_beams=3, alpha=3.0)
+    check_hypothesis(result, 0, 0, chain, (A, B, c, END), 3.0)
+
+
 def test_limits_hold_for_each_row(draw_chain):
     chain = draw_chain(0, [1, 2, 5, 3])
     chain.logits[..., END] = -20.0  # nobody would end by choice

@@ -16,9 +16,7 @@ def test_greedy_takes_the_best_token_at_each_step(
     draw_chain, check_hypothesis, seed, alpha, beta
 ):
     chain = draw_chain(seed, [4, 1, 7, 3], vocabulary_size=6)
-    result = decoding.greedy_search(
-        **chain.arguments(), alpha=alpha, beta=beta
-    )
+    result = decoding.greedy_search(**chain.arguments(), alpha=alpha, beta=beta)
     for row, limit in enumerate(chain.max_lengths):
         ids = [START, START]
         while ids[-1] != END:
@@ -101,9 +99,7 @@ def same_rows(num_rows, logits):
 def check_first_tokens(expected, num_rows=20_000, seed=7, **kwargs):
     """Frequencies within 5 standard deviations of the expectation."""
     result = decoding.sampling_search(seed=seed, **kwargs)
-    counts = np.bincount(
-        result.ids[:, 0, 0].numpy(), minlength=len(expected)
-    )
+    counts = np.bincount(result.ids[:, 0, 0].numpy(), minlength=len(expected))
     deviation = np.sqrt(num_rows * expected * (1 - expected))
     assert (counts[expected == 0] == 0).all()
     assert (np.abs(counts - num_rows * expected) <= 5 * deviation + 1e-6).all()

@@ -77,9 +77,7 @@ def test_hypotheses_are_scored_like_forced_ones(model, together):
         labels = together.ids[:, rank].numpy()
         assert (together.lengths[:, rank].numpy() > 0).all()
         inputs = np.concatenate([np.full((3, 1), START), labels[:, :-1]], 1)
-        logits = model(
-            {"source_ids": padded(SOURCES), "target_ids": inputs}
-        )
+        logits = model({"source_ids": padded(SOURCES), "target_ids": inputs})
         total, num_tokens = decoding.sequence_log_probability(logits, labels)
         np.testing.assert_allclose(
             together.log_probability[:, rank], total, rtol=1e-4

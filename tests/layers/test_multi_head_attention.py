@@ -176,6 +176,26 @@ def test_steps_with_a_cache_equal_call(self_attention, max_length):
         assert not step_weights[..., t + 1 :].numpy().any()
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+def test_steps_in_mixed_precision(self_attention, dtype):
+    """Outside of `call` nothing casts the weights unless the layer does."""
+    layer, query = self_attention
+    context, _ = layer(query, use_causal_mask=True)
+    mixed = layers.MultiHeadAttention(HEADS, HEAD_DIM, dtype=f"mixed_{dtype}")
+    mixed.build(query.shape)
+    mixed.set_weights(layer.get_weights())
+    query = tf.cast(query, dtype)
+    cache = mixed.initial_cache(B, S)
+    for t in range(S):
+        step_context, _, cache = mixed.step(
+            query[:, t : t + 1], cache, position=t
+        )
+        assert step_context.dtype == cache[0].dtype == dtype
+    np.testing.assert_allclose(
+        tf.cast(step_context[:, 0], "float32"), context[:, -1], atol=0.1
+    )
+
+
 @pytest.mark.parametrize("has_key", [True, False])
 def test_projected_once_equals_call(arrays, mask_arrays, has_key):
     query, value = arrays["query"], arrays["value"]

@@ -114,6 +114,14 @@ def test_steps_equal_call(name, sizes, inputs):
     assert (weights[at_padding] == 0).all()
 
 
+@pytest.mark.parametrize("name", ["cho", "rnnsearch", "luong_dot_feeding"])
+def test_cells_have_weights_before_a_step_is_traced(name):
+    """JAX loses a weight that is made while a scan is traced."""
+    decoder = MODELS[name](V).decoder
+    cells = decoder if isinstance(decoder, list) else [decoder]
+    assert all(cell.built for cell in cells)
+
+
 @every_model
 def test_state_keeps_its_structure_and_its_batch_axis(name, inputs):
     model = random_model(name, V)

@@ -1,0 +1,99 @@
+"""Each architecture learns to copy and to reverse what it has not seen."""
+
+import math
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attention import decoding, models
+from keras_attention.losses import TokenCrossEntropy
+from keras_attention.tokens import END, PAD, START
+
+V = 24
+RECURRENT = {"embedding_dim": 64, "units": 128, "dropout": 0.0}
+# (model, longest sequence, training pairs, epochs, learning rate). Without
+# attention a sentence has to fit into one state: shorter ones, more training.
+SETTINGS = {
+    "cho": (
+        lambda: models.rnn_encoder_decoder.tiny(V, **RECURRENT),
+        *(6, 8000, 16, 3e-3),
+    ),
+    "sutskever": (
+        lambda: models.lstm_encoder_decoder.tiny(V, **RECURRENT),
+        *(6, 8000, 12, 3e-3),
+    ),
+    "rnnsearch": (
+        lambda: models.rnnsearch.tiny(V, **RECURRENT),
+        *(8, 4000, 6, 3e-3),
+    ),
+    "luong": (
+        lambda: models.luong.tiny(V, **RECURRENT),
+        *(8, 4000, 8, 3e-3),
+    ),
+    "transformer": (
+        lambda: models.transformer.mini(V, dropout=0.0),
+        *(8, 4000, 12, 1e-3),
+    ),
+}
+
+
+def pairs(rng, count, longest, task):
+    """`source_ids`, `target_ids` and `labels` of random sequences."""
+    source_ids = np.full((count, longest + 1), PAD, "int32")
+    target_ids, labels = source_ids.copy(), source_ids.copy()
+    for row, length in enumerate(rng.integers(1, longest + 1, count)):
+        source = rng.integers(END + 1, V, length)
+        target = source[::-1] if task == "reverse" else source
+        source_ids[row, : length + 1] = [*source, END]
+        target_ids[row, : length + 1] = [START, *target]
+        labels[row, : length + 1] = [*target, END]
+    return source_ids, target_ids, labels
+
+
+def exact_matches(model, source_ids, labels):
+    """The share of rows that greedy search answers without a mistake."""
+    longest = labels.shape[1]
+    memory = model.encode(source_ids)
+    result = decoding.greedy_search(
+        model.step,
+        memory,
+        model.initial_state(memory, longest),
+        source_ids != PAD,
+        np.full(len(source_ids), longest),
+    )
+    ids = np.zeros_like(labels)
+    found = result.ids.numpy()[:, 0]
+    ids[:, : found.shape[1]] = found
+    return np.mean((ids == labels).all(axis=1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("task", ["copy", "reverse"])
+@pytest.mark.parametrize("name", SETTINGS)
+def test_learns(name, task, rng):
+    create, longest, count, epochs, learning_rate = SETTINGS[name]
+    source_ids, target_ids, labels = pairs(rng, count, longest, task)
+    new_sources, _, new_labels = pairs(rng, 1000, longest, task)
+    seen = {tuple(row) for row in source_ids}
+    new = [tuple(row) not in seen for row in new_sources]
+    batch_size = 64
+    steps = epochs * math.ceil(count / batch_size)
+    model = create()
+    model.compile(
+        keras.optimizers.Adam(
+            keras.optimizers.schedules.CosineDecay(learning_rate, steps),
+            global_clipnorm=1.0,
+        ),
+        loss=TokenCrossEntropy(),
+        jit_compile=False,  # XLA compiles a loop for longer than it saves.
+    )
+    model.fit(
+        {"source_ids": source_ids, "target_ids": target_ids},
+        labels,
+        batch_size=batch_size,
+        epochs=epochs,
+        verbose=0,
+    )
+    assert sum(new) > 500
+    assert exact_matches(model, new_sources[new], new_labels[new]) >= 0.99

@@ -1,0 +1,212 @@
+"""The command line from end to end, on a corpus of a few lines."""
+
+import io
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from keras_attention import checkpoints, cli
+
+MODEL_ARGUMENTS = (
+    '{"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 32, '
+    '"num_heads": 2}'
+)
+WORDS = "ein zwei drei vier fünf sechs sieben acht neun zehn".split()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Digits and their names; the last line of the test set is blank."""
+    folder = tmp_path_factory.mktemp("corpus")
+    generator = np.random.default_rng(0)
+    for split, size in (("train", 150), ("validation", 7), ("test", 5)):
+        rows = [
+            generator.integers(0, 10, generator.integers(1, 6))
+            for _ in range(size)
+        ]
+        source = "\n".join(" ".join(map(str, row)) for row in rows)
+        target = "\n".join(" ".join(WORDS[d] for d in row) for row in rows)
+        (folder / f"{split}.en").write_text(source + "\n", "utf-8")
+        (folder / f"{split}.de").write_text(target + "\n", "utf-8")
+    return folder
+
+
+def train_arguments(corpus, output, *more):
+    return [
+        "train",
+        f"--corpus={corpus}",
+        f"--output={output}",
+        "--model_arguments",
+        MODEL_ARGUMENTS,
+        "--vocabulary_size=320",
+        "--max_tokens=64",
+        "--epochs=2",
+        "--warmup_steps=5",
+        "--checkpoint_steps=3",
+        *more,
+    ]
+
+
+@pytest.fixture(scope="module")
+def run(corpus, tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs") / "digits"
+    cli.main(train_arguments(corpus, output))
+    return output
+
+
+def command(arguments):
+    return [sys.executable, "-m", "keras_attention", *arguments]
+
+
+def environment():
+    root = pathlib.Path(cli.__file__).parents[1]
+    return {**os.environ, "PYTHONPATH": str(root)}
+
+
+def test_help_imports_neither_tensorflow_nor_keras():
+    code = (
+        "import sys; from keras_attention import cli; cli.make_parser(); "
+        "sys.exit(bool({'tensorflow', 'keras'} & set(sys.modules)))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment())
+
+
+def test_train_leaves_everything_behind(run):
+    names = {path.name for path in run.iterdir()}
+    assert names >= {
+        "config.yaml",
+        "history.json",
+        "weights.npz",
+        "scores.json",
+        "attention.png",
+        "learning_curve.png",
+        "bleu_by_length.png",
+        "savedmodel",
+    }
+    history = json.loads((run / "history.json").read_text())
+    assert len(history) == 2
+    assert history[1]["loss"] < history[0]["loss"]
+
+
+def test_evaluate_ends_with_one_json_object(run, corpus, capsys):
+    scores = []
+    for model in (run, run / "savedmodel"):
+        cli.main(
+            [
+                "evaluate",
+                str(model),
+                f"--source={corpus / 'test.en'}",
+                f"--reference={corpus / 'test.de'}",
+            ]
+        )
+        last = capsys.readouterr().out.strip().splitlines()[-1]
+        scores.append(json.loads(last))
+        for name in ("bleu", "bleu_lc", "chrf"):
+            assert set(scores[-1][name]) == {"score", "signature"}
+        assert scores[-1].pop("sentences_per_second") > 0
+    assert scores[0] == scores[1]
+
+
+def test_translate_keeps_the_order_of_lines(run, monkeypatch, capsys, tmp_path):
+    texts = ["1 2 3", "", "7", "1 2 3"]
+    cli.main(["translate", str(run / "savedmodel"), *texts])
+    from_arguments = capsys.readouterr().out.split("\n")[:-1]
+    lines = io.BytesIO("\n".join([*texts, ""]).encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(lines))
+    picture = tmp_path / "attention.png"
+    cli.main(["translate", str(run), "--attention", str(picture)])
+    from_lines = capsys.readouterr().out.split("\n")[:-1]
+    assert from_arguments == from_lines
+    assert len(from_lines) == 4
+    assert from_lines[1] == "" and from_lines[0] == from_lines[3]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_n_best_with_scores_is_sorted(run, capsys):
+    cli.main(["translate", str(run), "1 2", "--n_best", "3", "--scores"])
+    lines = capsys.readouterr().out.splitlines()
+    scores = [float(line.split("\t")[1]) for line in lines]
+    assert len(scores) == 3
+    assert scores == sorted(scores, reverse=True)
+
+
+def test_export_writes_the_next_version(run, tmp_path, capsys):
+    for number in ("1", "2"):
+        cli.main(["export", str(run), "--to", str(tmp_path / "digits")])
+        assert (tmp_path / "digits" / number / "saved_model.pb").is_file()
+    assert (tmp_path / "digits" / "README.md").is_file()
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["translate", "{tmp}", "a"], "Expected a SavedModel's folder"),
+        (["translate", "{run}", "1 " * 500], "tokens in line 1"),
+        (["translate", "{run}", "a", "--num_beams", "7"], "num_beams=7"),
+        (["export", "{tmp}", "--to", "{tmp}/x"], "Expected a run's folder"),
+        (["train", "--corpus", "{tmp}/nothing"], "line-aligned files"),
+        (["train", "--output", "{run}"], "add --resume"),
+        (
+            ["train", "--output", "{run}", "--resume", "--seed", "7"],
+            "Expected seed=1",
+        ),
+    ],
+)
+def test_mistakes_are_one_clear_line(
+    arguments, message, run, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    filled = [text.format(tmp=tmp_path, run=run) for text in arguments]
+    with pytest.raises(SystemExit) as error:
+        cli.main(filled)
+    assert message in str(error.value)
+    assert "Received" in str(error.value)
+
+
+def killed_run(arguments, wait):
+    """Starts training, and kills it `wait` seconds after its first words."""
+    process = subprocess.Popen(
+        command(arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+    )
+    while b"parameters" not in process.stdout.readline():
+        pass
+    time.sleep(wait)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+
+
+@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_killed_run_resumes_to_the_same_bytes(corpus, tmp_path, kills):
+    more = ["--epochs=3", "--dropout=0.2", "--subword_sampling=0.1"]
+    whole = tmp_path / "whole"
+    subprocess.run(
+        command(train_arguments(corpus, whole, *more)),
+        check=True,
+        capture_output=True,
+        env=environment(),
+    )
+    broken = tmp_path / "broken"
+    arguments = train_arguments(corpus, broken, *more, "--resume")
+    waits = np.random.default_rng(kills).uniform(0, 14, kills)
+    for wait in waits:
+        killed_run(arguments, wait)
+    subprocess.run(
+        command(arguments), check=True, capture_output=True, env=environment()
+    )
+    for name in ("weights.npz", "checkpoint.npz"):
+        expected, expected_meta = checkpoints.load(whole / name)
+        resumed, resumed_meta = checkpoints.load(broken / name)
+        assert expected_meta == resumed_meta
+        assert expected.keys() == resumed.keys()
+        for key, array in expected.items():
+            assert array.tobytes() == resumed[key].tobytes(), key

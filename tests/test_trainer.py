@@ -1,0 +1,164 @@
+"""One step is the step of the whole batch, however it is shared."""
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention import data, losses, models, optimizers, trainer
+
+VOCABULARY = 31
+
+
+def batches(num_batches=20, replicas=4):
+    """Uneven rows; the last batch leaves three of four replicas empty."""
+    generator = np.random.default_rng(0)
+    sources = [
+        [*generator.integers(4, VOCABULARY, length), 3]
+        for length in generator.integers(1, 12, 105)
+    ]
+    sources.append([*range(4, 29), 3])
+    blocks = tf.data.Dataset.from_tensors(
+        {
+            "source_ids": tf.ragged.constant(sources, dtype=tf.int32),
+            "target_ids": tf.ragged.constant(
+                [[2, *row[-2::-1], 3] for row in sources], dtype=tf.int32
+            ),
+        }
+    )
+    return (
+        blocks.apply(data.batch_by_tokens(66, replicas, seed=1))
+        .apply(data.to_examples())
+        .repeat(3)
+        .take(num_batches)
+        .apply(tf.data.experimental.assert_cardinality(num_batches))
+    )
+
+
+def make_model(kind, dtype="float32"):
+    keras.utils.set_random_seed(1)
+    if kind == "transformer":
+        model = models.transformer.tiny(
+            VOCABULARY,
+            num_layers=1,
+            hidden_dim=16,
+            intermediate_dim=32,
+            num_heads=2,
+            dropout=0.0,
+            dtype=dtype,
+        )
+    else:
+        model = models.rnnsearch.tiny(
+            VOCABULARY,
+            embedding_dim=8,
+            units=8,
+            readout_dim=8,
+            dropout=0.0,
+            dtype=dtype,
+        )
+    model.build()
+    return model
+
+
+def make_optimizer(name):
+    if name == "sgd":
+        return keras.optimizers.SGD(0.5)
+    return optimizers.Adam(1e-3, beta_2=0.98)
+
+
+def fit(kind, replicas, optimizer, micro_batches=1, dtype="float32"):
+    """Weights after 20 clipped steps, how far they moved, and the logs."""
+    with trainer.make_strategy(replicas).scope():
+        model = make_model(kind, dtype)
+        before = [variable.numpy() for variable in model.trainable_variables]
+        fitted = trainer.Trainer(model, 0.1, 0.5, micro_batches)
+        fitted.compile(optimizer=make_optimizer(optimizer), jit_compile=False)
+        fitted.optimizer.build(model.trainable_variables)
+    history = fitted.fit(batches(), verbose=0, shuffle=False).history
+    after = [variable.numpy() for variable in model.trainable_variables]
+    logs = {name: values[-1] for name, values in history.items()}
+    return after, greatest_difference(before, after), logs
+
+
+def greatest_difference(first, second):
+    return max(np.abs(a - b).max() for a, b in zip(first, second, strict=True))
+
+
+def test_some_replicas_have_no_token_at_all():
+    shares = [np.array_split(labels.numpy(), 4) for _, labels, _ in batches()]
+    tokens = np.array([[np.sum(s != 0) for s in batch] for batch in shares])
+    assert (tokens == 0).any()
+    assert (tokens.max(axis=1) != tokens.min(axis=1)).any()
+
+
+@pytest.mark.parametrize("kind", ["transformer", "rnnsearch"])
+@pytest.mark.parametrize(
+    "optimizer, tolerance", [("sgd", 1e-6), ("adam", 1e-4)]
+)
+def test_replicas_and_micro_batches_give_the_same_weights(
+    kind, optimizer, tolerance
+):
+    expected, moved, expected_logs = fit(kind, 1, optimizer)
+    assert moved > 1e-2
+    for replicas, micro_batches in ((2, 1), (4, 2), (1, 3)):
+        weights, _, logs = fit(kind, replicas, optimizer, micro_batches)
+        assert greatest_difference(expected, weights) < tolerance
+        for name, value in expected_logs.items():
+            assert logs[name] == pytest.approx(value, rel=1e-4)
+
+
+def test_bfloat16_stays_close():
+    expected, moved, _ = fit("transformer", 1, "sgd", dtype="mixed_bfloat16")
+    weights, _, _ = fit("transformer", 2, "sgd", dtype="mixed_bfloat16")
+    assert moved > 2e-2
+    assert greatest_difference(expected, weights) < 2e-2
+
+
+def test_plain_fit_does_not_depend_on_replicas():
+    results = []
+    for replicas in (1, 2):
+        with trainer.make_strategy(replicas).scope():
+            model = make_model("transformer")
+            model.compile(
+                optimizer=make_optimizer("sgd"),
+                loss=losses.TokenCrossEntropy(),
+                jit_compile=False,
+            )
+            model.optimizer.build(model.trainable_variables)
+        model.fit(batches(), verbose=0, shuffle=False)
+        results.append([v.numpy() for v in model.trainable_variables])
+    assert greatest_difference(*results) < 1e-6
+
+
+def test_clipping_bounds_the_whole_step():
+    model = make_model("transformer")
+    fitted = trainer.Trainer(model, clip_norm=1e-3)
+    fitted.compile(optimizer=keras.optimizers.SGD(1.0), jit_compile=False)
+    before = [variable.numpy() for variable in model.trainable_variables]
+    fitted.fit(batches(1), verbose=0, shuffle=False)
+    after = [variable.numpy() for variable in model.trainable_variables]
+    squares = [np.sum((a - b) ** 2) for a, b in zip(before, after, strict=True)]
+    assert np.sqrt(sum(squares)) == pytest.approx(1e-3, rel=1e-3)
+
+
+def test_loss_is_the_mean_over_all_tokens():
+    model = make_model("transformer")
+    fitted = trainer.Trainer(model)
+    fitted.compile(optimizer="sgd", jit_compile=False)
+    logs = fitted.evaluate(batches(), verbose=0, return_dict=True)
+    total = count = right = 0.0
+    for inputs, labels, _ in batches():
+        log_probs = tf.nn.log_softmax(model(inputs)).numpy()
+        labels = labels.numpy()
+        for row, column in zip(*np.nonzero(labels), strict=True):
+            total -= log_probs[row, column, labels[row, column]]
+            right += log_probs[row, column].argmax() == labels[row, column]
+            count += 1
+    assert logs["loss"] == pytest.approx(total / count, rel=1e-5)
+    assert logs["perplexity"] == pytest.approx(np.exp(total / count), rel=1e-5)
+    assert logs["accuracy"] == pytest.approx(right / count, rel=1e-5)
+
+
+def test_wrong_micro_batches_are_refused():
+    with pytest.raises(ValueError, match="at least 1. Received"):
+        trainer.Trainer(make_model("transformer"), micro_batches=0)

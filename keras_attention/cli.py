@@ -48,11 +48,18 @@ def _evaluate_parser() -> jsonargparse.ArgumentParser:
     for name, content in (("source", "texts"), ("reference", "translations")):
         parser.add_argument(
             f"--{name}",
-            required=True,
-            help=f"file of {content}, one a line, plain or .gz",
+            type=str | None,
+            help=f"file of {content}, one a line, plain or .gz; by default "
+            "the held-out pairs of the run's corpus",
         )
     parser.add_argument(
         "--by_length", help="where to draw BLEU by source length, a .png file"
+    )
+    parser.add_argument(
+        "--beside",
+        nargs="+",
+        default=[],
+        help="other models to score and to draw in the same picture",
     )
     return parser
 
@@ -134,8 +141,20 @@ def _read_lines(path: str) -> list[str]:
     return list(corpora.read_lines(pathlib.Path(path)))
 
 
-def evaluate(arguments) -> None:
-    """`evaluate`: the last line printed is one JSON object."""
+def _test_set(arguments) -> tuple[str, list[str], list[str]]:
+    """Name, sources and references: files, or what a run's corpus held out."""
+    if not arguments.source and not arguments.reference:
+        from keras_attention import reporting, runs
+
+        run = runs.RunDirectory(pathlib.Path(arguments.model))
+        if run.config.is_file():
+            return reporting.held_out(runs.read_config(run))
+    if not arguments.source or not arguments.reference:
+        raise ValueError(
+            "Expected --source and --reference; without both, a run's folder "
+            f"as the model. Received: {arguments.model}, "
+            f"source={arguments.source}, reference={arguments.reference}"
+        )
     sources = _read_lines(arguments.source)
     references = _read_lines(arguments.reference)
     if len(sources) != len(references):
@@ -144,22 +163,33 @@ def evaluate(arguments) -> None:
             f"{len(sources)} lines in {arguments.source}, "
             f"{len(references)} lines in {arguments.reference}"
         )
+    return pathlib.Path(arguments.source).name, sources, references
+
+
+def evaluate(arguments) -> None:
+    """`evaluate`: the last line printed is one JSON object, the model's."""
+    test_set = _test_set(arguments)
     from keras_attention import evaluation, plotting, reporting, runs
 
-    translator = runs.load(arguments.model)
-    translator(sources[:1], num_beams=arguments.num_beams)  # traces
-    result = reporting.evaluate(
-        lambda texts: translator(texts, num_beams=arguments.num_beams),
-        pathlib.Path(arguments.source).name,
-        sources,
-        references,
-    )
+    rows_by_label = {}
+    for model in (*arguments.beside, arguments.model):
+        translator = runs.load(model)
+
+        def translate(texts, translator=translator):
+            return translator(texts, num_beams=arguments.num_beams)
+
+        translate(test_set[1][:1])  # traces
+        result = reporting.evaluate(translate, *test_set)
+        rate = round(len(result.sources) / result.seconds, 1)
+        scores = {**result.scores, "sentences_per_second": rate}
+        if arguments.beside:
+            scores = {"model": model, **scores}
+        rows_by_label[pathlib.Path(model).name] = evaluation.bleu_by_length(
+            result.sources, result.hypotheses, result.references
+        )
+        print(json.dumps(scores))
     if arguments.by_length:
-        rows = evaluation.bleu_by_length(sources, result.hypotheses, references)
-        label = pathlib.Path(arguments.model).name
-        plotting.scores_by_length({label: rows}, path=arguments.by_length)
-    rate = len(sources) / result.seconds
-    print(json.dumps({**result.scores, "sentences_per_second": round(rate, 1)}))
+        plotting.scores_by_length(rows_by_label, path=arguments.by_length)
 
 
 def _standard_input() -> list[str]:

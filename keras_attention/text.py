@@ -1,10 +1,12 @@
 """Text to token ids and back, in graph, through SentencePiece."""
 
+import bisect
+import functools
 import io
 import itertools
-import threading
 from collections.abc import Iterable, Sequence
 
+import numpy as np
 import sentencepiece
 import tensorflow as tf
 
@@ -39,7 +41,6 @@ def _import_tensorflow_text():
 tensorflow_text = _import_tensorflow_text()
 
 MODEL_TYPES = ("unigram", "bpe", "word", "char")
-_sampling_lock = threading.Lock()
 
 
 def train_vocabulary(
@@ -136,6 +137,7 @@ class Tokenizer(tf.Module):
             model_proto=model
         )
         self.model = model
+        self._segmentations = functools.cache(self._n_best_of_a_word)
 
     @property
     def vocabulary_size(self) -> int:
@@ -182,6 +184,11 @@ class Tokenizer(tf.Module):
     ) -> list[list[int]]:
         """Draws a segmentation of each text: subword regularisation.
 
+        Pieces do not cross the blanks, so each word is drawn by itself: one
+        of its 64 likeliest segmentations, with probability p^alpha / sum of
+        p^alpha (section 3.2). SentencePiece's own sampler cannot be used:
+        its generator depends on the thread, not on the seed alone.
+
         Args:
             texts: B texts.
             seed: the same seed draws the same segmentations.
@@ -190,17 +197,39 @@ class Tokenizer(tf.Module):
         Returns:
             B lists of ids.
 
+        Errors: `ValueError` for a model that is not unigram.
+
         Reference: https://arxiv.org/abs/1804.10959
         """
-        with _sampling_lock:  # the generator is SentencePiece's own
-            sentencepiece.set_random_generator_seed(seed % 2**32)
-            return self._processor.encode(
-                list(texts),
-                enable_sampling=True,
-                alpha=alpha,
-                nbest_size=-1,
-                num_threads=1,
-            )
+        generator = np.random.default_rng(seed)
+        rows = []
+        for text in texts:
+            words = self._processor.normalize(text).replace("▁", " ").split(" ")
+            draws = generator.random(len(words))
+            row = []
+            for word, draw in zip(words, draws, strict=True):
+                segmentations, cumulative = self._segmentations(word, alpha)
+                row += segmentations[bisect.bisect(cumulative, draw)]
+            rows.append(row)
+        return rows
+
+    def _n_best_of_a_word(self, word: str, alpha: float):
+        """Segmentations of a word, and their cumulative probabilities.
+
+        The last, which is 1, is left out, so that `bisect` finds a place.
+        """
+        try:
+            segmentations = self._processor.nbest_encode(word, nbest_size=64)
+        except RuntimeError as error:
+            raise ValueError(
+                "Segmentations can be drawn from a unigram vocabulary only. "
+                f"Received: {error}"
+            ) from error
+        score = self._processor.get_score
+        scores = np.array([sum(map(score, ids)) for ids in segmentations])
+        weights = np.exp(alpha * (scores - scores.max()))
+        cumulative = np.cumsum(weights / weights.sum())
+        return segmentations, cumulative[:-1].tolist()
 
 
 def valid_utf8(text) -> tf.Tensor:

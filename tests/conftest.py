@@ -1,12 +1,86 @@
-"""Four logical devices, made before TensorFlow's first operation."""
+"""Four logical devices, and small translators with random weights."""
 
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
+import keras  # noqa: E402
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
 import tensorflow as tf  # noqa: E402
 
 tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration() for _ in range(4)],
 )
+
+from keras_attention import models, text  # noqa: E402
+from keras_attention.translator import Translator  # noqa: E402
+
+ENGLISH = "zero one two three four five six seven eight nine".split()
+GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun".split()
+SMALL = {"embedding_dim": 16, "units": 16}
+MODELS = {
+    "transformer": (
+        models.Transformer,
+        {
+            "num_layers": 2,
+            "hidden_dim": 16,
+            "intermediate_dim": 32,
+            "num_heads": 2,
+        },
+    ),
+    "rnnsearch": (models.RNNSearch, SMALL | {"readout_dim": 16}),
+    "luong": (models.Luong, SMALL | {"num_layers": 2}),
+    "rnn_encoder_decoder": (
+        models.RNNEncoderDecoder,
+        SMALL | {"readout_dim": 16},
+    ),
+    "lstm_encoder_decoder": (
+        models.LSTMEncoderDecoder,
+        SMALL | {"num_layers": 2},
+    ),
+}
+
+
+def lines(words, count=1000):
+    """Lines of one to eight random words."""
+    generator = np.random.default_rng(0)
+    return [
+        " ".join(generator.choice(words, generator.integers(1, 9)))
+        for _ in range(count)
+    ]
+
+
+@pytest.fixture(scope="session")
+def tokenizers():
+    """Two vocabularies that read each other's text as letters."""
+    return tuple(
+        text.Tokenizer(text.train_vocabulary(lines(words), 300), name)
+        for name, words in (("source", ENGLISH), ("target", GERMAN))
+    )
+
+
+@pytest.fixture(scope="session")
+def random_translator(tokenizers):
+    """A function of a model's name: its translator, before any training."""
+
+    def create(name, **options):
+        keras.utils.set_random_seed(3)
+        model_class, sizes = MODELS[name]
+        source, target = (one.vocabulary_size for one in tokenizers)
+        model = model_class(target, source, **sizes)
+        model.build()
+        for variable in model.trainable_variables:
+            # Larger logits: one answer is clearly the best.
+            variable.assign(3 * variable)
+        return Translator(model, *tokenizers, **options)
+
+    return create
+
+
+@pytest.fixture(scope="session")
+def sentences():
+    """200 texts to translate, blank and odd ones among them."""
+    odd = ["", "  ", "zwölf", "日本語", "nine\nnine", "\u202etwo", "one" * 15]
+    return lines(ENGLISH, 193) + odd

@@ -114,6 +114,23 @@ def test_evaluate_ends_with_one_json_object(run, corpus, capsys):
     assert scores[0] == scores[1]
 
 
+def test_a_run_is_scored_on_its_held_out_pairs(run, capsys, tmp_path):
+    """Beside another model; both are drawn."""
+    picture = tmp_path / "by_length.png"
+    other = run / "savedmodel"
+    cli.main(
+        ["evaluate", str(run), "--by_length", str(picture)]
+        + ["--beside", str(other)]
+    )
+    lines = capsys.readouterr().out.strip().splitlines()
+    rows = [json.loads(line) for line in lines]
+    assert [row["model"] for row in rows] == [str(other), str(run)]
+    assert rows[0]["bleu"] == rows[1]["bleu"]
+    saved = json.loads((run / "scores.json").read_text())
+    assert rows[1]["bleu"] == saved["bleu"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
 def test_translate_keeps_the_order_of_lines(run, monkeypatch, capsys, tmp_path):
     texts = ["1 2 3", "", "7", "1 2 3"]
     cli.main(["translate", str(run / "savedmodel"), *texts])
@@ -150,6 +167,8 @@ def test_export_writes_the_next_version(run, tmp_path, capsys):
         (["translate", "{tmp}", "a"], "Expected a SavedModel's folder"),
         (["translate", "{run}", "1 " * 500], "tokens in line 1"),
         (["translate", "{run}", "a", "--num_beams", "7"], "num_beams=7"),
+        (["evaluate", "{tmp}"], "Expected --source and --reference"),
+        (["evaluate", "{run}", "--source", "a"], "reference=None"),
         (["export", "{tmp}", "--to", "{tmp}/x"], "Expected a run's folder"),
         (["train", "--corpus", "{tmp}/nothing"], "line-aligned files"),
         (["train", "--output", "{run}"], "add --resume"),

@@ -1,6 +1,11 @@
 """Tokenizers against Python SentencePiece, round trips, odd text, exports."""
 
 import builtins
+import collections
+import itertools
+import json
+import os
+import pathlib
 import random
 import subprocess
 import sys
@@ -8,6 +13,7 @@ import textwrap
 import types
 
 import keras
+import numpy as np
 import pytest
 import sentencepiece
 import tensorflow as tf
@@ -15,6 +21,7 @@ import tensorflow as tf
 from keras_attention import text
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START, UNK
 
+ROOT = pathlib.Path(text.__file__).parents[1]
 WORDS = (
     "ab bären bauen der die das ein eine haus hunde katze klein große über "
     "unter grün straße zwanzig einund zwei drei vierzehn läuft schläft isst "
@@ -182,11 +189,69 @@ def test_a_seed_draws_the_segmentation(tokenizer, processor):
     first = tokenizer.sample(texts, seed=7)
     assert tokenizer.sample(texts, seed=7) == first
     assert tokenizer.sample(texts, seed=8) != first
-    assert tokenizer.sample(texts, seed=7 + 2**32) == first
     plain = processor.encode(texts)
     assert first != plain
     assert processor.decode(first) == processor.decode(plain)
     assert not {i for row in first for i in row} & {PAD, UNK, START, END}
+
+
+def test_another_process_draws_the_same(tokenizer, tmp_path):
+    """A run that is resumed elsewhere must see the same segmentations."""
+    (tmp_path / "model").write_bytes(tokenizer.model)
+    code = (
+        "import json, sys; from keras_attention import text\n"
+        "model = open(sys.argv[1], 'rb').read()\n"
+        "texts = json.loads(sys.argv[2])\n"
+        "print(json.dumps(text.Tokenizer(model).sample(texts, seed=7)))"
+    )
+    texts = sentences(20, seed=2)
+    result = subprocess.run(
+        [sys.executable, "-c", code, tmp_path / "model", json.dumps(texts)],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert json.loads(result.stdout) == tokenizer.sample(texts, seed=7)
+
+
+def test_segmentations_are_drawn_by_their_probability():
+    """Against all segmentations of a word, found by trying every cut."""
+    tokenizer = text.Tokenizer(text.train_vocabulary(sentences(), 400))
+    processor = sentencepiece.SentencePieceProcessor(
+        model_proto=tokenizer.model
+    )
+    pieces = {
+        processor.id_to_piece(i): i for i in range(processor.vocab_size())
+    }
+    word, alpha, draws = "▁drei", 0.3, 20_000
+    weights = {}
+    for cuts in itertools.product([False, True], repeat=len(word) - 1):
+        parts = [word[0]]
+        for letter, cut in zip(word[1:], cuts, strict=True):
+            if cut:
+                parts.append(letter)
+            else:
+                parts[-1] += letter
+        if all(part in pieces for part in parts):
+            ids = tuple(pieces[part] for part in parts)
+            score = sum(processor.get_score(i) for i in ids)
+            weights[ids] = np.exp(alpha * score)
+    assert len(weights) > 3
+    drawn = collections.Counter(
+        map(tuple, tokenizer.sample(["drei"] * draws, 1, alpha))
+    )
+    assert set(drawn) <= set(weights)
+    total = sum(weights.values())
+    for ids, weight in weights.items():
+        expected = weight / total
+        deviation = np.sqrt(expected * (1 - expected) / draws)
+        assert abs(drawn[ids] / draws - expected) < 5 * deviation + 1e-9
+
+
+def test_another_kind_of_vocabulary_cannot_be_sampled():
+    model = text.train_vocabulary(sentences(), 400, model_type="bpe")
+    with pytest.raises(ValueError, match="unigram"):
+        text.Tokenizer(model).sample(["der"], seed=0)
 
 
 def test_sampling_does_not_change_tokenize(tokenizer):

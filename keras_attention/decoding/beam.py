@@ -55,7 +55,7 @@ def _trace_back(slots, lengths, token_ids, parents, weights):
         lambda position, *_: position >= 0,
         body,
         (
-            ops.cast(max_length - 1, "int32"),
+            ops.max(lengths, initial=0) - 1,
             slots,
             ops.zeros(rows, dtype="int32"),
             ops.zeros((*rows, source_length), dtype="float32"),

@@ -1,0 +1,310 @@
+"""Exports answer everywhere as the live model does, and break loudly."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+import keras_attention as ka
+from keras_attention import savedmodel
+
+LOADERS = pathlib.Path(__file__).with_name("loaders")
+SEARCHES = ("greedy", "serving_default")
+# Names that would be control tokens, broken UTF-8, and what else hurts.
+NASTY = [
+    b"",
+    b" ",
+    b"\x00",
+    b"one\x00two",
+    b"\xff\xfe",
+    b"\xc0\x80",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xe2\x82",
+    b"<s></s><pad><unk>",
+    b"[START] [END] [PAD] [UNK]",
+    b"<0x41>",
+    "▁▁".encode(),
+    "\ufeffone".encode(),
+    "\u202eowt".encode(),
+    "👩‍👩‍👧‍👦🏳️‍🌈".encode(),
+    ("e" + "\u0301" * 200).encode(),
+    "ﷺ".encode() * 20,
+    "\U0010ffff\u2028\x85".encode(),
+    b"one " * 2500,
+    b"\r\n\t\v\f",
+]
+
+
+@pytest.fixture(scope="module")
+def live(random_translator):
+    return random_translator("transformer", max_source_length=64)
+
+
+@pytest.fixture(scope="module")
+def version(live, tmp_path_factory):
+    """An export, moved to a folder with a blank and a letter that bends."""
+    folder = tmp_path_factory.mktemp("exported") / "numbers"
+    live.export(folder, card="# Numbers\n")
+    moved = tmp_path_factory.mktemp("moved") / "größere Zahlen"
+    shutil.move(folder, moved)
+    return moved / "1"
+
+
+@pytest.fixture(scope="module")
+def meta_graph(version):
+    saved_model = saved_model_pb2.SavedModel()
+    saved_model.ParseFromString((version / "saved_model.pb").read_bytes())
+    return saved_model.meta_graphs[0]
+
+
+def run_loader(program, arguments, texts):
+    result = subprocess.run(
+        [sys.executable, LOADERS / program, *arguments],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("search", SEARCHES)
+@pytest.mark.parametrize("loader", ["fresh_python", "session", "c_api"])
+def test_three_loaders_answer_like_the_live_model(
+    loader, search, live, version, meta_graph, sentences
+):
+    expected = live(sentences, num_beams=1 if search == "greedy" else None)
+    assert len(set(expected)) > 100
+    arguments = [str(version), search]
+    if loader == "c_api":
+        signature = meta_graph.signature_def[search]
+        arguments[1:] = [
+            signature.inputs["text"].name,
+            signature.outputs["translation"].name,
+        ]
+    assert run_loader(f"{loader}.py", arguments, sentences) == expected
+
+
+def test_every_signature_answers_alike(live, version, sentences):
+    loaded = ka.load(version)
+    some = sentences[:20]
+    assert loaded(some) == live(some)
+    for ours, theirs in zip(
+        live.with_attention(some), loaded.with_attention(some), strict=True
+    ):
+        np.testing.assert_allclose(
+            ours.pop("attention"), theirs.pop("attention"), atol=1e-5
+        )
+        assert ours.pop("score") == pytest.approx(theirs.pop("score"), 1e-4)
+        assert ours == theirs
+    for ours, theirs in zip(
+        live.n_best(some), loaded.n_best(some), strict=True
+    ):
+        assert [text for text, _ in ours] == [text for text, _ in theirs]
+        np.testing.assert_allclose(
+            [score for _, score in ours],
+            [score for _, score in theirs],
+            rtol=1e-4,
+        )
+    np.testing.assert_allclose(
+        live.score(some, some[::-1]), loaded.score(some, some[::-1]), rtol=1e-4
+    )
+
+
+def test_the_signatures_are_dense_with_the_batch_first(meta_graph):
+    described = {}
+    for name, signature in meta_graph.signature_def.items():
+        if name.startswith("__"):
+            continue
+        described[name] = {}
+        for tensors in (signature.inputs, signature.outputs):
+            for key, tensor in tensors.items():
+                assert tensor.name and tensor.tensor_shape.dim[0].size == -1
+                described[name][key] = (
+                    tf.dtypes.as_dtype(tensor.dtype).name,
+                    len(tensor.tensor_shape.dim),
+                )
+    string = ("string", 1)
+    assert described == {
+        "serving_default": {"text": string, "translation": string},
+        "greedy": {"text": string, "translation": string},
+        "with_attention": {
+            "text": string,
+            "translation": string,
+            "score": ("float32", 1),
+            "truncated": ("bool", 1),
+            "source_tokens": ("string", 2),
+            "target_tokens": ("string", 2),
+            "attention": ("float32", 3),
+        },
+        "n_best": {
+            "text": string,
+            "translations": ("string", 2),
+            "scores": ("float32", 2),
+        },
+        "score": {
+            "text": string,
+            "reference": string,
+            "log_probability": ("float32", 1),
+            "num_tokens": ("int32", 1),
+        },
+        "num_tokens": {
+            "text": string,
+            "num_tokens": ("int32", 1),
+            "limit": ("int32", 1),
+        },
+    }
+
+
+def test_only_core_and_sentencepiece_ops(meta_graph):
+    functions = meta_graph.graph_def.library.function
+    used = {node.op for node in meta_graph.graph_def.node}
+    for function in functions:
+        used |= {node.op for node in function.node_def}
+    used -= {function.signature.name for function in functions}
+    code = (
+        "import sys, tensorflow as tf\n"
+        "from tensorflow.python.framework import op_def_registry\n"
+        "for name in sys.argv[1:]:\n"
+        "    if op_def_registry.get(name) is None: print(name)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, *used],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(used) > 20
+    assert set(result.stdout.split()) == {
+        "SentencepieceOp",
+        "SentencepieceTokenizeOp",
+        "SentencepieceDetokenizeOp",
+    }
+
+
+@pytest.mark.parametrize(
+    "count", [200, pytest.param(10_000, marks=pytest.mark.slow)]
+)
+def test_random_bytes_are_read_in_order(count, version):
+    generator = np.random.default_rng(count)
+    texts = NASTY + [
+        generator.bytes(size) for size in generator.integers(0, 40, count)
+    ]
+    translate = ka.load(version).signatures["greedy"]
+
+    def answers(order):
+        found = [None] * len(texts)
+        for start in range(0, len(order), 100):
+            rows = order[start : start + 100]
+            batch = tf.constant([texts[row] for row in rows])
+            received = translate(text=batch)["translation"].numpy()
+            assert len(received) == len(rows)
+            for row, text in zip(rows, received, strict=True):
+                found[row] = text.decode("utf-8")  # valid, or an error
+        return found
+
+    first = answers(np.arange(len(texts)))
+    again = answers(generator.permutation(len(texts)))
+    assert first == again
+    assert len(set(first)) > count // 2
+
+
+def test_warmup_requests_run(version):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    path = version / "assets.extra" / "tf_serving_warmup_requests"
+    signatures = ka.load(version).signatures
+    asked = []
+    for record in tf.data.TFRecordDataset(str(path)):
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        request = log.predict_log.request
+        inputs = {
+            name: tf.constant(tf.make_ndarray(tensor))
+            for name, tensor in request.inputs.items()
+        }
+        assert signatures[request.model_spec.signature_name](**inputs)
+        assert request.model_spec.name == "numbers"
+        asked.append(request.model_spec.signature_name)
+    assert asked == ["serving_default", "with_attention"]
+
+
+@pytest.fixture
+def copy(version, tmp_path):
+    shutil.copytree(version.parent, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_sha256sum_reads_the_manifest(copy):
+    program = shutil.which("sha256sum")
+    if program is None:
+        pytest.skip("sha256sum is not installed")
+    subprocess.run([program, "-c", savedmodel.MANIFEST], cwd=copy, check=True)
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda file, copy: file.unlink(), "is missing"),
+        (
+            lambda file, copy: file.write_bytes(file.read_bytes()[:-1] + b"?"),
+            "was changed",
+        ),
+        (
+            lambda file, copy: file.with_name("new").touch(),
+            "is not in the manifest",
+        ),
+        (
+            lambda file, copy: (copy / savedmodel.MANIFEST).unlink(),
+            "beside the versions",
+        ),
+    ],
+)
+def test_a_damaged_version_is_refused(damage, message, copy):
+    ka.load(copy)
+    damage(next((copy / "1" / "variables").iterdir()), copy)
+    with pytest.raises(ValueError, match=message):
+        ka.load(copy)
+
+
+def test_the_next_version_keeps_the_old_one(live, copy, tmp_path):
+    before = ka.load(copy)(["one two"])
+    assert live.export(copy) == copy / "2"
+    assert (copy / "README.md").read_text() == "# Numbers\n"
+    assert savedmodel.versions(copy) == [1, 2]
+    for path in (copy, copy / "1", copy / "2"):
+        assert ka.load(path)(["one two"]) == before
+    assert ka.load(copy).path == copy / "2"
+
+
+def test_a_failed_export_leaves_the_folder_as_it_was(live, copy, monkeypatch):
+    before = {
+        path: path.read_bytes() for path in copy.rglob("*") if path.is_file()
+    }
+
+    def fail(*args, **kwargs):
+        raise OSError("no space left on device")
+
+    for name in ("_write_warmup", "_manifest_lines"):
+        with monkeypatch.context() as context:
+            context.setattr(savedmodel, name, fail)
+            with pytest.raises(OSError, match="no space"):
+                live.export(copy)
+        after = {
+            path: path.read_bytes()
+            for path in copy.rglob("*")
+            if path.is_file()
+        }
+        assert after == before
+        assert len(list(copy.iterdir())) == 3
+
+
+def test_a_folder_without_a_model(tmp_path):
+    with pytest.raises(ValueError, match="numeric versions"):
+        savedmodel.load(tmp_path)

@@ -1,0 +1,172 @@
+"""Text in, text out: the live translator's functions, for every model."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+MODELS = (
+    "transformer",
+    "rnnsearch",
+    "luong",
+    "rnn_encoder_decoder",
+    "lstm_encoder_decoder",
+)
+WITH_ATTENTION = MODELS[:3]
+
+
+@pytest.fixture(scope="module")
+def transformer(random_translator):
+    return random_translator("transformer")
+
+
+@pytest.mark.parametrize("num_beams", [1, 4])
+@pytest.mark.parametrize("name", MODELS)
+def test_an_answer_does_not_depend_on_the_batch(
+    name, num_beams, random_translator, sentences
+):
+    translator = random_translator(name)
+    some = sentences[-24:]
+    together = translator(some, num_beams=num_beams)
+    assert len(set(together)) > 5
+    alone = translator(some, num_beams=num_beams, batch_size=1)
+    assert together == alone
+    turned = translator(some[::-1], num_beams=num_beams, batch_size=5)
+    assert together == turned[::-1]
+    # Beside a text that makes the batch much wider.
+    signature = {1: "greedy", 4: "serving_default"}[num_beams]
+    wide = tf.constant([*some[:5], "three " * 40])
+    padded = translator.signatures[signature](text=wide)["translation"].numpy()
+    assert [text.decode() for text in padded[:5]] == together[:5]
+
+
+def test_blank_texts_translate_to_blank(transformer):
+    blank = ["", " ", "\n\t", "\u3000"]
+    assert transformer([*blank, "one"])[:4] == [""] * 4
+    rows = transformer.with_attention(blank)
+    assert [row["target_tokens"] for row in rows] == [[]] * 4
+    assert transformer.n_best(blank) == [[("", 0.0)]] * 4
+
+
+def test_no_text_gives_no_translation(transformer):
+    assert transformer([]) == []
+    for name, function in transformer.signatures.items():
+        inputs = {"text": tf.zeros([0], tf.string)}
+        if name == "score":
+            inputs["reference"] = inputs["text"]
+        for value in function(**inputs).values():
+            assert value.shape[0] == 0, name
+
+
+@pytest.mark.parametrize("name", WITH_ATTENTION)
+def test_attention_sums_to_one_over_the_source(
+    name, random_translator, sentences
+):
+    translator = random_translator(name)
+    outputs = translator.signatures["with_attention"](
+        text=tf.constant(sentences[-20:])
+    )
+    outputs = {key: value.numpy() for key, value in outputs.items()}
+    attention = outputs["attention"]
+    source, target = outputs["source_tokens"], outputs["target_tokens"]
+    assert attention.shape == (20, target.shape[1], source.shape[1])
+    is_token = target != b""
+    np.testing.assert_allclose(
+        attention.sum(axis=2), is_token.astype("float32"), atol=1e-5
+    )
+    padding = np.broadcast_to((source == b"")[:, None], attention.shape)
+    assert padding.any() and not attention[padding].any()
+
+
+def test_tokens_spell_the_translation(transformer):
+    texts = ["one two", "nine"]
+    rows = transformer.with_attention(texts)
+    translations = transformer(texts)
+    for row, text, translation in zip(rows, texts, translations, strict=True):
+        assert row["translation"] == translation
+        assert row["source_tokens"][-1] == "[END]"
+        spelt = "".join(row["source_tokens"][:-1])
+        assert spelt.replace("▁", " ").strip() == text
+        assert row["attention"].shape == (
+            len(row["target_tokens"]),
+            len(row["source_tokens"]),
+        )
+
+
+def test_n_best_is_sorted_and_begins_with_the_translation(
+    transformer, sentences
+):
+    some = sentences[:20]
+    n_best = transformer.n_best(some)
+    assert [row[0][0] for row in n_best] == transformer(some)
+    for row in n_best:
+        scores = [score for _, score in row]
+        assert len(scores) == 4
+        assert scores == sorted(scores, reverse=True)
+
+
+def test_score_is_the_log_probability_of_the_reference(transformer):
+    """Against a sum over the model's logits, token by token."""
+    texts = ["one two three", "four"]
+    references = ["eins zwei", "vier fünf sechs sieben"]
+    received = transformer.score(texts, references)
+    for text, reference, (log_probability, num_tokens) in zip(
+        texts, references, received, strict=True
+    ):
+        source = transformer.source_tokenizer.tokenize([text]).numpy()[0]
+        target = transformer.target_tokenizer.tokenize([reference]).numpy()[0]
+        logits = transformer.model(
+            {
+                "source_ids": np.array([[*source, 3]]),
+                "target_ids": np.array([[2, *target]]),
+            },
+            training=False,
+        ).numpy()[0]
+        labels = [*target, 3]
+        expected = 0.0
+        for step, label in enumerate(labels):
+            row = logits[step].astype("float64")
+            expected += row[label] - np.log(np.sum(np.exp(row)))
+        assert num_tokens == len(labels)
+        assert log_probability == pytest.approx(expected, rel=1e-4)
+
+
+def test_a_text_over_the_limit(random_translator):
+    """Python refuses it; the function translates what fits, and says so."""
+    translator = random_translator("transformer", max_source_length=6)
+    fits, long = "one two", "one two three four five six seven eight"
+    with pytest.raises(ValueError, match=r"at most 6 tokens.*in line 2"):
+        translator([fits, long])
+    outputs = translator.signatures["with_attention"](
+        text=tf.constant([fits, long])
+    )
+    assert outputs["truncated"].numpy().tolist() == [False, True]
+    cut = b"".join(outputs["source_tokens"].numpy()[1]).decode()
+    cut = cut.removesuffix("[END]").replace("▁", " ").strip()
+    assert long.startswith(cut) and len(cut) < len(long)
+    alone = translator([cut])[0]
+    assert outputs["translation"].numpy()[1].decode() == alone
+
+
+@pytest.mark.parametrize(
+    "make, message",
+    [
+        (lambda ka: ka("one"), "Expected a list of texts"),
+        (lambda ka: ka(["one"], num_beams=3), "num_beams=3"),
+        (lambda ka: ka.score(["a", "b"], ["c"]), "2 texts, 1 references"),
+    ],
+)
+def test_mistakes_are_explained(make, message, transformer):
+    with pytest.raises(ValueError, match=message):
+        make(transformer)
+
+
+@pytest.mark.parametrize(
+    "text", [tf.constant("one"), tf.constant([["one"]]), tf.constant([1])]
+)
+def test_another_rank_or_type_is_refused(text, transformer):
+    for name, function in transformer.signatures.items():
+        inputs = {"text": text}
+        if name == "score":
+            inputs["reference"] = text
+        with pytest.raises((TypeError, ValueError)):
+            function(**inputs)

@@ -83,19 +83,14 @@ class Luong(seq2seq.Seq2Seq):
             vocabulary_size, embedding_dim, name="target_embedding", **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        returns = {"return_sequences": True, "return_state": True}
         self.encoder = [
-            keras.layers.LSTM(
-                units,
-                return_sequences=True,
-                return_state=True,
-                name=f"encoder_{index}",
-                **policy,
-            )
-            for index in range(num_layers)
+            keras.layers.LSTM(units, name=f"encoder_{i}", **returns, **policy)
+            for i in range(num_layers)
         ]
         self.decoder = [
-            keras.layers.LSTMCell(units, name=f"decoder_{index}", **policy)
-            for index in range(num_layers)
+            keras.layers.LSTMCell(units, name=f"decoder_{i}", **policy)
+            for i in range(num_layers)
         ]
         self.attention = layers.MultiplicativeAttention(
             scoring, name="attention", **policy

@@ -18,6 +18,7 @@ _NAMES = {
 }
 _MODULES = (
     "callbacks",
+    "config",
     "corpora",
     "data",
     "decoding",
@@ -26,6 +27,7 @@ _MODULES = (
     "losses",
     "metrics",
     "models",
+    "optimizers",
     "plotting",
     "runs",
     "savedmodel",

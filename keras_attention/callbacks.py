@@ -77,21 +77,3 @@ class EverySteps(keras.callbacks.Callback):
         done = self.start + batch + 1
         if self.steps and done % self.steps == 0:
             self.function(done)
-
-
-class StopAfter(keras.callbacks.Callback):
-    """Ends training after a number of optimizer steps in all.
-
-    Args:
-        steps: that number; None for no limit.
-        start: steps that were done before `fit` began.
-    """
-
-    def __init__(self, steps: int | None, start: int = 0):
-        super().__init__()
-        self.steps = steps
-        self.start = start
-
-    def on_train_batch_end(self, batch, logs=None):
-        if self.steps is not None and self.start + batch + 1 >= self.steps:
-            self.model.stop_training = True

@@ -20,7 +20,6 @@ _DAMAGES = (
     struct.error,
     EOFError,
     KeyError,
-    OSError,
     RuntimeError,
     TypeError,
     ValueError,
@@ -40,6 +39,7 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
     )
     try:
         with os.fdopen(handle, "wb") as file:
+            os.fchmod(handle, file_mode())
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -52,6 +52,13 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def file_mode() -> int:
+    """What `open` would give a new file; `mkstemp` keeps it to its owner."""
+    umask = os.umask(0)
+    os.umask(umask)
+    return 0o666 & ~umask
 
 
 def remove_temporaries(folder: pathlib.Path) -> None:
@@ -68,10 +75,9 @@ def save(path: pathlib.Path, arrays: dict, meta: dict) -> None:
     path = pathlib.Path(path)
     text = json.dumps({"meta": meta, "names": [*arrays]})
     text = np.frombuffer(text.encode(), dtype=np.uint8)
-    with tempfile.TemporaryFile() as file:
-        np.savez(file, **{_META: text}, **arrays)
-        file.seek(0)
-        write_atomically(path, file.read())
+    buffer = io.BytesIO()
+    np.savez(buffer, **{_META: text}, **arrays)
+    write_atomically(path, buffer.getvalue())
 
 
 def load(path: pathlib.Path) -> tuple[dict, dict]:
@@ -81,28 +87,27 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
         `(arrays, meta)`.
 
     Errors: `ValueError` if the file is damaged or not a checkpoint,
-    `FileNotFoundError` if there is none.
+    `OSError` if it cannot be read.
     """
     arrays = {}
+    content = pathlib.Path(path).read_bytes()
     try:
         # Each member is read whole before it is parsed: only then zipfile
         # compares its checksum. `np.load` trusts the header of the array.
-        with open(path, "rb") as file, zipfile.ZipFile(file) as archive:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for name in archive.namelist():
-                content = io.BytesIO(archive.read(name))
+                member = io.BytesIO(archive.read(name))
                 arrays[name.removesuffix(".npy")] = np.lib.format.read_array(
-                    content, allow_pickle=False
+                    member, allow_pickle=False
                 )
         text = json.loads(arrays.pop(_META).tobytes())
         if text["names"] != [*arrays]:
             raise ValueError("arrays are missing")
-    except FileNotFoundError:
-        raise
     except _DAMAGES as e:
         raise ValueError(
-            "Expected a checkpoint that `keras-attention train` wrote; this "
-            "file is damaged or something else. Delete it to start over. "
-            f"Received: {path}: {e}"
+            "Expected a file that `keras-attention train` wrote; this one is "
+            "damaged or something else. Restore it, or train again with "
+            f"another --output. Received: {path}: {e}"
         ) from e
     return arrays, text["meta"]
 

@@ -66,7 +66,9 @@ def _evaluate_parser() -> jsonargparse.ArgumentParser:
 
 def _translate_parser() -> jsonargparse.ArgumentParser:
     parser = _model_parser("Translate texts, or the lines of standard input.")
-    parser.add_argument("texts", nargs="*", help="texts to translate")
+    parser.add_argument(
+        "texts", nargs="*", default=[], help="texts to translate"
+    )
     parser.add_argument(
         "--n_best",
         type=int | None,
@@ -111,6 +113,9 @@ def make_parser(train_defaults: dict | None = None):
     export.add_argument(
         "--to", required=True, help="its folder, such as savedmodels/NAME"
     )
+    export.add_argument(
+        "--num_beams", type=int | None, help="by default the run's own number"
+    )
     verbs.add_subcommand("export", export, help="write a SavedModel")
     return parser
 
@@ -132,7 +137,15 @@ def train(arguments) -> None:
         trainer.make_logical_devices(config.replicas)
     from keras_attention import reporting, training
 
-    reporting.finish(training.train(config))
+    run = training.train(config)
+    if run.scores.is_file():
+        print(
+            "All of it was done before. To train on, ask for more epochs; to "
+            f"write another version: keras-attention export {run.path} --to "
+            "FOLDER"
+        )
+    else:
+        reporting.finish(run)
 
 
 def _read_lines(path: str) -> list[str]:
@@ -173,7 +186,7 @@ def evaluate(arguments) -> None:
 
     rows_by_label = {}
     for model in (*arguments.beside, arguments.model):
-        translator = runs.load(model)
+        translator = runs.load(model, arguments.num_beams)
 
         def translate(texts, translator=translator):
             return translator(texts, num_beams=arguments.num_beams)
@@ -184,7 +197,7 @@ def evaluate(arguments) -> None:
         scores = {**result.scores, "sentences_per_second": rate}
         if arguments.beside:
             scores = {"model": model, **scores}
-        rows_by_label[pathlib.Path(model).name] = evaluation.bleu_by_length(
+        rows_by_label[model] = evaluation.bleu_by_length(
             result.sources, result.hypotheses, result.references
         )
         print(json.dumps(scores))
@@ -197,33 +210,62 @@ def _standard_input() -> list[str]:
     return data.removesuffix("\n").split("\n") if data else []
 
 
+def _one_line(text: str) -> str:
+    """A translation may hold line ends: those would shift the lines."""
+    return " ".join(text.splitlines())
+
+
 def translate(arguments) -> None:
     """`translate`: lines in, lines out, in the same order."""
-    from keras_attention import plotting, runs
+    from keras_attention import runs
 
-    texts = arguments.texts or _standard_input()
-    translator = runs.load(arguments.model)
-    if arguments.n_best or arguments.scores:
-        count = arguments.n_best or 1
-        if count > translator.num_beams:
+    texts = [
+        os.fsencode(text).decode("utf-8", "replace") for text in arguments.texts
+    ] or _standard_input()
+    translator = runs.load(arguments.model, arguments.num_beams)
+    count = arguments.n_best or 1
+    if not 1 <= count <= translator.num_beams:
+        raise ValueError(
+            f"This model has {translator.num_beams} beams; ask for one to as "
+            f"many translations. Received: n_best={count}"
+        )
+    if arguments.n_best is not None or arguments.scores or arguments.attention:
+        if arguments.num_beams not in (None, translator.num_beams):
             raise ValueError(
-                f"This model has {translator.num_beams} beams; ask for at "
-                f"most as many translations. Received: n_best={count}"
+                f"A SavedModel of {translator.num_beams} beams gives n-best "
+                "lists, scores and attention of these. Received: "
+                f"num_beams={arguments.num_beams}"
             )
+    if arguments.n_best is not None or arguments.scores:
         for hypotheses in translator.n_best(texts):
-            for text, score in hypotheses[:count]:
-                print(f"{text}\t{score:.4f}" if arguments.scores else text)
+            missing = [("", float("-inf"))] * count
+            for text, score in (hypotheses + missing)[:count]:
+                ending = f"\t{score:.4f}" if arguments.scores else ""
+                print(_one_line(text) + ending)
     else:
         for text in translator(texts, num_beams=arguments.num_beams):
-            print(text)
-    if arguments.attention and texts:
-        shown = translator.with_attention(texts[:1])[0]
-        plotting.attention_heat_map(
-            shown["source_tokens"],
-            shown["target_tokens"],
-            shown["attention"],
-            path=arguments.attention,
+            print(_one_line(text))
+    if arguments.attention:
+        _draw_attention(translator, texts, arguments.attention)
+
+
+def _draw_attention(translator, texts, path) -> None:
+    """Draws the first text that is not blank."""
+    from keras_attention import plotting
+
+    text = next((text for text in texts if text.strip()), None)
+    if text is None:
+        raise ValueError(
+            "Expected a text that is not blank, to draw its attention. "
+            f"Received: {len(texts)} blank texts"
         )
+    shown = translator.with_attention([text])[0]
+    plotting.attention_heat_map(
+        shown["source_tokens"],
+        shown["target_tokens"],
+        shown["attention"],
+        path=path,
+    )
 
 
 def export(arguments) -> None:
@@ -232,8 +274,10 @@ def export(arguments) -> None:
 
     run = runs.RunDirectory(pathlib.Path(arguments.run))
     config = runs.read_config(run)
-    translator = runs.load_run(run.path)
-    result = reporting.evaluate(translator, *reporting.held_out(config))
+    if arguments.num_beams is not None:
+        config = dataclasses.replace(config, num_beams=arguments.num_beams)
+    translator = runs.load_run(run.path, arguments.num_beams)
+    result = reporting.evaluate_held_out(translator, config)
     card = reporting.model_card(config, result, translator.model.count_params())
     print(translator.export(arguments.to, card))
 
@@ -246,25 +290,37 @@ def _saved_choices(argv: list[str]) -> dict:
     saved = pathlib.Path(_config(arguments.train).output) / "config.yaml"
     if not saved.is_file():
         return {}
-    import yaml
+    from keras_attention import runs
 
-    choices = yaml.safe_load(saved.read_text())
-    choices.pop("resume")
-    return choices
+    choices = runs.read_config(runs.RunDirectory(saved.parent))
+    return {
+        name: value
+        for name, value in dataclasses.asdict(choices).items()
+        if name != "resume"
+    }
 
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command line; a mistake in it is one clear line."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
     argv = sys.argv[1:] if argv is None else argv
-    arguments = make_parser(_saved_choices(argv)).parse_args(argv)
     verbs = {
         "train": train,
         "evaluate": evaluate,
         "translate": translate,
         "export": export,
     }
+    verb = "keras-attention"
+    sys.stdout.reconfigure(encoding="utf-8")
     try:
+        arguments = make_parser(_saved_choices(argv)).parse_args(argv)
+        verb = f"keras-attention {arguments.verb}"
         verbs[arguments.verb](arguments[arguments.verb])
-    except (ValueError, FileNotFoundError) as error:
-        sys.exit(f"keras-attention {arguments.verb}: {error}")
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (ValueError, OSError) as error:
+        sys.exit(f"{verb}: {error}")
+    except KeyboardInterrupt:
+        sys.exit(f"{verb}: interrupted; `train` goes on with --resume")

@@ -1,15 +1,8 @@
 """Every choice of a training run, as flags and YAML know them."""
 
 import dataclasses
+import re
 from typing import Literal
-
-MODELS = (
-    "transformer",
-    "rnnsearch",
-    "luong",
-    "rnn_encoder_decoder",
-    "lstm_encoder_decoder",
-)
 
 
 @dataclasses.dataclass
@@ -31,8 +24,9 @@ class TrainingConfig:
         seed: Of everything random.
         replicas: Copies that share each batch: by default one on each GPU,
             one on a CPU; on a CPU, N logical devices.
-        epochs: Passes over the training pairs; 8 for phrases, else 30, by
-            default.
+        epochs: Passes over the training pairs; by default 8 for phrases,
+            else 30, and no limit where `steps` is given. A run may be
+            resumed with more: the schedule is then that of the longer run.
         steps: Stop after this many updates; no limit by default.
         vocabulary_size: Pieces, at most; of each side if not joint. 550
             for phrases, else 4000, by default.
@@ -47,13 +41,16 @@ class TrainingConfig:
         dropout: Rate; 0.1 for phrases, else the size's own, by default.
         label_smoothing: Share of the target that is spread evenly.
         learning_rate: The peak.
-        schedule: How the learning rate falls after the warm-up.
-        warmup_steps: Updates until the peak.
+        schedule: How the learning rate falls after the warm-up; "constant"
+            has neither.
+        warmup_steps: Updates until the peak; at most half of all for
+            cosine.
         clip_norm: Greatest norm of the whole gradient; 0 for no clipping.
         micro_batches: Parts of a batch that are computed one by one.
         precision: Of activations; weights are float32.
         ema: Momentum of the weights' moving average; 0 for none.
-        average_last: Average the weights of the last N epochs; 0 for none.
+        average_last: Keep the mean of the weights of the last N epochs,
+            whatever `select` says; 0 for none.
         select: Which weights are kept: the best epoch by validation BLEU
             or loss, or the last.
         patience: Epochs without a better one before training stops; 0 for
@@ -127,16 +124,68 @@ DEFAULTS = {
 }
 
 
+AT_LEAST = {
+    "epochs": 1,
+    "steps": 1,
+    "replicas": 1,
+    "vocabulary_size": 1,
+    "max_length": 2,
+    "max_tokens": 1,
+    "warmup_steps": 1,
+    "micro_batches": 1,
+    "validation_sentences": 1,
+    "num_beams": 1,
+    "length_penalty": 0,
+    "clip_norm": 0,
+    "average_last": 0,
+    "patience": 0,
+    "checkpoint_steps": 0,
+    "subword_sampling": 0,
+}
+FROM_0_BELOW_1 = ("dropout", "label_smoothing", "ema")
+
+
+def check(config: TrainingConfig) -> None:
+    """Refuses numbers that cannot be meant.
+
+    Errors: `ValueError` that names the first such choice.
+    """
+    for name, least in AT_LEAST.items():
+        value = getattr(config, name)
+        if value is not None and value < least:
+            raise ValueError(
+                f"Expected {name} of at least {least}. Received: {name}={value}"
+            )
+    for name in FROM_0_BELOW_1:
+        value = getattr(config, name)
+        if value is not None and not 0 <= value < 1:
+            raise ValueError(
+                f"Expected {name} from 0 to below 1. Received: {name}={value}"
+            )
+    if not config.learning_rate > 0:
+        raise ValueError(
+            "Expected a positive learning_rate. Received: "
+            f"learning_rate={config.learning_rate}"
+        )
+
+
 def resolve(config: TrainingConfig) -> TrainingConfig:
-    """Fills in what was left to the corpus, and the name of the output."""
+    """Fills in what was left to the corpus, and the name of the output.
+
+    Errors: `ValueError` for a number out of its range.
+    """
+    check(config)
     corpus = "phrases" if config.corpus == "phrases" else "other"
     missing = {
         name: value
         for name, value in DEFAULTS[corpus].items()
         if getattr(config, name) is None
     }
+    if config.steps is not None:
+        missing.pop("epochs", None)
     if config.output is None:
-        name = config.corpus.rstrip("/").replace(":", "_").rpartition("/")[2]
-        name += f"_{config.source}_{config.target}_{config.model}"
-        missing["output"] = f"runs/{name}"
+        corpus = re.sub(r"\W+", "_", config.corpus).strip("_")
+        missing["output"] = (
+            f"runs/{corpus}_{config.source}_{config.target}_{config.model}"
+        )
     return dataclasses.replace(config, **missing)

@@ -25,6 +25,7 @@ import tensorflow as tf
 
 from keras_attention.tokens import END, PAD, START
 
+POOL_SIZE = 100_000
 Transform = Callable[[tf.data.Dataset], tf.data.Dataset]
 
 
@@ -141,8 +142,26 @@ def filter_by_length(max_length: int) -> Transform:
     return lambda blocks: blocks.map(keep)
 
 
+def join(pool_size: int = POOL_SIZE, block_size: int = 1000) -> Transform:
+    """Joins blocks to pools, in which rows of like length find each other.
+
+    Args:
+        pool_size: pairs held at a time.
+        block_size: that of `tokenize`.
+
+    Returns:
+        A transform of blocks to larger ones.
+    """
+    return lambda blocks: blocks.batch(max(1, pool_size // block_size)).map(
+        lambda pool: {name: ids.merge_dims(0, 1) for name, ids in pool.items()}
+    )
+
+
 def shuffle(
-    seed: int, epoch: int = 0, pool_size: int = 100_000, block_size: int = 1000
+    seed: int,
+    epoch: int = 0,
+    pool_size: int = POOL_SIZE,
+    block_size: int = 1000,
 ) -> Transform:
     """Shuffles blocks, and joins them to pools of shuffled rows.
 
@@ -171,12 +190,7 @@ def shuffle(
             blocks.shuffle(
                 blocks_in_pool, seed=int(first), reshuffle_each_iteration=False
             )
-            .batch(blocks_in_pool)
-            .map(
-                lambda pool: {
-                    name: ids.merge_dims(0, 1) for name, ids in pool.items()
-                }
-            )
+            .apply(join(pool_size, block_size))
             .enumerate()
             .map(shuffle_rows)
         )
@@ -194,16 +208,23 @@ def plan_batches(
 
     Args:
         source_lengths, target_lengths: int [n], tokens of each row.
-        max_tokens: the most target tokens of a batch, padding included,
-            and half of the most source tokens; a longer row is a batch of
-            its own.
+        max_tokens: the most target tokens of a batch, START and padding
+            included, and half of the most source tokens; a longer row is a
+            batch of its own.
         multiple_of: rows of a batch come in multiples of this (the number
             of replicas), where the budget allows.
 
     Returns:
         `(order, ends)`: int64 [n], rows by target length, then source
         length, ties as they come; int64 [batches], where each batch ends.
+
+    Errors: `ValueError` unless both limits are at least 1.
     """
+    if max_tokens < 1 or multiple_of < 1:
+        raise ValueError(
+            "Expected max_tokens >= 1 and multiple_of >= 1. Received: "
+            f"max_tokens={max_tokens}, multiple_of={multiple_of}"
+        )
     order = np.lexsort((source_lengths, target_lengths))
     # What a row costs, were all rows of its batch like it.
     costs = np.maximum((source_lengths + 1) // 2, target_lengths)[order]
@@ -244,7 +265,7 @@ def batch_by_tokens(
         order, ends = plan_batches(
             source_lengths, target_lengths, max_tokens, multiple_of
         )
-        starts = np.concatenate([[0], ends[:-1]]).astype("int64")
+        starts = np.array([0, *ends], "int64")[:-1]
         if seed is not None:
             generator = np.random.default_rng((seed, epoch, int(pool)))
             shuffled = generator.permutation(len(ends))
@@ -333,37 +354,34 @@ def report(
     num_pairs: int,
     max_tokens: int,
     multiple_of: int = 1,
-    pool_size: int = 100_000,
 ) -> Report:
-    """Reads the blocks once and reports what training will see.
+    """Reads the blocks once and reports what `batch_by_tokens` makes of them.
 
     Args:
-        blocks: tokenised and filtered.
+        blocks: tokenised and filtered, as `batch_by_tokens` gets them.
         num_pairs: pairs before the filter.
         max_tokens, multiple_of: see `batch_by_tokens`.
-        pool_size: that of `shuffle`.
 
     Returns:
-        `Report`. With more pairs than the pool holds, the number of batches
-        and the padding may differ a little from epoch to epoch.
+        `Report`. Where blocks are shuffled into several pools, the number
+        of batches and the padding differ a little from epoch to epoch.
     """
-    lengths = [
-        np.stack([block[name].row_lengths() for name in sorted(block)], axis=1)
-        for block in blocks
-    ]
-    lengths = np.concatenate([np.zeros((0, 2), "int64"), *lengths])
-    batches = places = 0
-    for start in range(0, len(lengths), pool_size):
-        source, target = lengths[start : start + pool_size].T
+    kept = batches = places = real = 0
+    for block in blocks:
+        source, target = (block[name].row_lengths() for name in sorted(block))
+        source, target = source.numpy(), target.numpy()
         order, ends = plan_batches(source, target, max_tokens, multiple_of)
-        starts = np.concatenate([[0], ends[:-1]])
-        batches += len(ends)
+        starts = np.array([0, *ends], "int64")[:-1]
+        if not len(target):
+            continue
         longest = np.maximum.reduceat(target[order] - 1, starts)
+        kept += len(target)
+        batches += len(ends)
         places += int(np.sum(longest * (ends - starts)))
-    real = int(np.sum(lengths[:, 1] - 1))
+        real += int(np.sum(target - 1))
     return Report(
-        pairs_kept=len(lengths),
-        pairs_dropped=num_pairs - len(lengths),
+        pairs_kept=kept,
+        pairs_dropped=num_pairs - kept,
         batches=batches,
         tokens=real,
         padding_share=1 - real / max(places, 1),

@@ -7,7 +7,7 @@ from keras_attention.tokens import PAD
 
 
 def token_cross_entropy(logits, labels, label_smoothing=0.0):
-    """Label-smoothed cross-entropy of each token, in one pass.
+    """Label-smoothed cross-entropy of each token.
 
     The target distribution is `q = (1 - e) onehot(label) + e / V` (Szegedy
     et al. 2015, section 7; Vaswani et al. 2017, 5.4), the loss
@@ -19,39 +19,64 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
         label_smoothing: e.
 
     Returns:
-        `(loss, negative_log_likelihood, correct)`, float32 [...] each: the
-        smoothed loss; that without smoothing; 1 where the label has the
-        greatest logit. Only the first has a gradient.
+        float32 [...].
     """
-    logits = ops.cast(logits, "float32")
     vocabulary_size = logits.shape[-1]
 
     @ops.custom_gradient
     def cross_entropy(logits):
         probabilities = ops.softmax(logits, axis=-1)
-        greatest = ops.max(logits, axis=-1)
         # log(sum(exp)) from the greatest probability, which cannot vanish.
-        normaliser = greatest - ops.log(ops.max(probabilities, axis=-1))
-        label_logits = ops.squeeze(
-            ops.take_along_axis(logits, labels[..., None], axis=-1), -1
-        )
-        nll = normaliser - label_logits
-        loss = nll
+        greatest = ops.log(ops.max(probabilities, axis=-1))
+        normaliser = ops.max(logits, axis=-1) - greatest
+        loss = normaliser - label_logits(logits, labels)
         if label_smoothing:
             uniform = normaliser - ops.mean(logits, axis=-1)
-            loss = (1 - label_smoothing) * nll + label_smoothing * uniform
-        correct = ops.cast(label_logits >= greatest, "float32")
+            loss = (1 - label_smoothing) * loss + label_smoothing * uniform
 
-        def gradient(*upstream):
-            scale = upstream[0][..., None]
+        def gradient(*args, upstream=None):
+            if upstream is None:  # PyTorch passes it by keyword.
+                (upstream,) = args
             uniform = label_smoothing / vocabulary_size
             is_label = ops.equal(labels[..., None], ops.arange(vocabulary_size))
             target = ops.where(is_label, 1 - label_smoothing + uniform, uniform)
-            return (probabilities - target) * scale
+            return (probabilities - target) * upstream[..., None]
 
-        return (loss, nll, correct), gradient
+        return loss, gradient
 
-    return cross_entropy(logits)
+    return cross_entropy(ops.cast(logits, "float32"))
+
+
+def label_logits(logits, labels):
+    """The logit of each label: [..., V], int [...] -> [...]."""
+    picked = ops.take_along_axis(logits, labels[..., None], axis=-1)
+    return ops.squeeze(picked, -1)
+
+
+def without_smoothing(loss, logits, labels, label_smoothing):
+    """The negative log-likelihood of each token, from its smoothed loss.
+
+    `loss = -log p(label) + e (l_label - mean(l))`, l being the logits: no
+    second softmax is needed.
+
+    Args:
+        loss: [...], what `token_cross_entropy` returned for the others.
+        logits, labels, label_smoothing: what it was given.
+
+    Returns:
+        float32 [...].
+    """
+    if not label_smoothing:
+        return loss
+    logits = ops.cast(logits, "float32")
+    distance = label_logits(logits, labels) - ops.mean(logits, axis=-1)
+    return loss - label_smoothing * distance
+
+
+def is_greatest(logits, labels):
+    """1.0 where search would pick the label, else 0.0: float32 [...]."""
+    best = ops.argmax(logits, axis=-1)
+    return ops.cast(ops.equal(best, ops.cast(labels, best.dtype)), "float32")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -93,7 +118,7 @@ class TokenCrossEntropy(keras.losses.Loss):
         return ops.sum(losses * real * ops.cast(sample_weight, "float32"))
 
     def call(self, y_true, y_pred):
-        return token_cross_entropy(y_pred, y_true, self.label_smoothing)[0]
+        return token_cross_entropy(y_pred, y_true, self.label_smoothing)
 
     def get_config(self):
         return {"label_smoothing": self.label_smoothing, "name": self.name}

@@ -43,9 +43,7 @@ class TokenLoss(TokenMean):
 
     def token_values(self, y_true, y_pred):
         """Losses [B, T]."""
-        return losses.token_cross_entropy(y_pred, y_true, self.label_smoothing)[
-            0
-        ]
+        return losses.token_cross_entropy(y_pred, y_true, self.label_smoothing)
 
     def get_config(self):
         return {
@@ -63,7 +61,7 @@ class TokenAccuracy(TokenMean):
 
     def token_values(self, y_true, y_pred):
         """1 where right, [B, T]."""
-        return losses.token_cross_entropy(y_pred, y_true)[2]
+        return losses.is_greatest(y_pred, y_true)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -75,7 +73,7 @@ class Perplexity(TokenMean):
 
     def token_values(self, y_true, y_pred):
         """Negative log-likelihoods [B, T]."""
-        return losses.token_cross_entropy(y_pred, y_true)[1]
+        return losses.token_cross_entropy(y_pred, y_true)
 
     def result(self):
         return ops.exp(super().result())

@@ -11,7 +11,9 @@ class Adam(keras.optimizers.Adam):
     The same arithmetic (Kingma and Ba 2014, section 2, last paragraph) in
     one operation instead of a dozen: with a hundred small weights, Keras's
     own takes about as long as the model's forward pass. Arguments are those
-    of `keras.optimizers.Adam`; `amsgrad` is not offered.
+    of `keras.optimizers.Adam`; `amsgrad` is not offered. With `use_ema` the
+    weights stay what training made them when `fit` ends, so that it can go
+    on: `keras.callbacks.SwapEMAWeights` puts their averages in place.
 
     Errors: `ValueError` for `amsgrad=True`.
 
@@ -24,6 +26,9 @@ class Adam(keras.optimizers.Adam):
             raise ValueError(
                 "Use keras.optimizers.Adam for AMSGrad. Received: amsgrad=True"
             )
+
+    def finalize_variable_values(self, var_list):
+        """Nothing: the averages do not replace the weights, see above."""
 
     def update_step(self, gradient, variable, learning_rate):
         step = tf.cast(self.iterations + 1, variable.dtype)

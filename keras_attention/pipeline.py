@@ -23,8 +23,12 @@ def prepare_vocabulary(
     """Trains the vocabularies from the training pairs, once for a run."""
 
     def both():
-        yield from texts(pairs, "source")
-        yield from texts(pairs, "target")
+        # In turn: a large corpus is not read to its end.
+        for source, target in zip(
+            texts(pairs, "source"), texts(pairs, "target"), strict=True
+        ):
+            yield source
+            yield target
 
     sides = {"joint": both}
     if not config.joint_vocabulary:
@@ -60,19 +64,32 @@ class Pipeline:
         self._replicas = replicas
         self._train = corpus.splits["train"]
         self._blocks = self._tokenized(self._train)
-        self._validation = self._tokenized(corpus.splits["validation"])
+        self._validation = self._tokenized(corpus.splits["validation"]).apply(
+            data.join()
+        )
         self.report = data.report(
-            self._training_blocks(0),
+            self._training_blocks(0).apply(data.shuffle(config.seed)),
             corpus.sizes["train"],
             config.max_tokens,
             replicas,
         )
-        self.num_validation = data.report(
+        # Of one pool that is tokenised once, every epoch has as many batches.
+        self._is_countable = (
+            not config.subword_sampling
+            and corpus.sizes["train"] <= data.POOL_SIZE
+        )
+        self.validation_report = data.report(
             self._validation,
             corpus.sizes["validation"],
             config.max_tokens,
             replicas,
-        ).batches
+        )
+        for report in (self.report, self.validation_report):
+            if not report.pairs_kept:
+                raise ValueError(
+                    "Expected training and validation pairs that fit "
+                    f"`max_length`={config.max_length}. Received: {report}"
+                )
 
     def _tokenized(self, pairs):
         return (
@@ -94,8 +111,16 @@ class Pipeline:
             )
         ).apply(data.filter_by_length(self._config.max_length))
 
-    def training(self, epoch: int, start: int = 0) -> tf.data.Dataset:
-        """The examples of an epoch, from batch `start` on."""
+    def training(
+        self, epoch: int, start: int = 0, limit: int | None = None
+    ) -> tf.data.Dataset:
+        """The examples of an epoch, from batch `start` on.
+
+        Args:
+            epoch: gives the order.
+            start: batches that are left out.
+            limit: the most batches; all by default.
+        """
         seed = self._config.seed
         batches = (
             self._training_blocks(epoch)
@@ -106,7 +131,16 @@ class Pipeline:
                 )
             )
         )
-        return batches.skip(start).apply(data.to_examples()).prefetch(2)
+        batches = batches.skip(start)
+        if self._is_countable:
+            batches = batches.apply(
+                tf.data.experimental.assert_cardinality(
+                    self.report.batches - start
+                )
+            )
+        if limit is not None:
+            batches = batches.take(limit)
+        return batches.apply(data.to_examples()).prefetch(2)
 
     def validation(self) -> tf.data.Dataset:
         """The validation examples, shortest first."""
@@ -114,5 +148,7 @@ class Pipeline:
             data.batch_by_tokens(self._config.max_tokens, self._replicas)
         )
         return batches.apply(data.to_examples()).apply(
-            tf.data.experimental.assert_cardinality(self.num_validation)
+            tf.data.experimental.assert_cardinality(
+                self.validation_report.batches
+            )
         )

@@ -1,6 +1,7 @@
 """What a finished run shows: scores, pictures, a card, the SavedModel."""
 
 import dataclasses
+import functools
 import json
 import pathlib
 import time
@@ -18,8 +19,11 @@ from keras_attention import (
     runs,
 )
 
-LANGUAGE_NAMES = {"de": "German", "en": "English", "es": "Spanish"} | {
-    "fr": "French"
+LANGUAGE_NAMES = {
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
 }
 
 
@@ -63,6 +67,15 @@ def held_out(config) -> tuple[str, list[str], list[str]]:
         list(pipeline.texts(pairs, "source")),
         list(pipeline.texts(pairs, "target")),
     )
+
+
+def evaluate_held_out(translate, config) -> Evaluation:
+    """Scores a run's translator on the pairs that its corpus held out.
+
+    Of a source over the model's limit, what fits is translated.
+    """
+    truncating = functools.partial(translate, truncate=True)
+    return evaluate(truncating, *held_out(config))
 
 
 def model_card(config, result: Evaluation, num_parameters: int) -> str:
@@ -130,7 +143,8 @@ model(text=tf.constant(["..."]))["translation"]
 def _draw(run, translate, result) -> dict[str, pathlib.Path]:
     """The three pictures of a run; the longest of the first sentences."""
     candidates = result.sources[:50]
-    shown = translate.with_attention([max(candidates, key=len)])[0]
+    longest = max(candidates, key=len)
+    shown = translate.with_attention([longest], truncate=True)[0]
     pictures = {
         name: run.path / f"{name}.png"
         for name in ("attention", "learning_curve", "bleu_by_length")
@@ -167,13 +181,13 @@ def finish(run: runs.RunDirectory) -> dict:
     """
     config = runs.read_config(run)
     translate = runs.load_run(run.path)
-    result = evaluate(translate, *held_out(config))
+    result = evaluate_held_out(translate, config)
     pictures = _draw(run, translate, result)
     card = model_card(config, result, translate.model.count_params())
     folder = run.path / "savedmodel"
     version = translate.export(folder, card)
     checkpoints.write_atomically(
-        run.path / "scores.json", json.dumps(result.scores, indent=1).encode()
+        run.scores, json.dumps(result.scores, indent=1).encode()
     )
     _print_report(result, pictures, version)
     return result.scores

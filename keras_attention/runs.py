@@ -18,7 +18,10 @@ from keras_attention import config as configuration
 
 SIZES = ("mini", "tiny", "base", "big")
 # Choices that may change when a run is resumed.
-FREE_ON_RESUME = ("resume", "output", "epochs", "steps", "patience")
+FREE_ON_RESUME = (
+    *("resume", "output", "epochs", "steps", "patience"),
+    *("checkpoint_steps", "num_beams", "length_penalty"),
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +49,11 @@ class RunDirectory:
         """The weights that were selected."""
         return self.path / "weights.npz"
 
+    @property
+    def scores(self) -> pathlib.Path:
+        """Scores on the held-out pairs: the last thing that a run writes."""
+        return self.path / "scores.json"
+
     def epoch_weights(self, epoch: int) -> pathlib.Path:
         """Weights after an epoch, kept to be averaged."""
         return self.path / f"weights-epoch-{epoch:04d}.npz"
@@ -64,15 +72,22 @@ def write_config(run: RunDirectory, config: configuration.TrainingConfig):
 def read_config(run: RunDirectory) -> configuration.TrainingConfig:
     """Reads `config.yaml`.
 
-    Errors: `ValueError` if the folder holds no run.
+    Errors: `ValueError` if the folder holds no run, or a file of that name
+    that is something else.
     """
     if not run.config.is_file():
         raise ValueError(
             "Expected a run's folder (with config.yaml) or a SavedModel's "
             f"(with numeric versions). Received: {run.path}"
         )
-    values = yaml.safe_load(run.config.read_text())
-    return configuration.TrainingConfig(**values)
+    try:
+        values = yaml.safe_load(run.config.read_text())
+        return configuration.TrainingConfig(**values)
+    except (yaml.YAMLError, TypeError, UnicodeDecodeError) as error:
+        raise ValueError(
+            "Expected the choices of a run, as `keras-attention train` "
+            f"writes them. Received: {run.config}: {error}"
+        ) from error
 
 
 def check_resumable(saved, config) -> None:
@@ -107,12 +122,13 @@ def create_model(
         )
     arguments = dict(config.model_arguments)
     if config.dropout is not None:
-        arguments["dropout"] = config.dropout
+        arguments.setdefault("dropout", config.dropout)
     policy = "mixed_bfloat16" if config.precision == "bfloat16" else "float32"
     model = make(
         target_size,
         None if config.joint_vocabulary else source_size,
         dtype=policy,
+        name=config.model,
         **arguments,
     )
     model.build()
@@ -120,14 +136,25 @@ def create_model(
 
 
 def load_tokenizers(run: RunDirectory) -> tuple[text.Tokenizer, ...]:
-    """Source and target tokenizer; one and the same if joint."""
+    """Source and target tokenizer; one and the same if joint.
+
+    Errors: `ValueError` if a vocabulary is damaged.
+    """
+
+    def load_one(side):
+        path = run.vocabulary(side)
+        try:
+            return text.Tokenizer(path.read_bytes(), side)
+        except ValueError as error:
+            raise ValueError(
+                "Expected a vocabulary that `keras-attention train` wrote. "
+                f"Received: {path}: {error}"
+            ) from error
+
     if run.vocabulary("joint").is_file():
-        joint = text.Tokenizer(run.vocabulary("joint").read_bytes(), "joint")
+        joint = load_one("joint")
         return joint, joint
-    return tuple(
-        text.Tokenizer(run.vocabulary(side).read_bytes(), side)
-        for side in ("source", "target")
-    )
+    return load_one("source"), load_one("target")
 
 
 def make_translator(config, model, tokenizers) -> translator.Translator:
@@ -141,13 +168,19 @@ def make_translator(config, model, tokenizers) -> translator.Translator:
     )
 
 
-def load_run(path) -> translator.Translator:
+def load_run(path, num_beams: int | None = None) -> translator.Translator:
     """The translator of a run's selected weights, in float32.
+
+    Args:
+        path: the run's folder.
+        num_beams: beams, if not those the run was configured with.
 
     Errors: `ValueError` if the folder holds no finished run.
     """
     run = RunDirectory(pathlib.Path(path))
     config = dataclasses.replace(read_config(run), precision="float32")
+    if num_beams is not None:
+        config = dataclasses.replace(config, num_beams=num_beams)
     if not run.weights.is_file():
         raise ValueError(
             "Expected a run that has finished an epoch at least (with "
@@ -161,11 +194,13 @@ def load_run(path) -> translator.Translator:
     return make_translator(config, model, tokenizers)
 
 
-def load(path) -> text_to_text.TextToText:
+def load(path, num_beams: int | None = None) -> text_to_text.TextToText:
     """Loads a translator: a SavedModel's folder or a run's.
 
     Args:
         path: `savedmodels/NAME`, one of its versions, or a run's folder.
+        num_beams: beams of a run's search; a SavedModel has those it was
+            exported with.
 
     Returns:
         A function of a list of texts, see `text_to_text.TextToText`.
@@ -174,5 +209,5 @@ def load(path) -> text_to_text.TextToText:
     """
     path = pathlib.Path(path)
     if (path / "config.yaml").is_file():
-        return load_run(path)
+        return load_run(path, num_beams)
     return savedmodel.load(path)

@@ -1,8 +1,10 @@
 """SavedModels: writing versions with a manifest, and loading them."""
 
+import contextlib
 import hashlib
 import os
 import pathlib
+import re
 import shutil
 import tempfile
 
@@ -17,10 +19,11 @@ WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")
 
 def versions(folder: pathlib.Path) -> list[int]:
     """The numeric versions in a model's folder, ascending."""
-    folder = pathlib.Path(folder)
-    if not folder.is_dir():
-        return []
-    return sorted(int(p.name) for p in folder.iterdir() if p.name.isdigit())
+    return sorted(
+        int(path.parent.name)
+        for path in pathlib.Path(folder).glob("*/saved_model.pb")
+        if re.fullmatch("[0-9]+", path.parent.name)
+    )
 
 
 def _sha256(path: pathlib.Path) -> str:
@@ -78,27 +81,39 @@ def export(model: tf.Module, folder, card: str = ""):
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     number = max(versions(folder), default=0) + 1
+    for killed in folder.glob(".export-*"):
+        shutil.rmtree(killed)
     temporary = pathlib.Path(tempfile.mkdtemp(dir=folder, prefix=".export-"))
     try:
         version = temporary / "version"
         tf.saved_model.save(model, str(version), signatures=model.signatures)
         _write_warmup(version, folder.name)
         lines = _manifest_lines(version, number)
-        manifest = folder / MANIFEST
-        if manifest.exists():
-            kept = manifest.read_text().splitlines()
-            prefix = f"  {number}/"
-            lines = [line for line in kept if prefix not in line] + lines
-        checkpoints.write_atomically(
-            manifest, ("\n".join(lines) + "\n").encode()
-        )
+        with _manifest_with(folder / MANIFEST, lines, number):
+            os.rename(version, folder / str(number))
         if card:
             checkpoints.write_atomically(folder / "README.md", card.encode())
-        os.chmod(version, 0o755)
-        os.rename(version, folder / str(number))
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder / str(number)
+
+
+@contextlib.contextmanager
+def _manifest_with(manifest: pathlib.Path, lines: list[str], number: int):
+    """Adds a version's lines; takes them out again if it does not come."""
+    old = manifest.read_text() if manifest.exists() else None
+    prefix = f"  {number}/"
+    kept = [line for line in (old or "").splitlines() if prefix not in line]
+    text = "\n".join([*kept, *lines]) + "\n"
+    checkpoints.write_atomically(manifest, text.encode())
+    try:
+        yield
+    except BaseException:
+        if old is None:
+            manifest.unlink()
+        else:
+            checkpoints.write_atomically(manifest, old.encode())
+        raise
 
 
 def check_manifest(version: pathlib.Path) -> None:
@@ -158,6 +173,12 @@ class LoadedTranslator(text_to_text.TextToText):
     def signatures(self) -> dict:
         """The SavedModel's signatures."""
         return self._loaded.signatures
+
+    @property
+    def num_beams(self) -> int:
+        """Beams of the search: the N of `n_best`."""
+        outputs = self.signatures["n_best"].structured_outputs
+        return outputs["scores"].shape[1]
 
 
 def load(path) -> LoadedTranslator:

@@ -53,12 +53,12 @@ def train_vocabulary(
     """Learns a vocabulary from text, with SentencePiece.
 
     Unigram and BPE vocabularies spell what they do not know in bytes, so
-    that any text survives a round trip; words and characters (for first
-    lessons) become [UNK] instead.
+    that any text survives a round trip, up to NFKC and runs of blanks;
+    words and characters (for first lessons) become [UNK] instead.
 
     Args:
         sentences: lines of text; for a joint vocabulary of two languages,
-            the lines of both.
+            the lines of both in turn.
         vocabulary_size: an upper limit: a small corpus gives fewer pieces.
         model_type: "unigram" (Kudo 2018), "bpe", "word" or "char".
         max_piece_length: the most characters of a piece; short pieces
@@ -68,8 +68,9 @@ def train_vocabulary(
     Returns:
         The model, as bytes for `Tokenizer`.
 
-    Errors: `ValueError` for another `model_type`, for no text at all, and
-    for a vocabulary too small for the characters of the text.
+    Errors: `ValueError` for another `model_type`, for one text instead of
+    many, for no text at all, and for a vocabulary too small for the
+    characters of the text.
 
     References: https://arxiv.org/abs/1808.06226 (SentencePiece),
     https://arxiv.org/abs/1804.10959 (unigram)
@@ -78,6 +79,10 @@ def train_vocabulary(
         raise ValueError(
             f"`model_type` must be one of {MODEL_TYPES}. "
             f"Received: model_type={model_type!r}"
+        )
+    if isinstance(sentences, str):
+        raise ValueError(
+            f"Expected several texts. Received: one, {sentences[:50]!r}"
         )
     sentences = itertools.islice(sentences, max_sentences)
     first = next((text for text in sentences if text.strip()), None)
@@ -99,6 +104,7 @@ def train_vocabulary(
             hard_vocab_limit=False,
             use_all_vocab=False,
             num_threads=2,
+            max_sentence_length=1 << 20,
             split_digits=True,
             max_sentencepiece_length=max_piece_length,
             pad_id=tokens.PAD,
@@ -129,15 +135,38 @@ class Tokenizer(tf.Module):
     Args:
         model: what `train_vocabulary` returned.
         name: distinct for each tokenizer of an export.
+
+    Errors: `ValueError` for a model with other control ids, or none.
     """
 
     def __init__(self, model: bytes, name: str = "tokenizer"):
         super().__init__(name=name)
-        self._processor = sentencepiece.SentencePieceProcessor(
-            model_proto=model
-        )
+        self._processor = sentencepiece.SentencePieceProcessor()
+        received = "no bytes"
+        if model:
+            try:
+                self._processor.load_from_serialized_proto(model)
+            except RuntimeError as error:
+                raise ValueError(
+                    "Expected a SentencePiece model, as `train_vocabulary` "
+                    f"returns it. Received: {len(model)} bytes: {error}"
+                ) from error
+            received = (
+                self._processor.pad_id(),
+                self._processor.unk_id(),
+                self._processor.bos_id(),
+                self._processor.eos_id(),
+            )
+        expected = (tokens.PAD, tokens.UNK, tokens.START, tokens.END)
+        if received != expected:
+            raise ValueError(
+                "Expected a SentencePiece model whose ids of PAD, UNK, START "
+                f"and END are {expected}. Received: {received}"
+            )
         self.model = model
-        self._segmentations = functools.cache(self._n_best_of_a_word)
+        self._segmentations = functools.lru_cache(maxsize=50_000)(
+            self._n_best_of_a_word
+        )
 
     @property
     def vocabulary_size(self) -> int:

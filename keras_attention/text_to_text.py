@@ -26,6 +26,7 @@ class TextToText:
         texts: Sequence[str],
         num_beams: int | None = None,
         batch_size: int = 64,
+        truncate: bool = False,
     ) -> list[str]:
         """Translates each text.
 
@@ -34,11 +35,14 @@ class TextToText:
             num_beams: 1 for greedy search, or the number the translator
                 was made with; that one by default.
             batch_size: texts translated at a time.
+            truncate: translate what fits of a text over the limit, and do
+                not refuse it.
 
         Returns:
             One translation for each text; "" for a blank one.
         """
-        rows = self._run(self._search(num_beams), texts, batch_size)
+        name = self._search(num_beams)
+        rows = self._run(name, texts, batch_size, truncate=truncate)
         return [row["translation"].decode() for row in rows]
 
     def _search(self, num_beams: int | None) -> str:
@@ -56,15 +60,18 @@ class TextToText:
     @property
     def num_beams(self) -> int:
         """Beams of the search: the N of `n_best`."""
-        if not hasattr(self, "_num_beams"):
-            scores = self.signatures["n_best"](text=tf.constant([""]))
-            self._num_beams = int(scores["scores"].shape[1])
-        return self._num_beams
+        raise NotImplementedError
 
     def with_attention(
-        self, texts: Sequence[str], batch_size: int = 64
+        self,
+        texts: Sequence[str],
+        batch_size: int = 64,
+        truncate: bool = False,
     ) -> list[dict]:
         """Translations with their tokens and attention.
+
+        Args:
+            texts, batch_size, truncate: as for a call.
 
         Returns:
             For each text: translation, score, truncated, source_tokens
@@ -72,7 +79,9 @@ class TextToText:
             without padding.
         """
         results = []
-        for row in self._run("with_attention", texts, batch_size):
+        for row in self._run(
+            "with_attention", texts, batch_size, truncate=truncate
+        ):
             target = [t.decode() for t in row["target_tokens"] if t]
             source = [s.decode() for s in row["source_tokens"] if s]
             attention = row["attention"][: len(target), : len(source)]
@@ -116,7 +125,9 @@ class TextToText:
             for row in rows
         ]
 
-    def _run(self, name, texts, batch_size, references=None) -> list[dict]:
+    def _run(
+        self, name, texts, batch_size, references=None, truncate=False
+    ) -> list[dict]:
         if isinstance(texts, str):
             raise ValueError(
                 "Expected a list of texts; put a single text in a list. "
@@ -129,7 +140,8 @@ class TextToText:
                 "Expected one reference for each text. Received: "
                 f"{len(texts)} texts, {len(references)} references"
             )
-        lengths = self._checked_lengths(texts)
+        texts = [_encoded(text) for text in texts]
+        lengths = self._lengths(texts, truncate)
         order = np.argsort(lengths, kind="stable")
         rows = [None] * len(texts)
         for start in range(0, len(texts), batch_size):
@@ -137,7 +149,7 @@ class TextToText:
             inputs = {"text": tf.constant([texts[i] for i in indices])}
             if references is not None:
                 inputs["reference"] = tf.constant(
-                    [references[i] for i in indices]
+                    [_encoded(references[i]) for i in indices]
                 )
             outputs = self.signatures[name](**inputs)
             outputs = {key: value.numpy() for key, value in outputs.items()}
@@ -147,12 +159,12 @@ class TextToText:
                 }
         return rows
 
-    def _checked_lengths(self, texts) -> np.ndarray:
+    def _lengths(self, texts, truncate) -> np.ndarray:
         counted = self.signatures["num_tokens"](text=tf.constant(list(texts)))
         lengths = counted["num_tokens"].numpy()
         limits = counted["limit"].numpy()
         too_long = np.flatnonzero(lengths > limits)
-        if len(too_long):
+        if len(too_long) and not truncate:
             line = int(too_long[0])
             raise ValueError(
                 f"Expected texts of at most {limits[line]} tokens: split the "
@@ -160,3 +172,8 @@ class TextToText:
                 f"line {line + 1}"
             )
         return lengths
+
+
+def _encoded(text: str) -> bytes:
+    """UTF-8; half a surrogate pair, which has none, becomes "?"."""
+    return text.encode("utf-8", "replace")

@@ -62,14 +62,18 @@ class Trainer(keras.Model):
     def _forward(self, inputs, labels, weights, training):
         """This replica's part of the loss; updates the metrics."""
         logits = self.model(inputs, training=training)
-        values = losses.token_cross_entropy(
-            logits, labels, self.label_smoothing
+        smoothing = self.label_smoothing
+        loss = losses.token_cross_entropy(logits, labels, smoothing)
+        values = (
+            loss,
+            losses.without_smoothing(loss, logits, labels, smoothing),
+            losses.is_greatest(logits, labels),
         )
         # Flat: Keras would divide each row by its length, padding included.
         real = tf.reshape(tf.cast(weights > 0, tf.float32), [-1])
         for mean, value in zip(self.means.values(), values, strict=True):
             mean.update_state(tf.reshape(value, [-1]), sample_weight=real)
-        return tf.reduce_sum(values[0] * weights)
+        return tf.reduce_sum(loss * weights)
 
     def train_step(self, data):
         variables = self.model.trainable_variables

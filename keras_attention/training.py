@@ -9,6 +9,7 @@ import contextlib
 import dataclasses
 import json
 import pathlib
+import sys
 
 import keras
 import numpy as np
@@ -26,6 +27,14 @@ from keras_attention import (
 )
 from keras_attention import config as configuration
 
+# By which the best epoch is found, from its index and logs. BLEU is 0 while
+# no four words in a row are right: then the loss decides.
+RANKS = {
+    "bleu": lambda index, logs: (logs["val_bleu"], -logs["val_loss"]),
+    "loss": lambda index, logs: (-logs["val_loss"],),
+    "last": lambda index, logs: (index,),
+}
+
 
 @dataclasses.dataclass
 class Progress:
@@ -37,7 +46,6 @@ class Progress:
         updates: optimizer steps in all.
         history: the logs of each finished epoch.
         best_epoch: the epoch whose weights are kept, from 0.
-        finished: whether all epochs are done, or training stopped early.
     """
 
     epoch: int = 0
@@ -45,11 +53,12 @@ class Progress:
     updates: int = 0
     history: list = dataclasses.field(default_factory=list)
     best_epoch: int | None = None
-    finished: bool = False
 
 
 def start_run(config: configuration.TrainingConfig) -> runs.RunDirectory:
     """Makes the run's folder, or checks that it can be resumed.
+
+    A run of which no checkpoint was written yet starts anew.
 
     Errors: `ValueError` if the folder holds a run already and `resume` is
     not set, or if a choice differs from those the run began with.
@@ -57,7 +66,11 @@ def start_run(config: configuration.TrainingConfig) -> runs.RunDirectory:
     run = runs.RunDirectory(pathlib.Path(config.output))
     run.path.mkdir(parents=True, exist_ok=True)
     checkpoints.remove_temporaries(run.path)
-    if run.config.is_file():
+    if not run.checkpoint.is_file():
+        # Nothing was trained: what a first try has left may be wrong.
+        for vocabulary in run.path.glob("vocabulary.*.model"):
+            vocabulary.unlink()
+    else:
         if not config.resume:
             raise ValueError(
                 "Expected a new folder for a new run: add --resume to go on "
@@ -99,28 +112,20 @@ class Run:
     """
 
     def __init__(self, config: configuration.TrainingConfig):
+        strategy = trainer.make_strategy(config.replicas)
+        replicas = strategy.num_replicas_in_sync
+        config = dataclasses.replace(config, replicas=replicas)
         self.config = config
-        if config.validation_sentences < 1:
-            raise ValueError(
-                "`validation_sentences` must be at least 1. Received: "
-                f"validation_sentences={config.validation_sentences}"
-            )
         self.directory = start_run(config)
         keras.utils.set_random_seed(config.seed)
-        strategy = trainer.make_strategy(config.replicas)
         corpus = corpora.load(config.corpus, config.source, config.target)
         train = corpus.splits["train"]
         tokenizers = pipeline.prepare_vocabulary(self.directory, config, train)
-        self.pipeline = pipeline.Pipeline(
-            config, corpus, tokenizers, strategy.num_replicas_in_sync
-        )
-        if not self.pipeline.report.pairs_kept:
-            raise ValueError(
-                "Expected training pairs that fit `max_length`="
-                f"{config.max_length}. Received: {self.pipeline.report}"
-            )
-        num_steps = config.steps or (
-            config.epochs * self.pipeline.report.batches
+        self.pipeline = pipeline.Pipeline(config, corpus, tokenizers, replicas)
+        batches = self.pipeline.report.batches
+        num_steps = min(
+            config.steps or sys.maxsize,
+            config.epochs * batches if config.epochs else sys.maxsize,
         )
         keras.utils.set_random_seed(config.seed)
         with strategy.scope():
@@ -139,7 +144,7 @@ class Run:
         translate = runs.make_translator(config, self.model, tokenizers)
         pairs = corpus.splits["validation"].take(config.validation_sentences)
         self.scores = callbacks.TranslationScores(
-            lambda sources: translate(sources, num_beams=1),
+            lambda sources: translate(sources, num_beams=1, truncate=True),
             list(pipeline.texts(pairs, "source")),
             list(pipeline.texts(pairs, "target")),
         )
@@ -173,19 +178,26 @@ class Run:
         for prefix, variables in self._variables().items():
             checkpoints.arrays_to_variables(arrays, prefix, variables)
         self.progress = Progress(**meta)
-        self._restored_metrics = arrays
+        if self.progress.step:
+            self._restored_metrics = {
+                name: array
+                for name, array in arrays.items()
+                if name.startswith("metrics/")
+            }
 
     def _restore_metrics(self) -> None:
         """After `fit` has reset them: the part of the epoch that is done."""
-        if self._restored_metrics is not None and self.progress.step:
+        if self._restored_metrics is not None:
             checkpoints.arrays_to_variables(
                 self._restored_metrics, "metrics", self._variables()["metrics"]
             )
         self._restored_metrics = None
 
     def fit(self) -> None:
-        """Trains until all epochs are done or patience ends."""
-        while not self.progress.finished:
+        """Trains until all epochs or steps are done or patience ends."""
+        # With a step done, the epoch is still to be validated.
+        while self.progress.step or not self._is_finished():
+            self.directory.scores.unlink(missing_ok=True)
             logs = self._fit_epoch()
             with self._averaged_weights():
                 self._validate(logs)
@@ -193,48 +205,53 @@ class Run:
                 self._keep_weights()
             self.progress.epoch += 1
             self.progress.step = 0
-            self.progress.finished = self._is_finished()
-            if self.progress.finished and self.config.average_last:
-                self._average_last()
             self._write_logs(logs)
             self.save()
+        if self.config.average_last:
+            self._average_last()
 
     def _fit_epoch(self) -> dict:
         """The rest of the epoch that the progress names."""
-        progress = self.progress
-        first_update = progress.updates
+        progress, config = self.progress, self.config
 
         def save(done):
-            start = done - progress.step
-            progress.step, progress.updates = done, progress.updates + start
+            progress.updates += done - progress.step
+            progress.step = done
             self.save()
 
-        start = progress.step
-        batches = self.pipeline.training(progress.epoch, start)
-        if not self.config.subword_sampling:
-            left = self.pipeline.report.batches - start
-            if self.pipeline.report.pairs_kept <= 100_000:
-                batches = batches.apply(
-                    tf.data.experimental.assert_cardinality(left)
-                )
-        history = self.trainer.fit(
-            batches,
-            initial_epoch=progress.epoch,
-            epochs=self.config.epochs,
-            shuffle=False,
-            verbose="auto",
-            callbacks=[
-                keras.callbacks.LambdaCallback(
-                    on_epoch_begin=lambda epoch, logs: self._restore_metrics(),
-                    on_epoch_end=lambda epoch, logs: self._stop_fit(),
-                ),
-                callbacks.EverySteps(self.config.checkpoint_steps, save, start),
-                callbacks.StopAfter(self.config.steps, first_update),
-            ],
-        )
-        iterations = self.trainer.optimizer.iterations
-        progress.updates = int(keras.ops.convert_to_numpy(iterations))
-        return {name: values[-1] for name, values in history.history.items()}
+        left = config.steps and config.steps - progress.updates
+        batches = self.pipeline.training(progress.epoch, progress.step, left)
+        if batches.cardinality() == 0:
+            self._restore_metrics()
+        else:
+            self.trainer.fit(
+                batches,
+                initial_epoch=progress.epoch,
+                epochs=config.epochs or progress.epoch + 1,
+                shuffle=False,
+                verbose="auto",
+                callbacks=[
+                    keras.callbacks.LambdaCallback(
+                        on_epoch_begin=lambda *_: self._restore_metrics(),
+                        on_epoch_end=lambda *_: self._stop_fit(),
+                    ),
+                    callbacks.EverySteps(
+                        config.checkpoint_steps, save, progress.step
+                    ),
+                ],
+            )
+        progress.updates = int(self.trainer.optimizer.iterations)
+        logs = {
+            name: float(value)
+            for name, value in self.trainer.get_metrics_result().items()
+        }
+        if not np.isfinite(logs["loss"]):
+            raise ValueError(
+                "Expected a loss that is finite: start another run with a "
+                "lower learning_rate or with clip_norm. Received: "
+                f"loss={logs['loss']} in epoch {progress.epoch + 1}"
+            )
+        return logs
 
     def _stop_fit(self) -> None:
         """One `fit` for each epoch: the batches are those of one epoch."""
@@ -267,16 +284,9 @@ class Run:
         arrays = checkpoints.variables_to_arrays(
             "model", self.model.trainable_variables
         )
-        key, sign = {
-            "bleu": ("val_bleu", 1),
-            "loss": ("val_loss", -1),
-            "last": (None, 1),
-        }[config.select]
-        values = [
-            index if key is None else sign * logs[key]
-            for index, logs in enumerate(progress.history)
-        ]
-        if values[-1] > max(values[:-1], default=-np.inf):
+        rank = RANKS[config.select]
+        values = [rank(*entry) for entry in enumerate(progress.history)]
+        if values[-1] > max(values[:-1], default=()):
             progress.best_epoch = progress.epoch
             meta = {"epoch": progress.epoch, **progress.history[-1]}
             checkpoints.save(self.directory.weights, arrays, meta)
@@ -288,10 +298,13 @@ class Run:
             old.unlink(missing_ok=True)
 
     def _is_finished(self) -> bool:
+        """Whether the limits or the patience allow no further epoch."""
         progress, config = self.progress, self.config
+        if progress.best_epoch is None:
+            return False
         waited = progress.epoch - 1 - progress.best_epoch
         return (
-            progress.epoch >= config.epochs
+            (config.epochs is not None and progress.epoch >= config.epochs)
             or (config.steps is not None and progress.updates >= config.steps)
             or (config.patience > 0 and waited >= config.patience)
         )

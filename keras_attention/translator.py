@@ -32,6 +32,9 @@ class Translator(TextToText, tf.Module):
             functions translate what fits and say so; Python refuses.
         max_target_factor, max_target_offset: an answer has at most factor
             times the source's tokens plus offset.
+
+    Errors: `ValueError` for no beam, a negative length penalty or a limit
+    that no text can keep.
     """
 
     def __init__(
@@ -46,6 +49,13 @@ class Translator(TextToText, tf.Module):
         max_target_offset: int = 32,
     ):
         tf.Module.__init__(self, name="translator")
+        if num_beams < 1 or length_penalty < 0 or max_source_length < 2:
+            raise ValueError(
+                "Expected num_beams >= 1, length_penalty >= 0 and "
+                "max_source_length >= 2. Received: "
+                f"num_beams={num_beams}, length_penalty={length_penalty}, "
+                f"max_source_length={max_source_length}"
+            )
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer
         # A SavedModel must see the variables, not the Keras model: of a

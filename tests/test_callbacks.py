@@ -1,7 +1,5 @@
 """What callbacks do at the end of batches and epochs."""
 
-import types
-
 import pytest
 import sacrebleu
 
@@ -72,16 +70,3 @@ def test_every_steps(steps, start, expected):
     for batch in range(10 if start == 0 else 9):
         callback.on_train_batch_end(batch)
     assert called == list(expected)
-
-
-@pytest.mark.parametrize(
-    "steps, start, last_batch", [(4, 0, 3), (4, 2, 1), (1, 0, 0), (None, 0, 9)]
-)
-def test_stop_after(steps, start, last_batch):
-    callback = callbacks.StopAfter(steps, start)
-    callback.set_model(types.SimpleNamespace(stop_training=False))
-    for batch in range(10):
-        callback.on_train_batch_end(batch)
-        if callback.model.stop_training:
-            break
-    assert batch == last_batch

@@ -189,8 +189,14 @@ def test_mistakes_are_one_clear_line(
     assert "Received" in str(error.value)
 
 
-def killed_run(arguments, wait):
-    """Starts training, and kills it `wait` seconds after its first words."""
+def killed_run(arguments, folder, wait):
+    """Starts training, and kills it `wait` seconds after its first words.
+
+    A wait of None: kills it in the next write of a checkpoint.
+
+    Returns:
+        Whether a write was broken off.
+    """
     process = subprocess.Popen(
         command(arguments),
         stdout=subprocess.PIPE,
@@ -198,30 +204,42 @@ def killed_run(arguments, wait):
         env=environment(),
     )
     while b"parameters" not in process.stdout.readline():
-        pass
-    time.sleep(wait)
-    process.send_signal(signal.SIGKILL)
+        assert process.poll() is None
+    if wait is None:
+        while not any(folder.glob(".checkpoint*")):
+            assert process.poll() is None
+    else:
+        time.sleep(wait)
+    process.kill()
     process.communicate()
+    assert process.returncode == -signal.SIGKILL, "training ended before"
+    return any(folder.glob(".checkpoint*"))
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(10, marks=pytest.mark.slow)])
-def test_a_killed_run_resumes_to_the_same_bytes(corpus, tmp_path, kills):
-    more = ["--epochs=3", "--dropout=0.2", "--subword_sampling=0.1"]
-    whole = tmp_path / "whole"
-    subprocess.run(
-        command(train_arguments(corpus, whole, *more)),
-        check=True,
-        capture_output=True,
-        env=environment(),
-    )
-    broken = tmp_path / "broken"
+@pytest.mark.parametrize(
+    "model, kills",
+    [
+        ("transformer", 2),
+        pytest.param("transformer", 10, marks=pytest.mark.slow),
+        pytest.param("rnnsearch", 2, marks=pytest.mark.slow),
+    ],
+)
+def test_a_killed_run_resumes_to_the_same_bytes(corpus, tmp_path, model, kills):
+    """Every fourth time in the middle of a write."""
+    more = ["--epochs=6", "--dropout=0.2", "--subword_sampling=0.1"]
+    if model != "transformer":
+        sizes = '{"embedding_dim": 16, "units": 16, "readout_dim": 16}'
+        more += [f"--model={model}", "--model_arguments", sizes]
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    run_whole = command(train_arguments(corpus, whole, *more))
+    options = {"check": True, "capture_output": True, "env": environment()}
+    subprocess.run(run_whole, **options)
     arguments = train_arguments(corpus, broken, *more, "--resume")
-    waits = np.random.default_rng(kills).uniform(0, 14, kills)
-    for wait in waits:
-        killed_run(arguments, wait)
-    subprocess.run(
-        command(arguments), check=True, capture_output=True, env=environment()
-    )
+    waits = np.random.default_rng(kills).uniform(0, 12, kills).tolist()
+    waits[::4] = [None] * len(waits[::4])
+    hits = [killed_run(arguments, broken, wait) for wait in waits]
+    assert any(hits)
+    subprocess.run(command(arguments), **options)
     for name in ("weights.npz", "checkpoint.npz"):
         expected, expected_meta = checkpoints.load(whole / name)
         resumed, resumed_meta = checkpoints.load(broken / name)

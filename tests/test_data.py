@@ -430,7 +430,8 @@ def test_the_report_counts_what_training_sees(multiple_of, max_length):
         .apply(data.tokenize(Characters(), block_size=10))
         .apply(data.filter_by_length(max_length))
     )
-    report = data.report(blocks, len(pairs), 40, multiple_of)
+    pools = blocks.apply(data.shuffle(1, block_size=10))
+    report = data.report(pools, len(pairs), 40, multiple_of)
     batches = arrays_of(
         pipeline(pairs, max_length=max_length, multiple_of=multiple_of)
     )
@@ -461,13 +462,28 @@ def test_the_report_of_nothing():
     assert (report.batches, report.tokens) == (0, 0)
 
 
-def test_the_report_cuts_pools():
+@pytest.mark.parametrize("pool_size, batches", [(100, 3), (15, 3), (5, 5)])
+def test_the_report_counts_pool_by_pool(pool_size, batches):
+    """3 tokens a row, 10 rows a batch; pools of 15 and 10, or of 5 rows."""
     pairs = [("a", "b")] * 25
-    blocks = dataset_of(pairs).apply(data.tokenize(Characters(), block_size=5))
-    # 3 tokens a row, 10 rows a batch: pools of 15 and 10 rows.
-    assert data.report(blocks, 25, 30).batches == 3
-    assert data.report(blocks, 25, 30, pool_size=15).batches == 3
-    assert data.report(blocks, 25, 30, pool_size=5).batches == 5
+    pools = (
+        dataset_of(pairs)
+        .apply(data.tokenize(Characters(), block_size=5))
+        .apply(data.join(pool_size, block_size=5))
+    )
+    assert data.report(pools, 25, 30).batches == batches
+    assert len(list(pools.apply(data.batch_by_tokens(30)))) == batches
+
+
+def test_a_block_of_which_all_was_dropped():
+    pairs = [("a", "b")] * 10 + [("a" * 30, "b")]
+    blocks = (
+        dataset_of(pairs)
+        .apply(data.tokenize(Characters(), block_size=10))
+        .apply(data.filter_by_length(5))
+    )
+    assert data.report(blocks, 11, 30).batches == 1
+    assert len(list(blocks.apply(data.batch_by_tokens(30)))) == 1
 
 
 def test_the_report_can_be_read():

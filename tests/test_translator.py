@@ -25,16 +25,16 @@ def test_an_answer_does_not_depend_on_the_batch(
     name, num_beams, random_translator, sentences
 ):
     translator = random_translator(name)
-    some = sentences[-24:]
+    some = sentences[-10:]
     together = translator(some, num_beams=num_beams)
-    assert len(set(together)) > 5
+    assert len(set(together)) > 3
     alone = translator(some, num_beams=num_beams, batch_size=1)
     assert together == alone
-    turned = translator(some[::-1], num_beams=num_beams, batch_size=5)
+    turned = translator(some[::-1], num_beams=num_beams, batch_size=3)
     assert together == turned[::-1]
     # Beside a text that makes the batch much wider.
     signature = {1: "greedy", 4: "serving_default"}[num_beams]
-    wide = tf.constant([*some[:5], "three " * 40])
+    wide = tf.constant([*some[:5], "three " * 15])
     padded = translator.signatures[signature](text=wide)["translation"].numpy()
     assert [text.decode() for text in padded[:5]] == together[:5]
 

@@ -181,7 +181,7 @@ def _retire(settings, live, finished, stopped, position):
     ended = ops.logical_and(kept, ops.equal(token_ids, settings.end_id))
     newly = _Finished(
         score=ops.where(ended, score, scores.IMPOSSIBLE),
-        log_probability=live.log_probs,
+        log_probability=ops.where(ended, live.log_probs, scores.IMPOSSIBLE),
         lengths=ops.where(ended, position + 1, 0),
         slots=ops.broadcast_to(slots, ops.shape(ended)),
     )

@@ -120,13 +120,25 @@ def truncate_distribution(log_probs, top_k=None, top_p=None):
 
     Args:
         log_probs: [B, V], normalised.
-        top_k: keep this many (Fan et al. 2018, arXiv 1805.04833), or None.
+        top_k: keep this many, and all that are level with the last (Fan et
+            al. 2018, arXiv 1805.04833), or None.
         top_p: keep the smallest set whose probability reaches this, the
-            nucleus (Holtzman et al. 2019, arXiv 1904.09751), or None.
+            nucleus of the whole distribution (Holtzman et al. 2019, arXiv
+            1904.09751), or None.
 
     Returns:
         [B, V], the tokens left out at log 0; not normalised again.
+
+    Errors: `ValueError` for a `top_k` or `top_p` out of range.
     """
+    if top_k is not None and top_k < 1:
+        raise ValueError(
+            f"`top_k` must be at least 1 or None. Received: top_k={top_k}"
+        )
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(
+            f"`top_p` must be in (0, 1] or None. Received: top_p={top_p}"
+        )
     descending = -ops.sort(-log_probs, axis=-1)
     if top_k is not None:
         top_k = min(top_k, log_probs.shape[-1])
@@ -182,14 +194,6 @@ def sampling_search(
             "`temperature` must be above 0 (greedy_search is its limit at "
             f"0). Received: temperature={temperature}"
         )
-    if top_k is not None and top_k < 1:
-        raise ValueError(
-            f"`top_k` must be at least 1 or None. Received: top_k={top_k}"
-        )
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(
-            f"`top_p` must be in (0, 1] or None. Received: top_p={top_p}"
-        )
     max_lengths = ops.cast(max_lengths, "int32")
     batch_size = ops.shape(source_mask)[0]
     max_length = ops.maximum(ops.max(max_lengths, initial=1), 1)
@@ -205,7 +209,7 @@ def sampling_search(
         # Rounding must not step past the last token that may be drawn.
         last = ops.max(
             ops.where(
-                log_probs > scores.IMPOSSIBLE / 2,
+                ops.exp(log_probs) > 0,
                 ops.arange(log_probs.shape[-1], dtype="int32"),
                 0,
             ),

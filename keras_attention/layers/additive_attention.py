@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.layers import attention, initializers
+from keras_attention.layers import attention
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -51,25 +51,27 @@ class AdditiveAttention(attention.Attention):
         self.key_kernel = self.add_weight(
             name="key_kernel",
             shape=(key_shape[-1], self.units),
-            initializer=initializers.clone(self.kernel_initializer),
+            initializer=self.kernel_initializer.clone(),
         )
         self.score_vector = self.add_weight(
             name="score_vector",
             shape=(self.units, 1),
-            initializer=initializers.clone(self.kernel_initializer),
+            initializer=self.kernel_initializer.clone(),
         )
 
     def project(self, key):
         """U h_j for every key: [B, S, Dk] -> [B, S, units]."""
-        return ops.matmul(key, self.key_kernel)
+        return ops.matmul(key, self._weight("key_kernel"))
 
     def score(self, query, projected_key):
         """v . tanh(W s + U h): [B, T, S]."""
-        query = ops.matmul(query, self.query_kernel)  # [B, T, units]
+        query = ops.matmul(query, self._weight("query_kernel"))  # [B, T, units]
         compared = ops.tanh(
             ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)
         )  # [B, T, S, units]
-        return ops.squeeze(ops.matmul(compared, self.score_vector), -1)
+        return ops.squeeze(
+            ops.matmul(compared, self._weight("score_vector")), -1
+        )
 
     def get_config(self):
         return {

@@ -50,6 +50,15 @@ def weighted_sum(attention_weights, value):
     return ops.matmul(ops.cast(attention_weights, value.dtype), value)
 
 
+def output_spec(shapes, dtype):
+    """Context and weights as Keras declares them: weights are float32."""
+    context, weights = shapes
+    return (
+        keras.KerasTensor(context, dtype),
+        keras.KerasTensor(weights, "float32"),
+    )
+
+
 class Attention(keras.layers.Layer):
     """Soft search of a memory: abstract; a subclass learns the score.
 
@@ -76,6 +85,10 @@ class Attention(keras.layers.Layer):
     Masking: explicit masks only. Masked keys have weight exactly 0; a row
     with every key masked has weights and context 0.
     """
+
+    def _weight(self, name):
+        # Keras casts by itself in `call`, but not in `project` and `attend`.
+        return ops.cast(getattr(self, name), self.compute_dtype)
 
     def project(self, key):
         """The part of the score that depends on the keys alone."""
@@ -113,3 +126,7 @@ class Attention(keras.layers.Layer):
             (batch, target_length, value_shape[-1]),
             (batch, target_length, value_shape[1]),
         )
+
+    def compute_output_spec(self, query, value, *args, **kwargs):
+        shapes = self.compute_output_shape(query.shape, value.shape)
+        return output_spec(shapes, self.compute_dtype)

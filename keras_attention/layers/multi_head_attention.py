@@ -1,11 +1,12 @@
 """Multi-head scaled dot-product attention, with its decoding cache."""
 
+import functools
 import math
 
 import keras
 from keras import ops
 
-from keras_attention.layers import attention, initializers, masks
+from keras_attention.layers import attention, masks
 
 
 def dot_product_attention(query, key, value, mask=None, dropout=None):
@@ -59,7 +60,8 @@ class MultiHeadAttention(keras.layers.Layer):
         key: [B, S, Dk]; defaults to `value`.
         padding_mask: bool [B, S], True at real keys.
         attention_mask: bool [B, T, S], True where a query may attend.
-        use_causal_mask: position t attends to positions 0 ... t only.
+        use_causal_mask: position t attends to positions 0 ... t only
+            (self-attention: S = T).
         training: whether dropout acts.
 
     Returns:
@@ -109,7 +111,7 @@ class MultiHeadAttention(keras.layers.Layer):
         kernel = self.add_weight(
             name=f"{name}_kernel",
             shape=(input_dim, output_dim),
-            initializer=initializers.clone(self.kernel_initializer),
+            initializer=self.kernel_initializer.clone(),
         )
         setattr(self, f"{name}_kernel", kernel)
         if self.use_bias:
@@ -167,7 +169,7 @@ class MultiHeadAttention(keras.layers.Layer):
             mask = ops.expand_dims(mask, 1)  # [B, 1, T, S]
         dropout = None
         if self.dropout > 0:
-            dropout = lambda w: self.dropout_layer(w, training=training)  # noqa: E731
+            dropout = functools.partial(self.dropout_layer, training=training)
         context, attention_weights = dot_product_attention(
             query, key, value, mask, dropout
         )  # [B, H, T, key_dim], [B, H, T, S]
@@ -249,6 +251,11 @@ class MultiHeadAttention(keras.layers.Layer):
             source_length,
         )
         return tuple(query_shape), weights
+
+    def compute_output_spec(self, query, value=None, *args, **kwargs):
+        source = query if value is None else value
+        shapes = self.compute_output_shape(query.shape, source.shape)
+        return attention.output_spec(shapes, self.compute_dtype)
 
     def get_config(self):
         return {

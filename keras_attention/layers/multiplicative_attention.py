@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.layers import attention, initializers
+from keras_attention.layers import attention
 
 SCORINGS = ("dot", "general", "concat")
 
@@ -57,6 +57,10 @@ class MultiplicativeAttention(attention.Attention):
                 f"`scoring` must be one of {SCORINGS}. "
                 f"Received: scoring={scoring!r}"
             )
+        if units is not None and units < 1:
+            raise ValueError(
+                f"`units` must be a positive integer. Received: units={units}"
+            )
         if units is not None and scoring != "concat":
             raise ValueError(
                 '`units` is the width of W for scoring="concat" only. '
@@ -70,7 +74,7 @@ class MultiplicativeAttention(attention.Attention):
         return self.add_weight(
             name=name,
             shape=shape,
-            initializer=initializers.clone(self.kernel_initializer),
+            initializer=self.kernel_initializer.clone(),
         )
 
     def build(self, query_shape, value_shape, key_shape=None):
@@ -87,7 +91,7 @@ class MultiplicativeAttention(attention.Attention):
                 "key_kernel", (key_dim, query_dim)
             )
         if self.scoring == "concat":
-            units = self.units or query_dim
+            units = query_dim if self.units is None else self.units
             self.query_kernel = self._add_kernel(
                 "query_kernel", (query_dim, units)
             )
@@ -98,16 +102,20 @@ class MultiplicativeAttention(attention.Attention):
         """W h_s for every key; the keys themselves for "dot"."""
         if self.scoring == "dot":
             return key
-        return ops.matmul(key, self.key_kernel)
+        return ops.matmul(key, self._weight("key_kernel"))
 
     def score(self, query, projected_key):
         """Equation 8: [B, T, S]."""
         if self.scoring == "concat":
-            query = ops.matmul(query, self.query_kernel)  # [B, T, units]
+            query = ops.matmul(
+                query, self._weight("query_kernel")
+            )  # [B, T, units]
             compared = ops.tanh(
                 ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)
             )  # [B, T, S, units]
-            return ops.squeeze(ops.matmul(compared, self.score_vector), -1)
+            return ops.squeeze(
+                ops.matmul(compared, self._weight("score_vector")), -1
+            )
         return ops.matmul(query, ops.swapaxes(projected_key, 1, 2))
 
     def get_config(self):

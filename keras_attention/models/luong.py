@@ -61,6 +61,7 @@ class Luong(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_jit = seq2seq.LOOPS_COMPILE
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,
@@ -74,8 +75,7 @@ class Luong(seq2seq.Seq2Seq):
         self.input_feeding = input_feeding
         policy = {"dtype": self.dtype_policy}
         self.source_embedding = keras.layers.Embedding(
-            source_vocabulary_size or vocabulary_size,
-            embedding_dim,
+            *(source_vocabulary_size or vocabulary_size, embedding_dim),
             **policy,
             name="source_embedding",
         )

@@ -57,6 +57,7 @@ class RNNSearch(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        self.supports_jit = seq2seq.LOOPS_COMPILE
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,

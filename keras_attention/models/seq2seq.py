@@ -3,6 +3,9 @@
 import keras
 from keras import ops
 
+# XLA in TensorFlow cannot differentiate a loop of unknown length.
+LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
+
 
 class Seq2Seq(keras.Model):
     """A model of `p(y_t | y_<t, x)`: abstract; each paper's model is final.

@@ -70,10 +70,19 @@ def test_no_source_and_no_target_stands_twice(drawn):
 
 
 def test_sizes_are_those_asked_for(drawn):
-    assert len(drawn["validation"]) == SIZES["validation"]
-    assert len(drawn["test"]) == SIZES["test"]
-    # Shares are rounded category by category.
-    assert abs(len(drawn["train"]) - SIZES["train"]) <= len(phrases.CATEGORIES)
+    assert {split: len(pairs) for split, pairs in drawn.items()} == SIZES
+
+
+@pytest.mark.parametrize(
+    "sizes, message",
+    [
+        ({"train": 10}, "train >= 101"),
+        ({"test": 0}, "test >= 1"),
+    ],
+)
+def test_sizes_that_cannot_be_had(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        phrases.generate(**{**SIZES, **sizes})
 
 
 def test_text_is_clean(drawn):

@@ -146,8 +146,8 @@ def _clean(text: str) -> str:
 def _check_language(language: str) -> None:
     try:
         Locale.parse(language)
-        num2words.num2words(21, lang=language)
-        num2words.num2words(21, lang=language, to="ordinal")
+        for form in ("cardinal", "ordinal", "year"):
+            num2words.num2words(1921, lang=language, to=form)
     except (UnknownLocaleError, ValueError, NotImplementedError) as error:
         raise ValueError(
             "Expected a language code that both Babel and num2words know, "
@@ -190,8 +190,14 @@ def generate(
     Returns:
         Split -> shuffled pairs.
 
-    Errors: `ValueError` for a language that the libraries do not know.
+    Errors: `ValueError` for a language that the libraries do not know, and
+    for sizes that are too small for the numbers or too large to be drawn.
     """
+    if train < 101 or min(validation, test) < 1:
+        raise ValueError(
+            "Expected train >= 101, validation >= 1 and test >= 1. Received: "
+            f"train={train}, validation={validation}, test={test}"
+        )
     for language in (source, target):
         _check_language(language)
     basics = (
@@ -216,10 +222,17 @@ def generate(
                 count -= 1
 
     take(basics, 101, basic)
+    wanted = 0.0
     for category, share in CATEGORIES.items():
+        wanted += share * (total - len(basic))
         generator = random.Random(f"{seed} {category.__name__}")
         pairs = _draw(category, source, target, generator)
-        take(pairs, round(share * (total - len(basic))), drawn)
+        take(pairs, round(wanted) - len(drawn), drawn)
+    if len(basic) + len(drawn) < total:
+        raise ValueError(
+            f"Expected sizes that can be drawn: {total:,} pairs were asked "
+            f"for. Received: {len(basic) + len(drawn):,} that differ"
+        )
     random.Random(f"{seed} order").shuffle(drawn)
     held_out = validation + test
     training = basic + drawn[held_out:]

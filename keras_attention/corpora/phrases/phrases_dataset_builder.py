@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import importlib.metadata
 
 import tensorflow_datasets as tfds
 
@@ -76,9 +77,9 @@ class Builder(tfds.core.GeneratorBasedBuilder):
 
 def fingerprint(source: str, target: str) -> str:
     """Changes with the libraries that form the phrases."""
-    import babel
-    import num2words
-
-    versions = f"{babel.__version__} {getattr(num2words, '__version__', '')}"
+    versions = [
+        importlib.metadata.version(library)
+        for library in ("babel", "num2words")
+    ]
     text = f"{source} {target} {versions} {Builder.VERSION}"
     return hashlib.sha256(text.encode()).hexdigest()[:8]

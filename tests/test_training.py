@@ -1,0 +1,250 @@
+"""Runs: limits, selection, averages, and going on after any stop."""
+
+import contextlib
+import json
+
+import numpy as np
+import pytest
+
+from keras_attention import checkpoints, config, training
+
+WORDS = "null ein zwei drei vier fünf sechs sieben acht neun".split()
+SIZES = {
+    "num_layers": 1,
+    "hidden_dim": 16,
+    "intermediate_dim": 32,
+    "num_heads": 2,
+}
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    """Digits and their names; one validation text is over the limit."""
+    folder = tmp_path_factory.mktemp("corpus")
+    generator = np.random.default_rng(0)
+    for split, size in (("train", 100), ("validation", 6)):
+        rows = [
+            generator.integers(0, 10, generator.integers(1, 6))
+            for _ in range(size)
+        ]
+        if split == "validation":
+            rows.append(generator.integers(0, 10, 300))
+        for language, names in (("en", range(10)), ("de", WORDS)):
+            lines = [" ".join(str(names[d]) for d in row) for row in rows]
+            path = folder / f"{split}.{language}"
+            path.write_text("\n".join(lines) + "\n", "utf-8")
+    return folder
+
+
+@pytest.fixture
+def make_run(corpus, tmp_path):
+    def make(name="run", **choices):
+        choices = {
+            "corpus": str(corpus),
+            "output": str(tmp_path / name),
+            "model_arguments": dict(SIZES),
+            "vocabulary_size": 320,
+            "max_tokens": 64,
+            "epochs": 3,
+            "warmup_steps": 5,
+            "checkpoint_steps": 0,
+            **choices,
+        }
+        return training.Run(config.resolve(config.TrainingConfig(**choices)))
+
+    return make
+
+
+def trained(run):
+    run.fit()
+    return checkpoints.load(run.directory.weights)
+
+
+def same_bytes(first, second):
+    assert first.keys() == second.keys()
+    return all(
+        first[name].tobytes() == second[name].tobytes() for name in first
+    )
+
+
+class Stop(Exception):
+    """Stands for a kill."""
+
+
+@contextlib.contextmanager
+def killed(run, method, call=1):
+    """Lets a run die when it calls one of its methods for the n-th time."""
+    original, calls = getattr(run, method), []
+
+    def dies(*args):
+        calls.append(args)
+        if len(calls) == call:
+            raise Stop
+        return original(*args)
+
+    setattr(run, method, dies)
+    with pytest.raises(Stop):
+        yield
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"ema": 0.9},
+        {"average_last": 2},
+        {"select": "last", "patience": 1},
+        {"steps": 30, "epochs": None},
+        {"replicas": 2, "micro_batches": 2},
+        {"joint_vocabulary": False, "precision": "bfloat16"},
+    ],
+    ids=lambda choices: next(iter(choices)),
+)
+def test_a_stopped_run_goes_on_exactly(make_run, choices):
+    """Killed in the first save, and before an epoch's validation."""
+    choices = {"checkpoint_steps": 5, "dropout": 0.2, **choices}
+    whole = make_run("whole", **choices)
+    batches = whole.pipeline.report.batches
+    # The last checkpoint of an epoch lies at its last batch.
+    choices["checkpoint_steps"] = next(n for n in (5, 4, 3) if batches % n == 0)
+    expected, _ = trained(whole)
+    for method, call in (("save", 2), ("_validate", 1), ("_validate", 2)):
+        run = make_run("broken", resume=True, **choices)
+        with killed(run, method, call):
+            run.fit()
+    resumed, _ = trained(make_run("broken", resume=True, **choices))
+    assert same_bytes(expected, resumed)
+    histories = [
+        json.loads((run.directory.path / "history.json").read_text())
+        for run in (whole, run)
+    ]
+    assert histories[0] == histories[1]
+
+
+def test_the_average_is_kept_and_the_training_goes_on_without_it(make_run):
+    plain, averaged = make_run("plain"), make_run("averaged", ema=0.9)
+    kept, _ = trained(plain)
+    mean, _ = trained(averaged)
+    assert not same_bytes(kept, mean)
+    for ours, theirs in zip(
+        plain.model.trainable_variables,
+        averaged.model.trainable_variables,
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours.numpy(), theirs.numpy(), atol=1e-5)
+
+
+def test_the_last_epochs_are_averaged(make_run, monkeypatch):
+    run = make_run(average_last=2)
+    seen = []
+    original = run._keep_weights
+    monkeypatch.setattr(
+        run,
+        "_keep_weights",
+        lambda: (
+            original(),
+            seen.append([v.numpy() for v in run.model.trainable_variables]),
+        ),
+    )
+    kept, _ = trained(run)
+    for mean, *values in zip(kept.values(), *seen[-2:], strict=True):
+        np.testing.assert_allclose(mean, np.mean(values, axis=0), atol=1e-6)
+
+
+def test_steps_alone_are_the_limit(make_run):
+    run = make_run(steps=70, epochs=None)
+    assert run.pipeline.report.batches * 3 < 70
+    run.fit()
+    assert run.progress.updates == 70
+    assert int(run.trainer.optimizer.iterations) == 70
+    assert float(run.trainer.optimizer.learning_rate) < 1e-5
+
+
+def test_a_finished_run_goes_on_with_more_epochs(make_run):
+    make_run().fit()
+    again = make_run(resume=True)
+    again._fit_epoch = None  # It would be called.
+    again.fit()
+    longer = make_run(resume=True, epochs=4)
+    longer.fit()
+    assert longer.progress.epoch == 4
+    assert len(longer.progress.history) == 4
+    shorter = make_run(resume=True, epochs=2)
+    shorter.fit()
+    assert len(shorter.progress.history) == 4
+
+
+@pytest.mark.parametrize(
+    "select, logs, best",
+    [
+        ("bleu", [(0, 3.0), (0, 2.0), (0, 2.5)], 1),
+        ("bleu", [(1, 3.0), (7, 4.0), (7, 4.0)], 1),
+        ("loss", [(9, 3.0), (1, 2.0), (9, 2.5)], 1),
+        ("last", [(9, 3.0), (1, 2.0), (0, 9.0)], 2),
+    ],
+)
+def test_the_best_epoch_is_kept(make_run, select, logs, best):
+    run = make_run(select=select)
+    values = iter(logs)
+
+    def validate(logs):
+        logs["val_bleu"], logs["val_loss"] = next(values)
+
+    run._validate = validate
+    run.fit()
+    assert run.progress.best_epoch == best
+    assert checkpoints.load(run.directory.weights)[1]["epoch"] == best
+
+
+def test_patience_ends_the_run(make_run):
+    run = make_run(epochs=20, patience=2)
+    values = iter([5, 9, 8, 9, 7])
+
+    def validate(logs):
+        logs["val_bleu"], logs["val_loss"] = next(values), 1.0
+
+    run._validate = validate
+    run.fit()
+    assert run.progress.epoch == 4
+
+
+def test_a_loss_that_is_not_finite_ends_the_run(make_run):
+    run = make_run(learning_rate=1e30, schedule="constant", clip_norm=0.0)
+    with pytest.raises(ValueError, match="lower learning_rate"):
+        run.fit()
+
+
+def test_a_mistake_does_not_lock_the_folder(make_run):
+    with pytest.raises(ValueError, match="size='huge'"):
+        make_run(size="huge", vocabulary_size=300)
+    run = make_run()
+    assert run.pipeline.report.pairs_kept == 100
+    run.save()
+    with pytest.raises(ValueError, match="add --resume"):
+        make_run()
+    with pytest.raises(ValueError, match="Expected max_tokens=64"):
+        make_run(resume=True, max_tokens=65)
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"epochs": 0},
+        {"steps": 0},
+        {"patience": -1},
+        {"replicas": 0},
+        {"num_beams": 0},
+        {"length_penalty": -1.0},
+        {"label_smoothing": 1.0},
+        {"ema": -0.1},
+        {"learning_rate": 0.0},
+    ],
+    ids=lambda choices: next(iter(choices)),
+)
+def test_numbers_that_cannot_be_meant(make_run, choices):
+    with pytest.raises(ValueError, match=f"Received: {next(iter(choices))}="):
+        make_run(**choices)
+
+
+def test_no_pair_fits(make_run):
+    with pytest.raises(ValueError, match="pairs that fit `max_length`=2"):
+        make_run(max_length=2)

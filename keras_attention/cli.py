@@ -197,7 +197,8 @@ def evaluate(arguments) -> None:
         scores = {**result.scores, "sentences_per_second": rate}
         if arguments.beside:
             scores = {"model": model, **scores}
-        rows_by_label[model] = evaluation.bleu_by_length(
+        label = "/".join(pathlib.Path(model).parts[-2:])
+        rows_by_label[label] = evaluation.bleu_by_length(
             result.sources, result.hypotheses, result.references
         )
         print(json.dumps(scores))

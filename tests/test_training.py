@@ -90,12 +90,16 @@ def killed(run, method, call=1):
 @pytest.mark.parametrize(
     "choices",
     [
-        {"ema": 0.9},
-        {"average_last": 2},
-        {"select": "last", "patience": 1},
-        {"steps": 30, "epochs": None},
-        {"replicas": 2, "micro_batches": 2},
-        {"joint_vocabulary": False, "precision": "bfloat16"},
+        {"ema": 0.9, "steps": 25, "epochs": None},
+        *(
+            pytest.param(choices, marks=pytest.mark.slow)
+            for choices in (
+                {"average_last": 2, "subword_sampling": 0.2},
+                {"select": "last", "patience": 1},
+                {"replicas": 2, "micro_batches": 2},
+                {"joint_vocabulary": False, "precision": "bfloat16"},
+            )
+        ),
     ],
     ids=lambda choices: next(iter(choices)),
 )
@@ -121,7 +125,9 @@ def test_a_stopped_run_goes_on_exactly(make_run, choices):
 
 
 def test_the_average_is_kept_and_the_training_goes_on_without_it(make_run):
-    plain, averaged = make_run("plain"), make_run("averaged", ema=0.9)
+    # One epoch: Adam makes much of the rounding of a swap to and fro.
+    plain = make_run("plain", epochs=1)
+    averaged = make_run("averaged", epochs=1, ema=0.9)
     kept, _ = trained(plain)
     mean, _ = trained(averaged)
     assert not same_bytes(kept, mean)
@@ -184,6 +190,7 @@ def test_a_finished_run_goes_on_with_more_epochs(make_run):
 )
 def test_the_best_epoch_is_kept(make_run, select, logs, best):
     run = make_run(select=select)
+    run._fit_epoch = dict
     values = iter(logs)
 
     def validate(logs):
@@ -197,6 +204,7 @@ def test_the_best_epoch_is_kept(make_run, select, logs, best):
 
 def test_patience_ends_the_run(make_run):
     run = make_run(epochs=20, patience=2)
+    run._fit_epoch = dict
     values = iter([5, 9, 8, 9, 7])
 
     def validate(logs):

@@ -76,6 +76,13 @@ class Trainer(keras.Model):
         return tf.reduce_sum(loss * weights)
 
     def train_step(self, data):
+        # Keras finds the end of a dataset of unknown length by asking for a
+        # batch that is not there: without data nothing may be counted, no
+        # update of the optimizer and no draw of the dropout.
+        with tf.control_dependencies(tf.nest.flatten(data)):
+            return self._train_step(data)
+
+    def _train_step(self, data):
         variables = self.model.trainable_variables
         gradients = None
         for part in range(self.micro_batches):

@@ -240,7 +240,7 @@ class Run:
                     ),
                 ],
             )
-        progress.updates = int(self.trainer.optimizer.iterations)
+        progress.updates = int(self.trainer.optimizer.iterations.numpy())
         logs = {
             name: float(value)
             for name, value in self.trainer.get_metrics_result().items()

@@ -37,7 +37,7 @@ def batches(num_batches=20, replicas=4):
     )
 
 
-def make_model(kind, dtype="float32"):
+def make_model(kind, dtype="float32", dropout=0.0):
     keras.utils.set_random_seed(1)
     if kind == "transformer":
         model = models.transformer.tiny(
@@ -46,7 +46,7 @@ def make_model(kind, dtype="float32"):
             hidden_dim=16,
             intermediate_dim=32,
             num_heads=2,
-            dropout=0.0,
+            dropout=dropout,
             dtype=dtype,
         )
     else:
@@ -55,7 +55,7 @@ def make_model(kind, dtype="float32"):
             embedding_dim=8,
             units=8,
             readout_dim=8,
-            dropout=0.0,
+            dropout=dropout,
             dtype=dtype,
         )
     model.build()
@@ -160,6 +160,28 @@ def test_clipping_bounds_the_whole_step():
     after = [variable.numpy() for variable in model.trainable_variables]
     squares = [np.sum((a - b) ** 2) for a, b in zip(before, after, strict=True)]
     assert np.sqrt(sum(squares)) == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_the_end_of_the_data_counts_as_no_step(replicas):
+    """Keras runs into the end of a dataset of unknown length."""
+    unknown = batches(5).filter(lambda *_: True)
+    assert unknown.cardinality() == tf.data.experimental.UNKNOWN_CARDINALITY
+    with trainer.make_strategy(replicas).scope():
+        model = make_model("transformer", dropout=0.1)
+        fitted = trainer.Trainer(model)
+        fitted.compile(optimizer=make_optimizer("adam"), jit_compile=False)
+        fitted.optimizer.build(model.trainable_variables)
+    seeds = [v for v in model.variables if "seed" in v.path]
+    before = [int(seed.numpy()[1]) for seed in seeds]
+    fitted.fit(unknown, verbose=0, shuffle=False)
+    draws = [
+        int(seed.numpy()[1]) - old
+        for seed, old in zip(seeds, before, strict=True)
+    ]
+    assert fitted.optimizer.iterations.numpy() == 5
+    assert max(draws) > 0 and all(number % 5 == 0 for number in draws)
 
 
 def test_loss_is_the_mean_over_all_tokens():

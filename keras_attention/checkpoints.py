@@ -1,5 +1,7 @@
 """All of a training's state in one file, written whole or not at all."""
 
+import contextlib
+import fcntl
 import io
 import json
 import os
@@ -45,13 +47,33 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except BaseException:
-        os.unlink(temporary)
+        pathlib.Path(temporary).unlink(missing_ok=True)
         raise
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+@contextlib.contextmanager
+def lock(folder: pathlib.Path):
+    """Keeps other processes from training in a folder, which is made.
+
+    The lock ends with the process, however that ends.
+
+    Errors: `ValueError` if another process holds it.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / ".lock", "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise ValueError(
+                "Expected a folder that no other process trains in: wait for "
+                f"it, or choose another --output. Received: {folder}"
+            ) from error
+        yield
 
 
 def file_mode() -> int:

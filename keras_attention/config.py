@@ -125,6 +125,8 @@ DEFAULTS = {
 
 
 AT_LEAST = {
+    "seed": 0,
+    "max_piece_length": 1,
     "epochs": 1,
     "steps": 1,
     "replicas": 1,
@@ -162,6 +164,12 @@ def check(config: TrainingConfig) -> None:
             raise ValueError(
                 f"Expected {name} from 0 to below 1. Received: {name}={value}"
             )
+    if config.patience and config.select == "last":
+        raise ValueError(
+            "Expected select=bleu or select=loss with patience: the last "
+            "epoch is always better than those before. Received: "
+            f"patience={config.patience}, select=last"
+        )
     if not config.learning_rate > 0:
         raise ValueError(
             "Expected a positive learning_rate. Received: "

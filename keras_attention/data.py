@@ -13,11 +13,13 @@ Each stage is a function that makes a transform, for `dataset.apply`:
         .prefetch(tf.data.AUTOTUNE)
     )
 
-The order is a function of seed and epoch alone: training that was stopped
-goes on at `batches.skip(step)` with the batches it would have seen.
+The order is a function of seed, epoch and TensorFlow's global seed: training
+that was stopped goes on at `batches.skip(step)` with the batches it would have
+seen, after the same `keras.utils.set_random_seed`.
 """
 
 import dataclasses
+import zlib
 from collections.abc import Callable
 
 import numpy as np
@@ -166,7 +168,7 @@ def shuffle(
     """Shuffles blocks, and joins them to pools of shuffled rows.
 
     Args:
-        seed, epoch: give the order.
+        seed, epoch: give the order, with TensorFlow's global seed.
         pool_size: pairs held at a time; a corpus that fits in is shuffled
             whole.
         block_size: that of `tokenize`.
@@ -332,7 +334,8 @@ class Report:
     """What the pipeline keeps of a corpus.
 
     `tokens` are real labels (END counts, START does not); `padding_share`
-    is the share of label positions that are padding.
+    is the share of label positions that are padding; `checksum` is that of
+    all ids in their order: another one means other pairs.
     """
 
     pairs_kept: int
@@ -340,6 +343,7 @@ class Report:
     batches: int
     tokens: int
     padding_share: float
+    checksum: int
 
     def __str__(self) -> str:
         return (
@@ -366,10 +370,14 @@ def report(
         `Report`. Where blocks are shuffled into several pools, the number
         of batches and the padding differ a little from epoch to epoch.
     """
-    kept = batches = places = real = 0
+    kept = batches = places = real = checksum = 0
     for block in blocks:
-        source, target = (block[name].row_lengths() for name in sorted(block))
-        source, target = source.numpy(), target.numpy()
+        for name in sorted(block):
+            checksum = zlib.crc32(block[name].flat_values.numpy(), checksum)
+            checksum = zlib.crc32(block[name].row_splits.numpy(), checksum)
+        source, target = (
+            block[name].row_lengths().numpy() for name in sorted(block)
+        )
         order, ends = plan_batches(source, target, max_tokens, multiple_of)
         starts = np.array([0, *ends], "int64")[:-1]
         if not len(target):
@@ -385,4 +393,5 @@ def report(
         batches=batches,
         tokens=real,
         padding_share=1 - real / max(places, 1),
+        checksum=checksum,
     )

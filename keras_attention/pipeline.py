@@ -48,8 +48,15 @@ def prepare_vocabulary(
     return runs.load_tokenizers(run)
 
 
+# Of a larger corpus the ids are not kept in memory, but made in each epoch.
+MOST_PAIRS_IN_MEMORY = 2_000_000
+
+
 class Pipeline:
     """The batches of a run, as functions of the epoch.
+
+    Of a corpus of up to `MOST_PAIRS_IN_MEMORY` pairs the ids are kept; of a
+    larger one, memory does not grow with it.
 
     Args:
         config: of the run.
@@ -63,21 +70,12 @@ class Pipeline:
         self._tokenizers = tokenizers
         self._replicas = replicas
         self._train = corpus.splits["train"]
-        self._blocks = self._tokenized(self._train)
-        self._validation = self._tokenized(corpus.splits["validation"]).apply(
-            data.join()
-        )
-        self.report = data.report(
-            self._training_blocks(0).apply(data.shuffle(config.seed)),
-            corpus.sizes["train"],
-            config.max_tokens,
-            replicas,
-        )
-        # Of one pool that is tokenised once, every epoch has as many batches.
-        self._is_countable = (
-            not config.subword_sampling
-            and corpus.sizes["train"] <= data.POOL_SIZE
-        )
+        self._num_pairs = corpus.sizes["train"]
+        self._blocks = self._tokenized(self._train, self._num_pairs)
+        self._validation = self._tokenized(
+            corpus.splits["validation"], corpus.sizes["validation"]
+        ).apply(data.join())
+        _, self.report = self._shuffled(epoch=0)
         self.validation_report = data.report(
             self._validation,
             corpus.sizes["validation"],
@@ -91,25 +89,35 @@ class Pipeline:
                     f"`max_length`={config.max_length}. Received: {report}"
                 )
 
-    def _tokenized(self, pairs):
-        return (
-            pairs.apply(data.tokenize(*self._tokenizers))
-            .apply(data.filter_by_length(self._config.max_length))
-            .cache()
+    def _tokenized(self, pairs, size):
+        blocks = pairs.apply(data.tokenize(*self._tokenizers)).apply(
+            data.filter_by_length(self._config.max_length)
         )
+        return blocks.cache() if size <= MOST_PAIRS_IN_MEMORY else blocks
 
-    def _training_blocks(self, epoch):
-        alpha = self._config.subword_sampling
-        if not alpha:
-            return self._blocks
-        return self._train.apply(
-            data.tokenize_by_sampling(
-                *self._tokenizers,
-                seed=self._config.seed,
-                epoch=epoch,
-                alpha=alpha,
-            )
-        ).apply(data.filter_by_length(self._config.max_length))
+    def _sampled(self, epoch):
+        sample = data.tokenize_by_sampling(
+            *self._tokenizers,
+            seed=self._config.seed,
+            epoch=epoch,
+            alpha=self._config.subword_sampling,
+        )
+        blocks = self._train.apply(sample).apply(
+            data.filter_by_length(self._config.max_length)
+        )
+        # Read twice: counted, then trained on.
+        in_memory = self._num_pairs <= MOST_PAIRS_IN_MEMORY
+        return blocks.cache() if in_memory else blocks
+
+    def _shuffled(self, epoch):
+        """The blocks of an epoch in their order, and the report on them."""
+        sampled = self._config.subword_sampling > 0
+        blocks = self._sampled(epoch) if sampled else self._blocks
+        blocks = blocks.apply(data.shuffle(self._config.seed, epoch))
+        report = data.report(
+            blocks, self._num_pairs, self._config.max_tokens, self._replicas
+        )
+        return blocks, report
 
     def training(
         self, epoch: int, start: int = 0, limit: int | None = None
@@ -121,23 +129,19 @@ class Pipeline:
             start: batches that are left out.
             limit: the most batches; all by default.
         """
-        seed = self._config.seed
-        batches = (
-            self._training_blocks(epoch)
-            .apply(data.shuffle(seed, epoch))
-            .apply(
-                data.batch_by_tokens(
-                    self._config.max_tokens, self._replicas, seed, epoch
-                )
+        blocks, report = self._shuffled(epoch)
+        batches = blocks.apply(
+            data.batch_by_tokens(
+                self._config.max_tokens,
+                self._replicas,
+                self._config.seed,
+                epoch,
             )
         )
-        batches = batches.skip(start)
-        if self._is_countable:
-            batches = batches.apply(
-                tf.data.experimental.assert_cardinality(
-                    self.report.batches - start
-                )
-            )
+        left = max(0, report.batches - start)
+        batches = batches.skip(start).apply(
+            tf.data.experimental.assert_cardinality(left)
+        )
         if limit is not None:
             batches = batches.take(limit)
         return batches.apply(data.to_examples()).prefetch(2)

@@ -1,6 +1,5 @@
 """Text to token ids and back, in graph, through SentencePiece."""
 
-import bisect
 import functools
 import io
 import itertools
@@ -119,9 +118,11 @@ def train_vocabulary(
         )
     except RuntimeError as error:
         raise ValueError(
-            "SentencePiece could not learn a vocabulary of this size; try a "
-            "larger one (256 bytes and every character need a place). "
-            f"Received: vocabulary_size={vocabulary_size}: {error}"
+            "SentencePiece could not learn such a vocabulary; try a larger "
+            "one (256 bytes and every character need a place), of pieces of "
+            "1 to 512 characters. "
+            f"Received: vocabulary_size={vocabulary_size}, "
+            f"max_piece_length={max_piece_length}: {error}"
         ) from error
     return model.getvalue()
 
@@ -210,7 +211,7 @@ class Tokenizer(tf.Module):
 
     def sample(
         self, texts: Sequence[str], seed: int, alpha: float = 0.1
-    ) -> list[list[int]]:
+    ) -> list[np.ndarray]:
         """Draws a segmentation of each text: subword regularisation.
 
         Pieces do not cross the blanks, so each word is drawn by itself: one
@@ -224,7 +225,7 @@ class Tokenizer(tf.Module):
             alpha: smoothing; lower draws more varied ones.
 
         Returns:
-            B lists of ids.
+            B arrays of ids, int32.
 
         Errors: `ValueError` for a model that is not unigram.
 
@@ -237,15 +238,19 @@ class Tokenizer(tf.Module):
             draws = generator.random(len(words))
             row = []
             for word, draw in zip(words, draws, strict=True):
-                segmentations, cumulative = self._segmentations(word, alpha)
-                row += segmentations[bisect.bisect(cumulative, draw)]
-            rows.append(row)
+                ids, ends, cumulative = self._segmentations(word, alpha)
+                place = np.searchsorted(cumulative, draw, side="right")
+                row.append(ids[ends[place] : ends[place + 1]])
+            rows.append(np.concatenate(row))
         return rows
 
     def _n_best_of_a_word(self, word: str, alpha: float):
-        """Segmentations of a word, and their cumulative probabilities.
+        """Segmentations of a word, one after the other, as three arrays.
 
-        The last, which is 1, is left out, so that `bisect` finds a place.
+        Returns:
+            `(ids, ends, cumulative)`: all ids; n + 1 ends, the first 0; n - 1
+            cumulative probabilities: the last, which is 1, is left out, so
+            that each draw has a place.
         """
         try:
             segmentations = self._processor.nbest_encode(word, nbest_size=64)
@@ -258,7 +263,9 @@ class Tokenizer(tf.Module):
         scores = np.array([sum(map(score, ids)) for ids in segmentations])
         weights = np.exp(alpha * (scores - scores.max()))
         cumulative = np.cumsum(weights / weights.sum())
-        return segmentations, cumulative[:-1].tolist()
+        ids = np.array([id for ids in segmentations for id in ids], "int32")
+        ends = np.cumsum([0, *map(len, segmentations)], dtype="int32")
+        return ids, ends, cumulative[:-1].astype("float32")
 
 
 def valid_utf8(text) -> tf.Tensor:

@@ -13,8 +13,9 @@ class Trainer(keras.Model):
     `data.to_examples` made. Whatever the number of replicas and of
     micro-batches, one step is the step of the whole batch: the loss is the
     mean over all its real tokens, gradients are summed over replicas before
-    they are clipped, and the reported loss, accuracy and perplexity are
-    means over all tokens. (`model.fit` itself is exact too, with the same
+    they are clipped, and the loss, accuracy and perplexity of an epoch are
+    means over all tokens. (While it runs, the progress bar shows the mean of
+    the replicas' own.) (`model.fit` itself is exact too, with the same
     batches and `losses.TokenCrossEntropy`, but Keras's optimizers clip each
     replica's gradient on its own, and its reported loss is a mean over
     replicas.)
@@ -139,18 +140,12 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
         replicas = max(1, len(tf.config.list_physical_devices("GPU")))
     if replicas == 1:
         return tf.distribute.get_strategy()
-    if kind == "CPU" and len(tf.config.list_logical_devices("CPU")) < replicas:
-        raise ValueError(
-            f"Expected {replicas} devices: call "
-            "trainer.make_logical_devices before TensorFlow's first "
-            "operation, or ask for fewer replicas. Received: "
-            f"{len(tf.config.list_logical_devices('CPU'))} CPU devices"
-        )
     devices = [device.name for device in tf.config.list_logical_devices(kind)]
     if len(devices) < replicas:
         raise ValueError(
-            f"Expected at least {replicas} devices of kind {kind}. "
-            f"Received: {devices}"
+            f"Expected at least {replicas} devices of kind {kind}: ask for "
+            "fewer replicas, or, on a CPU, call trainer.make_logical_devices "
+            f"before TensorFlow's first operation. Received: {devices}"
         )
     return tf.distribute.MirroredStrategy(
         devices[:replicas],

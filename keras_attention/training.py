@@ -2,7 +2,9 @@
 
 A run that is killed at any moment and resumed ends with the same weights,
 bit for bit on a CPU, as one that was left alone: every batch is a function
-of seed, epoch and step, and the checkpoint holds all state there is.
+of seed, epoch and step, and the checkpoint holds all state there is. (The
+logs of an epoch that was broken off are as exact with one replica; with
+several, their sums are rounded once more.)
 """
 
 import contextlib
@@ -43,16 +45,16 @@ class Progress:
     Args:
         epoch: the epoch that runs, from 0.
         step: batches of it that are done.
-        updates: optimizer steps in all.
         history: the logs of each finished epoch.
         best_epoch: the epoch whose weights are kept, from 0.
+        corpus: checksum of the training pairs as ids.
     """
 
     epoch: int = 0
     step: int = 0
-    updates: int = 0
     history: list = dataclasses.field(default_factory=list)
     best_epoch: int | None = None
+    corpus: int | None = None
 
 
 def start_run(config: configuration.TrainingConfig) -> runs.RunDirectory:
@@ -148,7 +150,7 @@ class Run:
             list(pipeline.texts(pairs, "source")),
             list(pipeline.texts(pairs, "target")),
         )
-        self.progress = Progress()
+        self.progress = Progress(corpus=self.pipeline.report.checksum)
         self._restored_metrics = None
         if config.resume and self.directory.checkpoint.is_file():
             self._restore()
@@ -175,6 +177,12 @@ class Run:
 
     def _restore(self) -> None:
         arrays, meta = checkpoints.load(self.directory.checkpoint)
+        if meta["corpus"] != self.progress.corpus:
+            raise ValueError(
+                "Expected the training pairs that the run began with: put "
+                "them back, or start another run with another --output. "
+                f"Received: {self.config.corpus} with other content"
+            )
         for prefix, variables in self._variables().items():
             checkpoints.arrays_to_variables(arrays, prefix, variables)
         self.progress = Progress(**meta)
@@ -215,11 +223,10 @@ class Run:
         progress, config = self.progress, self.config
 
         def save(done):
-            progress.updates += done - progress.step
             progress.step = done
             self.save()
 
-        left = config.steps and config.steps - progress.updates
+        left = config.steps and max(0, config.steps - self._updates())
         batches = self.pipeline.training(progress.epoch, progress.step, left)
         if batches.cardinality() == 0:
             self._restore_metrics()
@@ -227,7 +234,7 @@ class Run:
             self.trainer.fit(
                 batches,
                 initial_epoch=progress.epoch,
-                epochs=config.epochs or progress.epoch + 1,
+                epochs=max(config.epochs or 0, progress.epoch + 1),
                 shuffle=False,
                 verbose="auto",
                 callbacks=[
@@ -240,7 +247,6 @@ class Run:
                     ),
                 ],
             )
-        progress.updates = int(self.trainer.optimizer.iterations.numpy())
         logs = {
             name: float(value)
             for name, value in self.trainer.get_metrics_result().items()
@@ -253,6 +259,10 @@ class Run:
             )
         return logs
 
+    def _updates(self) -> int:
+        """Optimizer steps in all."""
+        return int(self.trainer.optimizer.iterations.numpy())
+
     def _stop_fit(self) -> None:
         """One `fit` for each epoch: the batches are those of one epoch."""
         self.trainer.stop_training = True
@@ -263,13 +273,18 @@ class Run:
         if not self.config.ema:
             yield
             return
-        swap = keras.callbacks.SwapEMAWeights()
-        swap.set_model(self.trainer)
-        swap.on_test_begin()
+        # Not `keras.callbacks.SwapEMAWeights`: it adds and subtracts, and the
+        # weights do not come back to the last bit.
+        variables = self.model.trainable_variables
+        averages = self.trainer.optimizer._model_variables_moving_average
+        trained = [keras.ops.convert_to_numpy(one) for one in variables]
+        for variable, average in zip(variables, averages, strict=True):
+            variable.assign(keras.ops.convert_to_numpy(average))
         try:
             yield
         finally:
-            swap.on_test_end()
+            for variable, value in zip(variables, trained, strict=True):
+                variable.assign(value)
 
     def _validate(self, logs: dict) -> None:
         measured = self.trainer.evaluate(
@@ -305,7 +320,7 @@ class Run:
         waited = progress.epoch - 1 - progress.best_epoch
         return (
             (config.epochs is not None and progress.epoch >= config.epochs)
-            or (config.steps is not None and progress.updates >= config.steps)
+            or (config.steps is not None and self._updates() >= config.steps)
             or (config.patience > 0 and waited >= config.patience)
         )
 
@@ -345,10 +360,13 @@ def train(config: configuration.TrainingConfig) -> runs.RunDirectory:
         The run's folder, with config.yaml, the vocabulary, weights.npz,
         checkpoint.npz, history.json and TensorBoard's logs.
 
-    Errors: `ValueError` for a folder that holds another run, a corpus that
-    cannot be read, or a configuration that cannot be trained.
+    Errors: `ValueError` for a folder that holds another run or that another
+    process trains in, a corpus that cannot be read, or a configuration that
+    cannot be trained.
     """
-    run = Run(configuration.resolve(config))
-    print(f"{run.model.count_params():,} parameters; {run.pipeline.report}")
-    run.fit()
+    config = configuration.resolve(config)
+    with checkpoints.lock(pathlib.Path(config.output)):
+        run = Run(config)
+        print(f"{run.model.count_params():,} parameters; {run.pipeline.report}")
+        run.fit()
     return run.directory

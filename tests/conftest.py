@@ -52,6 +52,11 @@ def lines(words, count=1000):
     ]
 
 
+@pytest.fixture
+def rng():
+    return np.random.default_rng(1)
+
+
 @pytest.fixture(scope="session")
 def tokenizers():
     """Two vocabularies that read each other's text as letters."""

@@ -447,8 +447,24 @@ def test_the_report_counts_what_training_sees(multiple_of, max_length):
         batches=len(batches),
         tokens=real,
         padding_share=pytest.approx(1 - real / places),
+        checksum=report.checksum,
     )
     assert 0 < report.padding_share < 1
+
+
+def test_the_checksum_is_that_of_the_pairs():
+    def checksum(pairs):
+        blocks = dataset_of(pairs).apply(data.tokenize(Characters()))
+        return data.report(blocks, len(pairs), 40).checksum
+
+    pairs = corpus()
+    assert checksum(pairs) == checksum(corpus())
+    others = [pairs[::-1], [*pairs[:-1], (pairs[-1][0], "z")]]
+    # The same letters, cut elsewhere.
+    assert checksum([("ab", "c"), ("d", "e")]) != checksum(
+        [("a", "c"), ("bd", "e")]
+    )
+    assert checksum(pairs) not in map(checksum, others)
 
 
 def test_the_report_of_nothing():
@@ -487,7 +503,7 @@ def test_a_block_of_which_all_was_dropped():
 
 
 def test_the_report_can_be_read():
-    report = data.Report(12_345, 6, 789, 1_000_000, 0.0567)
+    report = data.Report(12_345, 6, 789, 1_000_000, 0.0567, 1)
     assert str(report) == (
         "12,345 pairs kept, 6 dropped; 1,000,000 target tokens in 789 "
         "batches, 5.7 % padding"

@@ -68,12 +68,23 @@ def make_optimizer(name):
     return optimizers.Adam(1e-3, beta_2=0.98)
 
 
-def fit(kind, replicas, optimizer, micro_batches=1, dtype="float32"):
+# Below the norm of the gradient of nearly every batch.
+CLIP_NORM = 0.05
+
+
+def fit(
+    kind,
+    replicas,
+    optimizer,
+    micro_batches=1,
+    dtype="float32",
+    clip_norm=CLIP_NORM,
+):
     """Weights after 20 clipped steps, how far they moved, and the logs."""
     with trainer.make_strategy(replicas).scope():
         model = make_model(kind, dtype)
         before = [variable.numpy() for variable in model.trainable_variables]
-        fitted = trainer.Trainer(model, 0.1, 0.5, micro_batches)
+        fitted = trainer.Trainer(model, 0.1, clip_norm, micro_batches)
         fitted.compile(optimizer=make_optimizer(optimizer), jit_compile=False)
         fitted.optimizer.build(model.trainable_variables)
     history = fitted.fit(batches(), verbose=0, shuffle=False).history
@@ -96,6 +107,13 @@ def test_some_replicas_have_no_token_at_all():
 @functools.cache
 def one_replica(kind, optimizer):
     return fit(kind, 1, optimizer)
+
+
+@pytest.mark.parametrize("kind", ["transformer", "rnnsearch"])
+def test_clipping_acts_in_what_is_compared(kind):
+    clipped, _, _ = one_replica(kind, "sgd")
+    unclipped, _, _ = fit(kind, 1, "sgd", clip_norm=0.0)
+    assert greatest_difference(clipped, unclipped) > 1e-2
 
 
 TOLERANCES = {"sgd": 1e-6, "adam": 1e-4}

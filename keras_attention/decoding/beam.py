@@ -259,8 +259,8 @@ def beam_search(
     and its place in the width, so that a beam of 1 is greedy search, and a
     beam as wide as there are hypotheses is exhaustive. A row stops when it
     has `num_beams` finished hypotheses, or `n_best` that no live one can
-    beat any more: log-probabilities only fall, so a live hypothesis can at
-    best reach `log_probability / lp(max_length)`.
+    beat any more: log-probabilities only fall and no penalty adds, so a
+    live hypothesis can at best reach `log_probability / lp(max_length)`.
 
     Args:
         step, memory, state, source_mask, max_lengths: see the module.
@@ -274,15 +274,17 @@ def beam_search(
     Returns:
         `SearchResult` with N = `n_best`.
 
-    Errors: `ValueError` unless 1 <= n_best <= num_beams and alpha >= 0.
+    Errors: `ValueError` unless 1 <= n_best <= num_beams, and for a
+    negative alpha or beta.
     """
-    if not 1 <= n_best <= num_beams or alpha < 0:
+    if not 1 <= n_best <= num_beams:
         raise ValueError(
-            "Expected 1 <= n_best <= num_beams and alpha >= 0. Received: "
-            f"n_best={n_best}, num_beams={num_beams}, alpha={alpha}"
+            "Expected 1 <= n_best <= num_beams. Received: "
+            f"n_best={n_best}, num_beams={num_beams}"
         )
+    scores.check_penalties(alpha, beta)
     max_lengths = ops.cast(max_lengths, "int32")
-    max_length = ops.maximum(ops.max(max_lengths, initial=1), 1)
+    max_length = ops.max(max_lengths, initial=1)
     memory, state = tree.map_structure(
         lambda leaf: ops.repeat(leaf, num_beams, axis=0), (memory, state)
     )

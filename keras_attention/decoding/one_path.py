@@ -8,6 +8,9 @@ from keras import ops
 from keras_attention.decoding import scores
 from keras_attention.tokens import END, PAD, START
 
+# Draws of one row; an answer that is longer begins with them again.
+MAX_DRAWS = 4096
+
 _Ids = collections.namedtuple(
     "_Ids", ["start_id", "end_id", "pad_id", "forbidden_ids"]
 )
@@ -25,7 +28,7 @@ def _follow_one_path(
     """Extends one hypothesis a row by what `choose` picks, until END."""
     max_lengths = ops.cast(max_lengths, "int32")
     batch_size, source_length = ops.shape(source_mask)
-    max_length = ops.maximum(ops.max(max_lengths, initial=1), 1)
+    max_length = ops.max(max_lengths, initial=1)
 
     def proceed(position, last_ids, ids, lengths, log_probs, weights, state):
         return ops.logical_and(
@@ -97,7 +100,10 @@ def greedy_search(
 
     Returns:
         `SearchResult` with N = 1.
+
+    Errors: `ValueError` for a negative alpha or beta.
     """
+    scores.check_penalties(alpha, beta)
 
     def choose(log_probs, position):
         return ops.cast(ops.argmax(log_probs, axis=-1), "int32")
@@ -176,7 +182,8 @@ def sampling_search(
 
     Args:
         step, memory, state, source_mask, max_lengths: see the module.
-        seed: int; the same seed draws the same tokens.
+        seed: int; the same seed draws the same tokens. A row's draws
+            depend on the seed and on its place in the batch alone.
         temperature: above 0; below 1 sharpens, above 1 flattens.
         top_k, top_p: see `truncate_distribution`; they act after the
             temperature.
@@ -194,17 +201,23 @@ def sampling_search(
             "`temperature` must be above 0 (greedy_search is its limit at "
             f"0). Received: temperature={temperature}"
         )
-    max_lengths = ops.cast(max_lengths, "int32")
+    # One uniform number for each token to come, drawn before the loop. The
+    # width is fixed: a row's numbers must not depend on the other rows.
     batch_size = ops.shape(source_mask)[0]
-    max_length = ops.maximum(ops.max(max_lengths, initial=1), 1)
-    # One uniform number for each token to come, drawn before the loop.
-    uniforms = keras.random.uniform((max_length, batch_size), seed=seed)
+    uniforms = keras.random.uniform((batch_size, MAX_DRAWS), seed=seed)
 
     def choose(log_probs, position):
-        log_probs = ops.log_softmax(log_probs / temperature, axis=-1)
+        possible = log_probs > scores.IMPOSSIBLE / 2
+        # From the greatest down, so that no temperature overflows.
+        log_probs = log_probs - ops.max(log_probs, axis=-1, keepdims=True)
+        log_probs = ops.log_softmax(
+            ops.where(possible, log_probs / temperature, scores.IMPOSSIBLE),
+            axis=-1,
+        )
         log_probs = truncate_distribution(log_probs, top_k, top_p)
         cumulative = ops.cumsum(ops.exp(log_probs), axis=-1)  # [B, V]
-        threshold = uniforms[position][:, None] * cumulative[:, -1:]
+        draws = uniforms[:, position % MAX_DRAWS]
+        threshold = draws[:, None] * cumulative[:, -1:]
         passed = ops.cast(cumulative <= threshold, "int32")
         # Rounding must not step past the last token that may be drawn.
         last = ops.max(

@@ -17,11 +17,21 @@ SearchResult = collections.namedtuple(
 SearchResult.__doc__ = """Hypotheses of a search, best first.
 
 ids: int32 [B, N, L], END included, then PAD.
-lengths: int32 [B, N], END included; 0 where there is no N-th hypothesis.
+lengths: int32 [B, N], END included; 0 where there is no N-th hypothesis,
+    whose log-probability and score are then -1e9.
 log_probability: float32 [B, N], sum of the tokens' log p, END included.
 score: float32 [B, N], the log-probability after the penalties.
 attention_weights: float32 [B, N, L, S], 0 after END.
 """
+
+
+def check_penalties(alpha, beta):
+    """Raises `ValueError` for a penalty that would be a reward."""
+    if alpha < 0 or beta < 0:
+        raise ValueError(
+            "Expected alpha >= 0 and beta >= 0. "
+            f"Received: alpha={alpha}, beta={beta}"
+        )
 
 
 def length_penalty(lengths, alpha):

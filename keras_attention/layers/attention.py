@@ -34,7 +34,7 @@ def masked_softmax(scores, mask=None):
         return _softmax(scores)
     keep = ops.cast(mask, "float32")
     weights = _softmax(scores + (1.0 - keep) * MASKED_SCORE)
-    return weights * ops.max(keep, axis=-1, keepdims=True)
+    return weights * ops.cast(ops.any(mask, axis=-1, keepdims=True), "float32")
 
 
 def weighted_sum(attention_weights, value):
@@ -117,7 +117,11 @@ class Attention(keras.layers.Layer):
     ):
         key = value if key is None else key
         return self.attend(
-            query, self.project(key), value, padding_mask, attention_mask
+            query=query,
+            projected_key=self.project(key),
+            value=value,
+            padding_mask=padding_mask,
+            attention_mask=attention_mask,
         )
 
     def compute_output_shape(self, query_shape, value_shape, key_shape=None):

@@ -38,7 +38,8 @@ class Maxout(keras.layers.Layer):
     def call(self, inputs):
         pairs = self.dense(inputs)
         shape = (*ops.shape(pairs)[:-1], self.units, 2)
-        return ops.max(ops.reshape(pairs, shape), axis=-1)
+        pairs = ops.reshape(pairs, shape)
+        return ops.maximum(pairs[..., 0], pairs[..., 1])
 
     def compute_output_shape(self, input_shape):
         return (*input_shape[:-1], self.units)

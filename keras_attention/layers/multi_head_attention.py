@@ -105,7 +105,6 @@ class MultiHeadAttention(keras.layers.Layer):
         self._add_projection("key", key_shape[-1], inner_dim)
         self._add_projection("value", value_shape[-1], inner_dim)
         self._add_projection("output", inner_dim, query_dim)
-        self.built = True
 
     def _add_projection(self, name, input_dim, output_dim):
         kernel = self.add_weight(
@@ -162,7 +161,9 @@ class MultiHeadAttention(keras.layers.Layer):
         `mask` is a bool that broadcasts over [B, T, S].
         """
         query = self._split_heads(self._project(query, "query"))
-        return self._attend_heads(query, key, value, mask, training)
+        return self._attend_heads(
+            query=query, key=key, value=value, mask=mask, training=training
+        )
 
     def _attend_heads(self, query, key, value, mask, training):
         if mask is not None:
@@ -171,7 +172,7 @@ class MultiHeadAttention(keras.layers.Layer):
         if self.dropout > 0:
             dropout = functools.partial(self.dropout_layer, training=training)
         context, attention_weights = dot_product_attention(
-            query, key, value, mask, dropout
+            query=query, key=key, value=value, mask=mask, dropout=dropout
         )  # [B, H, T, key_dim], [B, H, T, S]
         context = ops.transpose(context, (0, 2, 1, 3))
         batch, length = ops.shape(context)[:2]
@@ -208,9 +209,9 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         seen = ops.arange(ops.shape(values)[2]) <= position
         context, attention_weights = self._attend_heads(
-            self._split_heads(query),
-            keys,
-            values,
+            query=self._split_heads(query),
+            key=keys,
+            value=values,
             mask=seen[None, None, :],
             training=False,
         )
@@ -232,13 +233,18 @@ class MultiHeadAttention(keras.layers.Layer):
             mask = causal if mask is None else ops.logical_and(mask, causal)
         if value is None and key is None:
             query, key, value = self._project(query, "query", "key", "value")
-            query, value = self._split_heads(query), self._split_heads(value)
             return self._attend_heads(
-                query, self._split_key(key), value, mask, training
+                query=self._split_heads(query),
+                key=self._split_key(key),
+                value=self._split_heads(value),
+                mask=mask,
+                training=training,
             )
         value = query if value is None else value
-        key, value = self.project(value, key)
-        return self.attend(query, key, value, mask, training)
+        key, value = self.project(value=value, key=key)
+        return self.attend(
+            query=query, key=key, value=value, mask=mask, training=training
+        )
 
     def compute_output_shape(
         self, query_shape, value_shape=None, key_shape=None

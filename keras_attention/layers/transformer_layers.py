@@ -111,15 +111,17 @@ class TransformerLayer(keras.layers.Layer):
             name=name,
         )
 
-    def build(self, input_shape):
-        hidden_dim = input_shape[-1]
+    def _build_sublayers(self, input_shape, memory_shape):
         for name in self.sublayer_names:
             getattr(self, f"{name}_residual").build(input_shape)
             if name == "feed_forward":
                 self.feed_forward.build(input_shape)
                 continue
-            layer = self._attention(name, hidden_dim)
-            layer.build(input_shape)
+            layer = self._attention(name, input_shape[-1])
+            layer.build(
+                input_shape,
+                memory_shape if name == "cross_attention" else input_shape,
+            )
             setattr(self, name, layer)
 
     def _feed_forward(self, inputs, training):
@@ -155,6 +157,9 @@ class TransformerEncoderLayer(TransformerLayer):
 
     sublayer_names = ("self_attention", "feed_forward")
 
+    def build(self, input_shape):
+        self._build_sublayers(input_shape, memory_shape=None)
+
     def call(self, inputs, padding_mask=None, training=None):
         context, attention_weights = self.self_attention(
             self.self_attention_residual.enter(inputs),
@@ -176,7 +181,7 @@ class TransformerDecoderLayer(TransformerLayer):
 
     Call arguments:
         inputs: [B, T, D].
-        memory: [B, S, D], the encoder's output.
+        memory: [B, S, Dm], the encoder's output.
         memory_mask: bool [B, S], True at real source tokens.
         training: whether dropout acts.
 
@@ -190,7 +195,7 @@ class TransformerDecoderLayer(TransformerLayer):
     sublayer_names = ("self_attention", "cross_attention", "feed_forward")
 
     def build(self, inputs_shape, memory_shape=None):
-        super().build(inputs_shape)
+        self._build_sublayers(inputs_shape, memory_shape)
 
     def project_memory(self, memory):
         """Keys and values of the memory: computed once for a sentence."""
@@ -201,11 +206,12 @@ class TransformerDecoderLayer(TransformerLayer):
         return self.self_attention.initial_cache(batch_size, max_length)
 
     def _attend_to_memory(self, x, projected_memory, memory_mask, training):
-        mask = masks.combine_masks(memory_mask)
+        key, value = projected_memory
         context, attention_weights = self.cross_attention.attend(
-            self.cross_attention_residual.enter(x),
-            *projected_memory,
-            mask=mask,
+            query=self.cross_attention_residual.enter(x),
+            key=key,
+            value=value,
+            mask=masks.combine_masks(memory_mask),
             training=training,
         )
         x = self.cross_attention_residual.leave(x, context, training)

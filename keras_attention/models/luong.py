@@ -31,8 +31,8 @@ class Luong(seq2seq.Seq2Seq):
 
     The decoder starts from the encoder's last states. Deviations: the
     source is not reversed; global attention only (no local windows);
-    dropout on embeddings, between the layers (one mask for a whole
-    sentence) and on the attention vector's way to the softmax.
+    dropout on embeddings, between the layers (the decoder's has one mask
+    for a whole sentence) and on the attention vector's way to the softmax.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -75,9 +75,10 @@ class Luong(seq2seq.Seq2Seq):
         self.input_feeding = input_feeding
         policy = {"dtype": self.dtype_policy}
         self.source_embedding = keras.layers.Embedding(
-            *(source_vocabulary_size or vocabulary_size, embedding_dim),
-            **policy,
+            source_vocabulary_size or vocabulary_size,
+            embedding_dim,
             name="source_embedding",
+            **policy,
         )
         self.target_embedding = keras.layers.Embedding(
             vocabulary_size, embedding_dim, name="target_embedding", **policy
@@ -96,15 +97,22 @@ class Luong(seq2seq.Seq2Seq):
             scoring, name="attention", **policy
         )
         self.attention_projection = keras.layers.Dense(
-            units, "tanh", False, name="attention_projection", **policy
+            units,
+            activation="tanh",
+            use_bias=False,
+            name="attention_projection",
+            **policy,
         )
         self.output_projection = keras.layers.Dense(
             vocabulary_size, name="output_projection", **policy
         )
+        self._build_decoder(embedding_dim, units)
+
+    def _build_decoder(self, embedding_dim, units):
+        """Before `unroll` traces a step: JAX loses weights made in a trace."""
         self.attention.build((None, None, units), (None, None, units))
         self.attention_projection.build((None, 2 * units))
-        # Before `unroll` traces a step: JAX loses weights made in a trace.
-        input_dim = embedding_dim + (units if input_feeding else 0)
+        input_dim = embedding_dim + (units if self.input_feeding else 0)
         for cell in self.decoder:
             cell.build((None, input_dim))
             input_dim = units
@@ -118,17 +126,11 @@ class Luong(seq2seq.Seq2Seq):
             x = self.dropout(x, training=training)
             x, hidden, cell = layer(x, mask=mask)
             last_states.append((hidden, cell))
-        # The same units are dropped at every step of a sentence: a mask
-        # drawn before the loop, 1 where nothing is dropped.
-        ones = ops.ones_like(last_states[0][0])
         return {
             "values": x,  # [B, S, units]
             "keys": self.attention.project(x),  # [B, S, units]
             "mask": mask,
             "last_states": last_states,
-            "dropout_masks": [
-                self.dropout(ones, training=training) for _ in self.decoder[1:]
-            ],
         }
 
     def initial_state(self, memory, max_length=None):
@@ -138,20 +140,20 @@ class Luong(seq2seq.Seq2Seq):
             "attention_vector": ops.zeros_like(memory["last_states"][0][0]),
         }
 
-    def _advance(self, embedded, memory, state):
+    def _advance(self, embedded, memory, state, dropout_masks=None):
         x = embedded
         if self.input_feeding:
             x = ops.concatenate([x, state["attention_vector"]], axis=-1)
         cell_states = []
         for index, cell in enumerate(self.decoder):
-            if index > 0:
-                x = x * memory["dropout_masks"][index - 1]
+            if index > 0 and dropout_masks:
+                x = x * dropout_masks[index - 1]
             x, cell_state = cell(x, list(state["layers"][index]))
             cell_states.append(tuple(cell_state))
         context, attention_weights = self.attention.attend(
-            x[:, None],
-            memory["keys"],
-            memory["values"],
+            query=x[:, None],
+            projected_key=memory["keys"],
+            value=memory["values"],
             padding_mask=memory["mask"],
         )  # [B, 1, units], [B, 1, S]
         attention_vector = self.attention_projection(
@@ -175,9 +177,16 @@ class Luong(seq2seq.Seq2Seq):
         embedded = self.dropout(
             self.target_embedding(inputs["target_ids"]), training=training
         )  # [B, T, E]
+        state = self.initial_state(memory)
+        # The same units are dropped at every step of a sentence: masks
+        # drawn before the loop, 1 where nothing is dropped.
+        ones = ops.ones_like(state["attention_vector"])
+        dropout_masks = [
+            self.dropout(ones, training=training) for _ in self.decoder[1:]
+        ]
         states = layers.unroll(
-            lambda x, state: self._advance(x, memory, state)[0],
-            self.initial_state(memory),
+            lambda x, state: self._advance(x, memory, state, dropout_masks)[0],
+            state,
             embedded,
         )
         return self._logits(states["attention_vector"], training)

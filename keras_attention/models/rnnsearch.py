@@ -128,9 +128,9 @@ class RNNSearch(seq2seq.Seq2Seq):
 
     def _advance(self, embedded, memory, state):
         context, attention_weights = self.attention.attend(
-            state["hidden"][:, None],
-            memory["keys"],
-            memory["annotations"],
+            query=state["hidden"][:, None],
+            projected_key=memory["keys"],
+            value=memory["annotations"],
             padding_mask=memory["mask"],
         )  # [B, 1, 2 units], [B, 1, S]
         context = context[:, 0]

@@ -10,8 +10,8 @@ LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
 class Seq2Seq(keras.Model):
     """A model of `p(y_t | y_<t, x)`: abstract; each paper's model is final.
 
-    Training calls the model on whole pairs. Everything else (search, forced
-    scores, export) uses three methods, so that one search serves all:
+    Training and forced scores call the model on whole pairs. Search uses
+    three methods, so that one search serves all:
 
     - `encode(source_ids)` -> memory: what stays fixed while a sentence is
       decoded, as a structure of tensors [B, ...] (values, projected keys,
@@ -32,7 +32,8 @@ class Seq2Seq(keras.Model):
 
     Returns:
         logits float32 [B, T, V]: position t is about the token after
-        `target_ids[:, t]`.
+        `target_ids[:, t]`. Under mixed precision the last product runs in
+        half precision, so that close logits may tie.
     """
 
     def encode(self, source_ids, training=None):

@@ -152,7 +152,10 @@ class Transformer(seq2seq.Seq2Seq):
         }
 
     def step(self, token_ids, memory, state):
-        """One token, with the keys and values of those before it cached."""
+        """One token, with the keys and values of those before it cached.
+
+        The attention weights are the last decoder layer's.
+        """
         # All rows are at one position; the sum lets a batch be empty.
         position = ops.sum(state["position"][:1])
         x = self._embed(

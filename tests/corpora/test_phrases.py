@@ -149,7 +149,7 @@ def test_dates_mean_the_same():
         )
 
 
-@pytest.mark.parametrize("wrong", ["xx", "qq_QQ", "", "la"])
+@pytest.mark.parametrize("wrong", ["xx", "qq_QQ", "", "la", "ca", "ko"])
 def test_an_unknown_language_is_refused(wrong):
     with pytest.raises(ValueError, match=f"Received: '{wrong}'"):
         phrases.generate("en", wrong, **SIZES)

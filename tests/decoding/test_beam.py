@@ -171,6 +171,34 @@ def test_a_live_hypothesis_may_overtake_by_its_length(
     check_hypothesis(result, 0, 0, chain, (A, B, c, END), 3.0)
 
 
+@pytest.mark.parametrize("n_best", [1, 2, 3])
+def test_a_search_stops_where_nothing_can_win_any_more(drawn_graph, n_best):
+    # END: 0.9. A END: 0.09. A A END: 0.009. Each beats all that is longer.
+    chain = drawn_graph(
+        {START: {END: 0.9, A: 0.1}, A: {END: 0.9, A: 0.1}}, 6, limit=60
+    )
+    calls = []
+
+    def step(*arguments):
+        calls.append(arguments)
+        return chain.step(*arguments)
+
+    decoding.beam_search(
+        **{**chain.arguments(), "step": step}, num_beams=3, n_best=n_best
+    )
+    assert len(calls) == n_best
+
+
+@pytest.mark.parametrize("penalty", [{"alpha": -0.1}, {"beta": -0.1}])
+def test_a_penalty_is_no_reward(draw_chain, penalty):
+    # A live hypothesis could become better than the bound that stops it.
+    chain = draw_chain(0, [3])
+    with pytest.raises(ValueError, match="Received: alpha="):
+        decoding.greedy_search(**chain.arguments(), **penalty)
+    with pytest.raises(ValueError, match="Received: alpha="):
+        decoding.beam_search(**chain.arguments(), num_beams=2, **penalty)
+
+
 def test_limits_hold_for_each_row(draw_chain):
     chain = draw_chain(0, [1, 2, 5, 3])
     chain.logits[..., END] = -20.0  # nobody would end by choice
@@ -274,7 +302,6 @@ def test_in_a_graph_of_unknown_shapes(draw_chain, check_hypothesis):
         {"num_beams": 0},
         {"num_beams": 2, "n_best": 3},
         {"num_beams": 2, "n_best": 0},
-        {"num_beams": 2, "alpha": -0.5},
     ],
     ids=str,
 )

@@ -203,6 +203,38 @@ def test_positions_and_rows_draw_apart():
     assert min(len(set(row)) for row in ids) > 2
 
 
+def test_a_sampled_row_does_not_depend_on_those_after_it():
+    flat = np.zeros(7)
+    results = []
+    for num_rows, limit in ((1, 9), (3, 40)):
+        arguments = same_rows(num_rows, flat)
+        arguments["max_lengths"] = tf.constant([9, limit, limit][:num_rows])
+        result = decoding.sampling_search(**arguments, seed=3)
+        results.append(result.ids[0, 0, :9].numpy().tolist())
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("temperature", [1e-9, 1e9])
+def test_no_temperature_lifts_a_ban(draw_chain, temperature):
+    chain = draw_chain(3, [5] * 50, vocabulary_size=7)
+    result = decoding.sampling_search(
+        **chain.arguments(),
+        seed=1,
+        temperature=temperature,
+        forbidden_ids=CONTROL,
+    )
+    ids, lengths = result.ids[:, 0].numpy(), result.lengths[:, 0].numpy()
+    assert (lengths > 0).all()
+    for row, length in zip(ids, lengths, strict=True):
+        assert not set(row[:length]) & set(CONTROL)
+        assert row[length - 1] == END
+    if temperature < 1:  # The limit is greedy search.
+        greedy = decoding.greedy_search(
+            **chain.arguments(), forbidden_ids=CONTROL
+        )
+        np.testing.assert_array_equal(result.ids, greedy.ids)
+
+
 def test_sampled_hypotheses_are_scored_like_forced_ones(
     draw_chain, check_hypothesis
 ):

@@ -1,18 +1,12 @@
 """Seeds, and weights that hide no mistake."""
 
 import keras
-import numpy as np
 import pytest
 
 
 @pytest.fixture(autouse=True)
 def seed():
     keras.utils.set_random_seed(0)
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(1)
 
 
 @pytest.fixture

@@ -19,6 +19,13 @@ def test_equals_the_equation():
     np.testing.assert_allclose(encoded, expected, atol=1e-6)
 
 
+def test_equals_keras_hub():
+    keras_hub = pytest.importorskip("keras_hub")
+    theirs = keras_hub.layers.SinePositionEncoding()(np.zeros((1, 37, DIM)))
+    encoded = layers.sinusoidal_positions(np.arange(37), DIM)
+    np.testing.assert_allclose(encoded, theirs[0], atol=1e-5)
+
+
 @pytest.mark.parametrize("k", [1, 3, 29])
 def test_a_shift_is_a_rotation_of_each_pair(k):
     positions = np.array([0, 2, 7, 31])

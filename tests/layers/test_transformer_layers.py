@@ -55,6 +55,14 @@ def test_residual_drops_the_sublayers_output_only():
     np.testing.assert_array_equal(residual(x, np.ones_like(x)), x + 1)
 
 
+def test_a_memory_of_another_width(arrays, rng):
+    memory = rng.normal(size=(B, S, 5)).astype("float32")
+    layer = layers.TransformerDecoderLayer(HEADS, INTERMEDIATE)
+    outputs, weights = layer(arrays["inputs"], memory)
+    assert outputs.shape == (B, T, D) and weights.shape == (B, HEADS, T, S)
+    assert layer.cross_attention.key_kernel.shape == (5, D)
+
+
 @norm_orders
 def test_encoder_layer_equals_its_sublayers(arrays, randomize, norm_first):
     """Vaswani et al. 2017, 3.1; the sublayers have tests of their own."""

@@ -3,7 +3,6 @@
 import contextlib
 
 import keras
-import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -11,11 +10,6 @@ import tensorflow as tf
 @pytest.fixture(autouse=True)
 def seed():
     keras.utils.set_random_seed(0)
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(1)
 
 
 @pytest.fixture

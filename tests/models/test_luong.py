@@ -91,16 +91,26 @@ def test_equals_the_equations(randomize, scoring, input_feeding):
             )
 
 
-def test_dropout_between_layers_is_one_mask_a_sentence():
+def test_dropout_between_layers_is_one_mask_a_sentence(monkeypatch):
     model = models.Luong(V, SOURCE_V, EMBEDDING, 101, 3, dropout=0.5)
     ids = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]])
-    still = model.encode(ids)["dropout_masks"]
-    moving = model.encode(ids, training=True)["dropout_masks"]
-    assert len(still) == len(moving) == 2
-    for mask in still:
-        np.testing.assert_array_equal(mask, np.ones((2, 101)))
-    for mask in moving:
-        assert set(np.unique(mask)) == {0.0, 2.0}
+    inputs = {"source_ids": ids, "target_ids": ids}
+    model(inputs)
+    original, seen = model._advance, []
+
+    def advance(embedded, memory, state, dropout_masks):
+        seen.append(dropout_masks)
+        return original(embedded, memory, state, dropout_masks)
+
+    monkeypatch.setattr(model, "_advance", advance)
+    for training, values in ((False, {1.0}), (True, {0.0, 2.0})):
+        seen.clear()
+        model(inputs, training=training)
+        assert all(masks is seen[0] for masks in seen)
+        assert len(seen[0]) == 2
+        for mask in seen[0]:
+            assert mask.shape == (2, 101)
+            assert set(np.unique(mask)) == values
 
 
 def test_another_scoring_is_refused():

@@ -260,32 +260,37 @@ def test_unknown_lengths(name, inputs):
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-@pytest.mark.parametrize(
-    "model_class",
-    [
-        models.RNNEncoderDecoder,
-        models.LSTMEncoderDecoder,
-        models.RNNSearch,
-        models.Luong,
-        models.Transformer,
-    ],
-)
-def test_mixed_precision(model_class, dtype, inputs):
-    sizes = dict(SIZES)
-    if model_class is models.Transformer:
-        sizes = TRANSFORMER
-    exact = model_class(V, **sizes)
-    mixed = model_class(V, **sizes, dtype=f"mixed_{dtype}")
-    exact.build()
+@each_paper
+def test_mixed_precision(name, dtype, inputs):
+    exact = random_model(name, V)
+    config = {**exact.get_config(), "dtype": f"mixed_{dtype}"}
+    mixed = type(exact).from_config(config)
     mixed.build()
     assert all(w.dtype == "float32" for w in mixed.trainable_weights)
     mixed.set_weights(exact.get_weights())
+    expected = exact(inputs).numpy()
     logits = mixed(inputs)
     assert logits.dtype == "float32"
-    tolerance = {"bfloat16": 0.1, "float16": 0.02}[dtype]
-    np.testing.assert_allclose(logits, exact(inputs), atol=tolerance)
+    share = {"bfloat16": 0.05, "float16": 0.01}[dtype]
+    tolerance = share * np.abs(expected).max()
+    np.testing.assert_allclose(logits, expected, atol=tolerance)
     step_logits, _ = steps(mixed, inputs)
     np.testing.assert_allclose(step_logits, logits, atol=tolerance)
+
+
+@each_paper
+def test_an_empty_batch(name):
+    """In graph, as an export meets it: Keras's LSTM has no eager one."""
+    model = random_model(name, V)
+    spec = tf.TensorSpec([None, None], "int32")
+    call = tf.function(
+        lambda source, target: model(
+            {"source_ids": source, "target_ids": target}
+        ),
+        input_signature=[spec, spec],
+    )
+    ids = tf.zeros((0, 5), "int32")
+    assert call(ids, ids).shape == (0, 5, V)
 
 
 @each_paper
@@ -317,12 +322,49 @@ def test_every_weight_has_a_gradient(name, inputs):
             assert np.any(tf.convert_to_tensor(gradient)), weight.path
 
 
-def test_dropout_acts_in_training_only(inputs):
-    for name in ("rnn_encoder_decoder", "rnnsearch", "luong", "transformer"):
-        model = getattr(models, name).mini(V)
-        still = model(inputs).numpy()
-        np.testing.assert_array_equal(model(inputs, training=False), still)
-        assert not np.allclose(model(inputs, training=True), still)
+B, S, T, E, U = 2, 5, 4, 7, 11
+SOURCE, TARGET = (B, S, E), (B, T, E)
+
+
+@pytest.mark.parametrize(
+    "name, places",
+    [
+        ("cho", [SOURCE, TARGET, (B, T, 5)]),
+        # Before each of the two layers, then before the softmax.
+        ("sutskever", [SOURCE, (B, S, U), TARGET, (B, T, U), (B, T, U)]),
+        ("rnnsearch", [SOURCE, TARGET, (B, T, 5)]),
+        # Between the decoder's two layers one mask for all T.
+        (
+            "luong_general_feeding",
+            [SOURCE, (B, S, U), TARGET, (B, U), (B, T, U)],
+        ),
+        ("transformer_pre", [(B, S, 14), (B, T, 14)]),
+    ],
+)
+def test_where_dropout_acts(name, places, inputs, monkeypatch):
+    """In training only; a Transformer's sublayers have theirs besides."""
+    model = random_model(name, V)
+    seen = []
+
+    def record(x, training=None):
+        if training:
+            seen.append(tuple(x.shape))
+        return x
+
+    monkeypatch.setattr(model, "dropout", record)
+    model(inputs)
+    assert seen == []
+    model(inputs, training=True)
+    assert seen == places
+
+
+@each_paper
+def test_dropout_changes_training_only(name, inputs):
+    config = random_model(name, V).get_config()
+    model = type(random_model(name, V)).from_config({**config, "dropout": 0.5})
+    still = model(inputs).numpy()
+    np.testing.assert_array_equal(model(inputs, training=False), still)
+    assert not np.allclose(model(inputs, training=True), still)
 
 
 def test_the_contract_is_abstract(inputs):

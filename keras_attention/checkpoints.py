@@ -58,22 +58,26 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
 
 @contextlib.contextmanager
 def lock(folder: pathlib.Path):
-    """Keeps other processes from training in a folder, which is made.
+    """Keeps other processes and threads from writing in a folder.
 
-    The lock ends with the process, however that ends.
+    The folder is made; the lock ends with the process, however that ends.
 
-    Errors: `ValueError` if another process holds it.
+    Errors: `ValueError` if another one holds it.
     """
+    folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as file:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise ValueError(
-                "Expected a folder that no other process trains in: wait for "
-                f"it, or choose another --output. Received: {folder}"
+                "Expected a folder that nobody else writes in now: wait for "
+                f"the other process, or choose another. Received: {folder}"
             ) from error
         yield
+    finally:
+        os.close(handle)
 
 
 def file_mode() -> int:

@@ -4,10 +4,12 @@ This module imports neither TensorFlow nor Keras: `--help` answers at once.
 """
 
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
 import sys
+from collections.abc import Sequence
 
 import jsonargparse
 
@@ -20,7 +22,9 @@ def _train_parser(defaults: dict) -> jsonargparse.ArgumentParser:
         description="Train a model, score it, draw it and export it."
     )
     parser.add_argument(
-        "--config", action="config", help="Choices in a YAML file."
+        "--config",
+        action="config",
+        help="Choices in a YAML file (a language `no` in quotes).",
     )
     parser.add_class_arguments(configuration.TrainingConfig, skip={"resume"})
     parser.add_argument(
@@ -179,17 +183,32 @@ def _test_set(arguments) -> tuple[str, list[str], list[str]]:
     return pathlib.Path(arguments.source).name, sources, references
 
 
+def _labels(models: Sequence[str]) -> list[str]:
+    """The ends of the paths, as long as it takes to tell them apart."""
+    parts = [pathlib.Path(model).parts for model in models]
+    for count in range(2, max(map(len, parts)) + 1):
+        labels = ["/".join(names[-count:]) for names in parts]
+        if len({*labels}) == len({*parts}):
+            return labels
+    return list(models)
+
+
 def evaluate(arguments) -> None:
     """`evaluate`: the last line printed is one JSON object, the model's."""
     test_set = _test_set(arguments)
+    # As in the report of `train`; of files, a text too long is refused.
+    truncate = not arguments.source
     from keras_attention import evaluation, plotting, reporting, runs
 
     rows_by_label = {}
-    for model in (*arguments.beside, arguments.model):
+    models = (*arguments.beside, arguments.model)
+    for model, label in zip(models, _labels(models), strict=True):
         translator = runs.load(model, arguments.num_beams)
 
         def translate(texts, translator=translator):
-            return translator(texts, num_beams=arguments.num_beams)
+            return translator(
+                texts, num_beams=arguments.num_beams, truncate=truncate
+            )
 
         translate(test_set[1][:1])  # traces
         result = reporting.evaluate(translate, *test_set)
@@ -197,7 +216,6 @@ def evaluate(arguments) -> None:
         scores = {**result.scores, "sentences_per_second": rate}
         if arguments.beside:
             scores = {"model": model, **scores}
-        label = "/".join(pathlib.Path(model).parts[-2:])
         rows_by_label[label] = evaluation.bleu_by_length(
             result.sources, result.hypotheses, result.references
         )
@@ -247,26 +265,13 @@ def translate(arguments) -> None:
         for text in translator(texts, num_beams=arguments.num_beams):
             print(_one_line(text))
     if arguments.attention:
-        _draw_attention(translator, texts, arguments.attention)
+        from keras_attention import reporting
 
-
-def _draw_attention(translator, texts, path) -> None:
-    """Draws the first text that is not blank."""
-    from keras_attention import plotting
-
-    text = next((text for text in texts if text.strip()), None)
-    if text is None:
-        raise ValueError(
-            "Expected a text that is not blank, to draw its attention. "
-            f"Received: {len(texts)} blank texts"
-        )
-    shown = translator.with_attention([text])[0]
-    plotting.attention_heat_map(
-        shown["source_tokens"],
-        shown["target_tokens"],
-        shown["attention"],
-        path=path,
-    )
+        if not reporting.draw_attention(translator, texts, arguments.attention):
+            raise ValueError(
+                "Expected a text that is not blank, to draw its attention. "
+                f"Received: {len(texts)} blank texts"
+            )
 
 
 def export(arguments) -> None:
@@ -278,8 +283,11 @@ def export(arguments) -> None:
     if arguments.num_beams is not None:
         config = dataclasses.replace(config, num_beams=arguments.num_beams)
     translator = runs.load_run(run.path, arguments.num_beams)
-    result = reporting.evaluate_held_out(translator, config)
-    card = reporting.model_card(config, result, translator.model.count_params())
+    scores = reporting.read_scores(run, config)
+    if scores is None:
+        result = reporting.evaluate_held_out(translator, config)
+        scores = reporting.saved_scores(result, config)
+    card = reporting.model_card(config, scores, translator.model.count_params())
     print(translator.export(arguments.to, card))
 
 
@@ -301,10 +309,27 @@ def _saved_choices(argv: list[str]) -> dict:
     }
 
 
+def _options_first(argv: list[str]) -> list[str]:
+    """Of `translate`: argparse takes no text after `MODEL --scores`."""
+    if argv[:1] != ["translate"]:
+        return argv
+    options, others, rest = [], [], iter(argv[1:])
+    for word in rest:
+        if word == "--":
+            others += ["--", *rest]
+        elif not word.startswith("--"):
+            others.append(word)
+        else:
+            options.append(word)
+            if word in ("--num_beams", "--n_best", "--attention"):
+                options += [*itertools.islice(rest, 1)]
+    return ["translate", *options, *others]
+
+
 def main(argv: list[str] | None = None) -> None:
     """Runs the command line; a mistake in it is one clear line."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    argv = sys.argv[1:] if argv is None else argv
+    argv = _options_first(sys.argv[1:] if argv is None else argv)
     verbs = {
         "train": train,
         "evaluate": evaluate,
@@ -312,7 +337,8 @@ def main(argv: list[str] | None = None) -> None:
         "export": export,
     }
     verb = "keras-attention"
-    sys.stdout.reconfigure(encoding="utf-8")
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(encoding="utf-8")
     try:
         arguments = make_parser(_saved_choices(argv)).parse_args(argv)
         verb = f"keras-attention {arguments.verb}"
@@ -321,7 +347,8 @@ def main(argv: list[str] | None = None) -> None:
     except BrokenPipeError:
         # The reader, such as `head`, has seen enough.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         sys.exit(f"{verb}: {error}")
     except KeyboardInterrupt:
-        sys.exit(f"{verb}: interrupted; `train` goes on with --resume")
+        goes_on = "; it goes on with --resume" if "train" in verb else ""
+        sys.exit(f"{verb}: interrupted{goes_on}")

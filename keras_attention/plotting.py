@@ -1,7 +1,8 @@
 """Pictures: attention heat maps, learning curves, scores by length.
 
 Every function returns a `matplotlib.figure.Figure` that belongs to no window
-and no global state, so it works in a server, in a thread and in a notebook.
+and leaves no global state changed, so it works in a server, in a thread
+(one draws at a time) and in a notebook.
 Given a `path` it also writes a PNG there, whole or not at all.
 """
 
@@ -9,6 +10,7 @@ import contextlib
 import math
 import os
 import pathlib
+import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -366,20 +368,20 @@ def _printable(token):
     )
 
 
+# Matplotlib's settings and the filters of warnings belong to all threads.
+_ONE_DRAWS = threading.RLock()
+
+
 @contextlib.contextmanager
 def _style() -> Iterator[None]:
     """Our look, and no complaint about an alphabet that no font here has."""
     installed = set(font_manager.get_font_names())
     fonts = [name for name in FONTS if name in installed]
-    with mpl.rc_context({**STYLE, "font.family": fonts or ["sans-serif"]}):
-        with warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message=r"Glyph \d+ .* missing from"
-            )
-            warnings.filterwarnings(
-                "ignore", message="Matplotlib currently does not support"
-            )
-            yield
+    style = {**STYLE, "font.family": fonts or ["sans-serif"]}
+    with _ONE_DRAWS, mpl.rc_context(style), warnings.catch_warnings():
+        for message in ("Glyph .* missing from", "Matplotlib currently does"):
+            warnings.filterwarnings("ignore", message=message)
+        yield
 
 
 def _save(result, path):

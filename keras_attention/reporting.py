@@ -4,11 +4,13 @@ import dataclasses
 import functools
 import json
 import pathlib
+import shlex
 import time
 
 import rich.console
 import rich.markup
 import rich.table
+import yaml
 
 from keras_attention import (
     checkpoints,
@@ -78,26 +80,66 @@ def evaluate_held_out(translate, config) -> Evaluation:
     return evaluate(truncating, *held_out(config))
 
 
-def model_card(config, result: Evaluation, num_parameters: int) -> str:
-    """The README that stands beside an exported model's versions."""
-    source = LANGUAGE_NAMES.get(config.source, config.source)
-    target = LANGUAGE_NAMES.get(config.target, config.target)
-    scores = result.scores
-    rows = "\n".join(
-        "| {} | {score:.2f} | `{signature}` |".format(name, **scores[name])
+def saved_scores(result: Evaluation, config) -> dict:
+    """What `scores.json` holds: scores, and what they are scores of."""
+    return {
+        "split": result.split,
+        "num_beams": config.num_beams,
+        "length_penalty": config.length_penalty,
+        **result.scores,
+    }
+
+
+def read_scores(run: runs.RunDirectory, config) -> dict | None:
+    """The scores of a run, unless they are those of another search."""
+    if not run.scores.is_file():
+        return None
+    scores = json.loads(run.scores.read_text())
+    search = (scores.get("num_beams"), scores.get("length_penalty"))
+    same = search == (config.num_beams, config.length_penalty)
+    return scores if same else None
+
+
+def _choices(config) -> dict:
+    """The choices that say what a model is, not where it was made."""
+    choices = dataclasses.asdict(config)
+    for name in ("output", "resume"):
+        choices.pop(name)
+    # The name of a corpus's folder; its path is this machine's own.
+    if not config.corpus.startswith("tfds:"):
+        choices["corpus"] = pathlib.Path(config.corpus).name
+    return choices
+
+
+def _score_rows(scores: dict) -> str:
+    return "\n".join(
+        "| {} | {:.2f} | `{}` |".format(
+            name,
+            scores[name]["score"],
+            # A bar would end the cell.
+            scores[name]["signature"].replace("|", r"\|"),
+        )
         for name in ("bleu", "bleu_lc", "chrf")
     )
-    choices = "\n".join(
-        f"{name}: {value}"
-        for name, value in dataclasses.asdict(config).items()
-        if name not in ("output", "resume")
-    )
+
+
+def model_card(config, scores: dict, num_parameters: int) -> str:
+    """The README that stands beside an exported model's versions.
+
+    Args:
+        config: of the run.
+        scores: as `saved_scores` gives them.
+        num_parameters: of the model.
+    """
+    source = LANGUAGE_NAMES.get(config.source, config.source)
+    target = LANGUAGE_NAMES.get(config.target, config.target)
+    choices = _choices(config)
     return f"""# {source} to {target}: {config.model}
 
 A SavedModel that takes text and gives text. It loads with `tensorflow` and
 `tensorflow_text` alone.
 
-- Data: `{config.corpus}`, {config.source} to {config.target}
+- Data: `{choices["corpus"]}`, {config.source} to {config.target}
 - Parameters: {num_parameters:,}
 - Seed: {config.seed}
 - Longest input: {config.max_length} tokens, END included. The bare SavedModel
@@ -105,11 +147,11 @@ A SavedModel that takes text and gives text. It loads with `tensorflow` and
   command line refuse longer texts.
 - Search: beam {config.num_beams}, length penalty {config.length_penalty}
 
-## Scores on `{result.split}` ({scores["sentences"]:,} sentences)
+## Scores on `{scores["split"]}` ({scores["sentences"]:,} sentences)
 
 | score | value | signature |
 |---|---|---|
-{rows}
+{_score_rows(scores)}
 | exact match | {scores["exact_match"]:.2f} % | |
 
 ## Signatures
@@ -121,40 +163,49 @@ A SavedModel that takes text and gives text. It loads with `tensorflow` and
 | `with_attention` | `text` | `translation`, `score`, `truncated`, \
 `source_tokens`, `target_tokens`, `attention` |
 | `n_best` | `text` | `translations`, `scores` |
-| `score` | `text`, `reference` | `log_probability`, `num_tokens` |
+| `score` | `text`, `reference` | `log_probability`, `num_tokens`, \
+`truncated` |
 | `num_tokens` | `text` | `num_tokens`, `limit` |
 
 ```python
 import tensorflow as tf
 import tensorflow_text  # registers the ops
 
-model = tf.saved_model.load("1").signatures["serving_default"]
+model = tf.saved_model.load("VERSION").signatures["serving_default"]
 model(text=tf.constant(["..."]))["translation"]
 ```
 
 ## Configuration
 
 ```yaml
-{choices}
-```
+{yaml.safe_dump(choices, sort_keys=False)}```
 """
+
+
+def draw_attention(translate, texts, path) -> bool:
+    """Draws the first text that has a translation; whether there is one."""
+    for text in texts:
+        (shown,) = translate.with_attention([text], truncate=True)
+        if shown["target_tokens"]:
+            plotting.attention_heat_map(
+                shown["source_tokens"],
+                shown["target_tokens"],
+                shown["attention"],
+                path=path,
+            )
+            return True
+    return False
 
 
 def _draw(run, translate, result) -> dict[str, pathlib.Path]:
     """The three pictures of a run; the longest of the first sentences."""
-    candidates = result.sources[:50]
-    longest = max(candidates, key=len)
-    shown = translate.with_attention([longest], truncate=True)[0]
     pictures = {
         name: run.path / f"{name}.png"
         for name in ("attention", "learning_curve", "bleu_by_length")
     }
-    plotting.attention_heat_map(
-        shown["source_tokens"],
-        shown["target_tokens"],
-        shown["attention"],
-        path=pictures["attention"],
-    )
+    longest = sorted(result.sources[:50], key=len)[-1:]
+    if not draw_attention(translate, longest, pictures["attention"]):
+        pictures.pop("attention")
     epochs = json.loads((run.path / "history.json").read_text())
     names = sorted({name for logs in epochs for name in logs})
     plotting.learning_curve(
@@ -183,11 +234,11 @@ def finish(run: runs.RunDirectory) -> dict:
     translate = runs.load_run(run.path)
     result = evaluate_held_out(translate, config)
     pictures = _draw(run, translate, result)
-    card = model_card(config, result, translate.model.count_params())
-    folder = run.path / "savedmodel"
-    version = translate.export(folder, card)
+    scores = saved_scores(result, config)
+    card = model_card(config, scores, translate.model.count_params())
+    version = translate.export(run.path / "savedmodel", card)
     checkpoints.write_atomically(
-        run.scores, json.dumps(result.scores, indent=1).encode()
+        run.scores, json.dumps(scores, indent=1).encode()
     )
     _print_report(result, pictures, version)
     return result.scores
@@ -207,7 +258,8 @@ def _print_report(result, pictures, version) -> None:
     for name, path in pictures.items():
         print(f"{name.replace('_', ' ')}: {path}")
     print(f"SavedModel: {version}")
-    print(f'use it: keras-attention translate {version.parent} "TEXT"')
+    folder = shlex.quote(str(version.parent))
+    print(f'use it: keras-attention translate {folder} "TEXT"')
     scores = result.scores
     print(
         f"{result.split}: BLEU {scores['bleu']['score']:.2f} "

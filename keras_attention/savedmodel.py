@@ -15,14 +15,18 @@ from keras_attention import text as _text  # noqa: F401
 
 MANIFEST = "MANIFEST.sha256"
 WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")
+WARMED_UP = ("serving_default", "with_attention", "n_best", "greedy", "score")
 
 
-def versions(folder: pathlib.Path) -> list[int]:
+def versions(folder: pathlib.Path) -> list[pathlib.Path]:
     """The numeric versions in a model's folder, ascending."""
     return sorted(
-        int(path.parent.name)
-        for path in pathlib.Path(folder).glob("*/saved_model.pb")
-        if re.fullmatch("[0-9]+", path.parent.name)
+        (
+            path
+            for path in pathlib.Path(folder).glob("*/")
+            if re.fullmatch("[0-9]+", path.name)
+        ),
+        key=lambda path: int(path.name),
     )
 
 
@@ -42,13 +46,14 @@ def _write_warmup(version: pathlib.Path, name: str) -> None:
     folder.mkdir()
     path = folder / "tf_serving_warmup_requests"
     with tf.io.TFRecordWriter(str(path)) as writer:
-        for signature in ("serving_default", "with_attention"):
+        for signature in WARMED_UP:
             request = predict_pb2.PredictRequest()
             request.model_spec.name = name
             request.model_spec.signature_name = signature
-            request.inputs["text"].CopyFrom(
-                tf.make_tensor_proto(list(WARMUP_TEXTS), dtype=tf.string)
-            )
+            texts = tf.make_tensor_proto(list(WARMUP_TEXTS), dtype=tf.string)
+            request.inputs["text"].CopyFrom(texts)
+            if signature == "score":
+                request.inputs["reference"].CopyFrom(texts)
             log = prediction_log_pb2.PredictionLog(
                 predict_log=prediction_log_pb2.PredictLog(request=request)
             )
@@ -77,10 +82,22 @@ def export(model: tf.Module, folder, card: str = ""):
 
     Returns:
         Path of the version, `NAME/<number>`.
+
+    Errors: `ValueError` for a folder with a README.md that is no card, and
+    while another export writes there.
     """
     folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    number = max(versions(folder), default=0) + 1
+    if (folder / "README.md").exists() and not (folder / MANIFEST).exists():
+        raise ValueError(
+            "Expected a folder for a model and its versions: its README.md "
+            f"would be lost. Received: {folder}"
+        )
+    with checkpoints.lock(folder):
+        return _export(model, folder, card)
+
+
+def _export(model, folder, card):
+    number = max((int(path.name) for path in versions(folder)), default=0) + 1
     for killed in folder.glob(".export-*"):
         shutil.rmtree(killed)
     temporary = pathlib.Path(tempfile.mkdtemp(dir=folder, prefix=".export-"))
@@ -128,18 +145,16 @@ def check_manifest(version: pathlib.Path) -> None:
             f"Expected {MANIFEST} beside the versions: copy it along with "
             f"them, or export the model again. Received: {version.parent}"
         )
-    expected = {}
+    expected, found = {}, {}
     for line in manifest.read_text().splitlines():
         digest, _, name = line.partition("  ")
         number, _, name = name.partition("/")
         if number == version.name:
             expected[name] = digest
-    found = {
-        path.relative_to(version).as_posix(): path
-        for path in version.rglob("*")
-        if path.is_file()
-    }
-    for name in sorted({*expected, *found}):
+    for path in version.rglob("*"):
+        if path.is_file():
+            found[path.relative_to(version).as_posix()] = path
+    for name in sorted({*expected, *found, "saved_model.pb"}):
         if name not in found:
             problem = "is missing"
         elif name not in expected:
@@ -190,10 +205,10 @@ def load(path) -> LoadedTranslator:
     path = pathlib.Path(path).resolve()
     if (path / "saved_model.pb").is_file():
         return LoadedTranslator(path)
-    numbers = versions(path)
-    if not numbers:
+    found = versions(path)
+    if not found:
         raise ValueError(
             "Expected a SavedModel's folder, with numeric versions in it, "
-            f"or one version. Received: {path}"
+            f"one version, or a run's folder. Received: {path}"
         )
-    return LoadedTranslator(path / str(numbers[-1]))
+    return LoadedTranslator(found[-1])

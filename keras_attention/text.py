@@ -52,8 +52,10 @@ def train_vocabulary(
     """Learns a vocabulary from text, with SentencePiece.
 
     Unigram and BPE vocabularies spell what they do not know in bytes, so
-    that any text survives a round trip, up to NFKC and runs of blanks;
-    words and characters (for first lessons) become [UNK] instead.
+    that any text survives a round trip, up to SentencePiece's own form
+    "nmt_nfkc": NFKC, with runs of blanks, most zero-width characters and
+    U+FFFD as one blank, and without most control characters. Words and
+    characters (for first lessons) become [UNK] instead.
 
     Args:
         sentences: lines of text; for a joint vocabulary of two languages,

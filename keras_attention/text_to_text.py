@@ -15,8 +15,8 @@ class TextToText:
     are sorted by length into batches; results come in the order given.
 
     Errors: `ValueError` where a text is longer than the model's limit (it
-    names the line, its length and the limit), or where `num_beams` is one
-    that this translator does not have.
+    names the line, its length and the limit), where texts are no strings, or
+    where `num_beams` is one that this translator does not have.
     """
 
     signatures: dict = types.MappingProxyType({})
@@ -120,6 +120,13 @@ class TextToText:
     ) -> list[tuple[float, int]]:
         """Log-probability of each reference, and its tokens (END counts)."""
         rows = self._run("score", texts, batch_size, references)
+        for line, row in enumerate(rows, 1):
+            if row["truncated"]:
+                raise ValueError(
+                    "Expected references that a translation can be as long "
+                    "as: split the pair into sentences. Received: more than "
+                    f"{row['num_tokens']} tokens in line {line}"
+                )
         return [
             (float(row["log_probability"]), int(row["num_tokens"]))
             for row in rows
@@ -128,19 +135,21 @@ class TextToText:
     def _run(
         self, name, texts, batch_size, references=None, truncate=False
     ) -> list[dict]:
-        if isinstance(texts, str):
+        if batch_size < 1:
             raise ValueError(
-                "Expected a list of texts; put a single text in a list. "
-                f"Received: {texts!r}"
+                "Expected batch_size of at least 1. "
+                f"Received: batch_size={batch_size}"
             )
-        if len(texts) == 0:
+        texts = _encoded(texts)
+        if not texts:
             return []
-        if references is not None and len(references) != len(texts):
-            raise ValueError(
-                "Expected one reference for each text. Received: "
-                f"{len(texts)} texts, {len(references)} references"
-            )
-        texts = [_encoded(text) for text in texts]
+        if references is not None:
+            references = _encoded(references)
+            if len(references) != len(texts):
+                raise ValueError(
+                    "Expected one reference for each text. Received: "
+                    f"{len(texts)} texts, {len(references)} references"
+                )
         lengths = self._lengths(texts, truncate)
         order = np.argsort(lengths, kind="stable")
         rows = [None] * len(texts)
@@ -149,7 +158,7 @@ class TextToText:
             inputs = {"text": tf.constant([texts[i] for i in indices])}
             if references is not None:
                 inputs["reference"] = tf.constant(
-                    [_encoded(references[i]) for i in indices]
+                    [references[i] for i in indices]
                 )
             outputs = self.signatures[name](**inputs)
             outputs = {key: value.numpy() for key, value in outputs.items()}
@@ -174,6 +183,16 @@ class TextToText:
         return lengths
 
 
-def _encoded(text: str) -> bytes:
+def _encoded(texts: Sequence[str]) -> list[bytes]:
     """UTF-8; half a surrogate pair, which has none, becomes "?"."""
-    return text.encode("utf-8", "replace")
+    if isinstance(texts, (str, bytes)):
+        raise ValueError(
+            "Expected a list of texts; put a single text in a list. "
+            f"Received: {texts!r}"
+        )
+    for line, text in enumerate(texts, 1):
+        if not isinstance(text, str):
+            raise ValueError(
+                f"Expected strings. Received: {text!r} in line {line}"
+            )
+    return [text.encode("utf-8", "replace") for text in texts]

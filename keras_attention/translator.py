@@ -31,7 +31,8 @@ class Translator(TextToText, tf.Module):
         max_source_length: limit of a text in tokens, END included. The
             functions translate what fits and say so; Python refuses.
         max_target_factor, max_target_offset: an answer has at most factor
-            times the source's tokens plus offset.
+            times the source's tokens plus offset; a reference as many as
+            the answer to the longest source.
 
     Errors: `ValueError` for no beam, a negative length penalty or a limit
     that no text can keep.
@@ -111,11 +112,9 @@ class Translator(TextToText, tf.Module):
     def _search_ids(self, text, num_beams, n_best=1):
         source_ids, lengths = self._encode_text(text)
         mask = source_ids != PAD
-        real = tf.reduce_sum(tf.cast(mask, tf.float32), axis=1)
-        max_lengths = tf.cast(
-            tf.math.ceil(self._max_target_factor * real), tf.int32
+        max_lengths = self._max_lengths(
+            tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
         )
-        max_lengths += self._max_target_offset
         memory = self.model.encode(source_ids)
         room = tf.maximum(tf.reduce_max(max_lengths), 1)
         state = self.model.initial_state(memory, room)
@@ -184,9 +183,18 @@ class Translator(TextToText, tf.Module):
             "scores": tf.ensure_shape(scores, [None, num_beams]),
         }
 
+    def _max_lengths(self, source_lengths):
+        """The most tokens of an answer, END included, from the source's."""
+        factor = self._max_target_factor
+        lengths = tf.math.ceil(factor * tf.cast(source_lengths, tf.float32))
+        return tf.cast(lengths, tf.int32) + self._max_target_offset
+
     def _score(self, text, reference):
-        source_ids, _ = self._encode_text(text)
+        source_ids, source_lengths = self._encode_text(text)
         ids = self.target_tokenizer.tokenize(tf.ensure_shape(reference, [None]))
+        lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
+        limit = self._max_lengths(self._max_source_length)
+        ids = ids[:, : limit - 1]
         column = tf.fill([ids.nrows(), 1], END)
         labels = tf.concat([ids, column], axis=1).to_tensor(PAD)
         starts = tf.fill([ids.nrows(), 1], START)
@@ -197,7 +205,12 @@ class Translator(TextToText, tf.Module):
         log_probability, num_tokens = decoding.sequence_log_probability(
             logits, labels
         )
-        return {"log_probability": log_probability, "num_tokens": num_tokens}
+        too_long = source_lengths > self._max_source_length
+        return {
+            "log_probability": log_probability,
+            "num_tokens": num_tokens,
+            "truncated": too_long | (lengths > limit),
+        }
 
     def _num_tokens(self, text):
         _, lengths = self._encode_text(text)

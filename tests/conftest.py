@@ -84,8 +84,16 @@ def random_translator(tokenizers):
     return create
 
 
+ODD = ["", "  ", "zwölf", "日本語", "nine\nnine", "\u202etwo", "one" * 15]
+
+
 @pytest.fixture(scope="session")
 def sentences():
     """200 texts to translate, blank and odd ones among them."""
-    odd = ["", "  ", "zwölf", "日本語", "nine\nnine", "\u202etwo", "one" * 15]
-    return lines(ENGLISH, 193) + odd
+    return lines(ENGLISH, 193) + ODD
+
+
+@pytest.fixture(scope="session")
+def thousand_sentences():
+    """The same with more of them."""
+    return lines(ENGLISH, 993) + ODD

@@ -11,8 +11,9 @@ import time
 
 import numpy as np
 import pytest
+import yaml
 
-from keras_attention import checkpoints, cli
+from keras_attention import checkpoints, cli, reporting
 
 MODEL_ARGUMENTS = (
     '{"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 32, '
@@ -31,6 +32,8 @@ def corpus(tmp_path_factory):
             generator.integers(0, 10, generator.integers(1, 6))
             for _ in range(size)
         ]
+        if split == "test":
+            rows.append([])
         source = "\n".join(" ".join(map(str, row)) for row in rows)
         target = "\n".join(" ".join(WORDS[d] for d in row) for row in rows)
         (folder / f"{split}.en").write_text(source + "\n", "utf-8")
@@ -131,6 +134,20 @@ def test_a_run_is_scored_on_its_held_out_pairs(run, capsys, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.parametrize(
+    "models, labels",
+    [
+        (["runs/a"], ["runs/a"]),
+        (["a", "runs/b"], ["a", "runs/b"]),
+        (["runs/a/savedmodel/1", "runs/b"], ["savedmodel/1", "runs/b"]),
+        (["x/a/s/1", "x/b/s/1"], ["a/s/1", "b/s/1"]),
+        (["x/a/s/1", "x/a/s/1"], ["s/1", "s/1"]),
+    ],
+)
+def test_models_are_told_apart_in_a_picture(models, labels):
+    assert cli._labels(models) == labels
+
+
 def test_translate_keeps_the_order_of_lines(run, monkeypatch, capsys, tmp_path):
     texts = ["1 2 3", "", "7", "1 2 3"]
     cli.main(["translate", str(run / "savedmodel"), *texts])
@@ -147,18 +164,43 @@ def test_translate_keeps_the_order_of_lines(run, monkeypatch, capsys, tmp_path):
 
 
 def test_n_best_with_scores_is_sorted(run, capsys):
-    cli.main(["translate", str(run), "1 2", "--n_best", "3", "--scores"])
+    cli.main(["translate", str(run), "1 2", "3", "--n_best=3", "--scores"])
     lines = capsys.readouterr().out.splitlines()
     scores = [float(line.split("\t")[1]) for line in lines]
-    assert len(scores) == 3
-    assert scores == sorted(scores, reverse=True)
+    assert len(scores) == 6
+    for start in (0, 3):
+        assert scores[start] >= scores[start + 1] >= scores[start + 2]
+    # Options may stand anywhere, and a text may begin like one.
+    for arguments in (
+        ["--n_best", "3", "--scores", str(run), "1 2", "3"],
+        [str(run), "--n_best", "3", "1 2", "--scores", "3"],
+        [str(run), "--scores", "--n_best=3", "--", "1 2", "3"],
+    ):
+        cli.main(["translate", *arguments])
+        assert capsys.readouterr().out.splitlines() == lines
+    cli.main(["translate", str(run), "--", "--scores"])
+    assert len(capsys.readouterr().out.splitlines()) == 1
 
 
-def test_export_writes_the_next_version(run, tmp_path, capsys):
-    for number in ("1", "2"):
+def test_export_writes_the_next_version(run, tmp_path, monkeypatch):
+    def fail(*arguments):
+        pytest.fail("the corpus may be gone: the run has its scores")
+
+    with monkeypatch.context() as context:
+        context.setattr(reporting, "held_out", fail)
         cli.main(["export", str(run), "--to", str(tmp_path / "digits")])
-        assert (tmp_path / "digits" / number / "saved_model.pb").is_file()
-    assert (tmp_path / "digits" / "README.md").is_file()
+    first = (tmp_path / "digits" / "README.md").read_text("utf-8")
+    scores = json.loads((run / "scores.json").read_text())
+    assert f"| bleu | {scores['bleu']['score']:.2f} | " in first
+    assert str(run.parent) not in first
+    choices = first.partition("```yaml\n")[2].partition("```")[0]
+    assert yaml.safe_load(choices)["vocabulary_size"] == 320
+    # Of another search the scores have to be found.
+    other = ["--num_beams=2"]
+    cli.main(["export", str(run), "--to", str(tmp_path / "digits"), *other])
+    assert (tmp_path / "digits" / "2" / "saved_model.pb").is_file()
+    second = (tmp_path / "digits" / "README.md").read_text("utf-8")
+    assert "Search: beam 2" in second and second != first
 
 
 @pytest.mark.parametrize(

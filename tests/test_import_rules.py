@@ -67,7 +67,7 @@ TABLE = {
     ),
     "pipeline": (CORE | {"runs"}, GRAPH),
     "training": (CORE | {"pipeline", "runs", "trainer"}, GRAPH),
-    "reporting": (CORE | {"pipeline", "runs"}, {"rich"}),
+    "reporting": (CORE | {"pipeline", "runs"}, {"rich", "yaml"}),
     "serving": (
         {"serving", "translator", "__version__"},
         GRAPH

@@ -48,7 +48,7 @@ def test_equals_keras(options, rng):
     assert len(ours) == len(theirs)
     for got, expected in zip(ours, theirs, strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-6)
-        assert np.abs(expected - 1).min() > 1e-2  # All of it moved.
+        assert np.abs(expected - 1).min() > 1e-3  # All of it moved.
 
 
 def test_a_sparse_gradient_is_that_of_all_rows():

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_attention as ka
-from keras_attention import savedmodel
+from keras_attention import checkpoints, savedmodel
 
 LOADERS = pathlib.Path(__file__).with_name("loaders")
 SEARCHES = ("greedy", "serving_default")
@@ -75,11 +75,16 @@ def run_loader(program, arguments, texts):
     return json.loads(result.stdout)
 
 
+@pytest.mark.parametrize(
+    "texts",
+    ["sentences", pytest.param("thousand_sentences", marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("search", SEARCHES)
 @pytest.mark.parametrize("loader", ["fresh_python", "session", "c_api"])
 def test_three_loaders_answer_like_the_live_model(
-    loader, search, live, version, meta_graph, sentences
+    loader, search, texts, live, version, meta_graph, request
 ):
+    sentences = request.getfixturevalue(texts)
     expected = live(sentences, num_beams=1 if search == "greedy" else None)
     assert len(set(expected)) > 100
     arguments = [str(version), search]
@@ -154,6 +159,7 @@ def test_the_signatures_are_dense_with_the_batch_first(meta_graph):
             "reference": string,
             "log_probability": ("float32", 1),
             "num_tokens": ("int32", 1),
+            "truncated": ("bool", 1),
         },
         "num_tokens": {
             "text": string,
@@ -232,7 +238,8 @@ def test_warmup_requests_run(version):
         assert signatures[request.model_spec.signature_name](**inputs)
         assert request.model_spec.name == "numbers"
         asked.append(request.model_spec.signature_name)
-    assert asked == ["serving_default", "with_attention"]
+    # All but the count of tokens, which is quick.
+    assert {*asked, "num_tokens"} == set(signatures)
 
 
 @pytest.fixture
@@ -264,6 +271,11 @@ def test_sha256sum_reads_the_manifest(copy):
             lambda file, copy: (copy / savedmodel.MANIFEST).unlink(),
             "beside the versions",
         ),
+        (
+            lambda file, copy: (copy / "1" / "saved_model.pb").unlink(),
+            "saved_model.pb is missing",
+        ),
+        (lambda file, copy: (copy / "2").mkdir(), "saved_model.pb is missing"),
     ],
 )
 def test_a_damaged_version_is_refused(damage, message, copy):
@@ -277,7 +289,7 @@ def test_the_next_version_keeps_the_old_one(live, copy, tmp_path):
     before = ka.load(copy)(["one two"])
     assert live.export(copy) == copy / "2"
     assert (copy / "README.md").read_text() == "# Numbers\n"
-    assert savedmodel.versions(copy) == [1, 2]
+    assert savedmodel.versions(copy) == [copy / "1", copy / "2"]
     for path in (copy, copy / "1", copy / "2"):
         assert ka.load(path)(["one two"]) == before
     assert ka.load(copy).path == copy / "2"
@@ -291,9 +303,13 @@ def test_a_failed_export_leaves_the_folder_as_it_was(live, copy, monkeypatch):
     def fail(*args, **kwargs):
         raise OSError("no space left on device")
 
-    for name in ("_write_warmup", "_manifest_lines"):
+    for module, name in (
+        (savedmodel, "_write_warmup"),
+        (savedmodel, "_manifest_lines"),
+        (savedmodel.os, "rename"),  # With the manifest written.
+    ):
         with monkeypatch.context() as context:
-            context.setattr(savedmodel, name, fail)
+            context.setattr(module, name, fail)
             with pytest.raises(OSError, match="no space"):
                 live.export(copy)
         after = {
@@ -303,6 +319,45 @@ def test_a_failed_export_leaves_the_folder_as_it_was(live, copy, monkeypatch):
         }
         assert after == before
         assert len(list(copy.iterdir())) == 3
+
+
+def test_a_failed_first_export_leaves_no_manifest(live, tmp_path, monkeypatch):
+    def fail(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(savedmodel.os, "rename", fail)
+    with pytest.raises(OSError, match="no space"):
+        live.export(tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_two_exports_at_a_time(live, copy):
+    with checkpoints.lock(copy):
+        with pytest.raises(ValueError, match="nobody else writes"):
+            live.export(copy)
+    assert ka.load(copy).path == copy / "1"
+
+
+def test_somebodys_readme_is_kept(live, tmp_path):
+    (tmp_path / "README.md").write_text("My repository.")
+    with pytest.raises(ValueError, match=r"README\.md would be lost"):
+        live.export(tmp_path, card="# Numbers\n")
+
+
+@pytest.mark.parametrize("wrong", ["one", [["one"]], [1]])
+def test_another_rank_or_type_is_refused_after_a_load(version, wrong):
+    """A live function checks its input by itself, a loaded one does not."""
+    right = tf.constant(["one"])
+    for name, function in ka.load(version).signatures.items():
+        cases = [{"text": tf.constant(wrong)}]
+        if name == "score":
+            cases = [
+                {"text": tf.constant(wrong), "reference": right},
+                {"text": right, "reference": tf.constant(wrong)},
+            ]
+        for inputs in cases:
+            with pytest.raises((TypeError, ValueError, tf.errors.OpError)):
+                function(**inputs)
 
 
 def test_a_folder_without_a_model(tmp_path):

@@ -167,7 +167,7 @@ def test_another_corpus_is_not_trained_on(make_run, corpus, tmp_path):
 
 def test_two_processes_do_not_train_in_one_folder(tmp_path):
     with checkpoints.lock(tmp_path / "run"):
-        with pytest.raises(ValueError, match="no other process"):
+        with pytest.raises(ValueError, match="nobody else writes"):
             with checkpoints.lock(tmp_path / "run"):
                 pytest.fail("locked twice")
     with checkpoints.lock(tmp_path / "run"):

@@ -147,10 +147,26 @@ def test_a_text_over_the_limit(random_translator):
     assert outputs["translation"].numpy()[1].decode() == alone
 
 
+def test_a_reference_over_the_limit(random_translator):
+    """As many tokens as the longest answer: 2 x 6 + 32, END included."""
+    translator = random_translator("transformer", max_source_length=6)
+    fits, long = "eins " * 43, "eins " * 44
+    one = len(translator.target_tokenizer.tokenize(["eins"]).numpy()[0])
+    assert one == 1
+    assert translator.score(["one"], [fits])[0][1] == 44
+    with pytest.raises(ValueError, match="more than 44 tokens in line 2"):
+        translator.score(["one", "one"], [fits, long])
+
+
 @pytest.mark.parametrize(
     "make, message",
     [
         (lambda ka: ka("one"), "Expected a list of texts"),
+        (lambda ka: ka(b"one"), "Expected a list of texts"),
+        (lambda ka: ka(["one", b"two"]), "strings. Received: b'two' in line 2"),
+        (lambda ka: ka([None]), "Received: None in line 1"),
+        (lambda ka: ka(["one"], batch_size=0), "batch_size=0"),
+        (lambda ka: ka.score(["a", "b"], "cd"), "Expected a list of texts"),
         (lambda ka: ka(["one"], num_beams=3), "num_beams=3"),
         (lambda ka: ka.score(["a", "b"], ["c"]), "2 texts, 1 references"),
     ],

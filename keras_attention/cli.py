@@ -16,6 +16,9 @@ import jsonargparse
 from keras_attention import __version__
 from keras_attention import config as configuration
 
+# Those of `translate` that take a value.
+TRANSLATE_OPTIONS = ("--num_beams", "--n_best", "--attention")
+
 
 def _train_parser(defaults: dict) -> jsonargparse.ArgumentParser:
     parser = jsonargparse.ArgumentParser(
@@ -139,17 +142,17 @@ def train(arguments) -> None:
         from keras_attention import trainer
 
         trainer.make_logical_devices(config.replicas)
-    from keras_attention import reporting, training
+    from keras_attention import checkpoints, reporting, training
 
-    run = training.train(config)
-    if run.scores.is_file():
-        print(
-            "All of it was done before. To train on, ask for more epochs; to "
-            f"write another version: keras-attention export {run.path} --to "
-            "FOLDER"
-        )
-    else:
-        reporting.finish(run)
+    with checkpoints.lock(config.output):
+        run = training.train(config)
+        if not run.scores.is_file():
+            reporting.finish(run)
+            return
+    print(
+        "All of it was done before. To train on, ask for more epochs; to "
+        f"write another version: keras-attention export {run.path} --to FOLDER"
+    )
 
 
 def _read_lines(path: str) -> list[str]:
@@ -317,11 +320,11 @@ def _options_first(argv: list[str]) -> list[str]:
     for word in rest:
         if word == "--":
             others += ["--", *rest]
-        elif not word.startswith("--"):
-            others.append(word)
+        elif not word.startswith("--") or " " in word.partition("=")[0]:
+            others.append(word)  # A dash with words is a text.
         else:
             options.append(word)
-            if word in ("--num_beams", "--n_best", "--attention"):
+            if any(name.startswith(word) for name in TRANSLATE_OPTIONS):
                 options += [*itertools.islice(rest, 1)]
     return ["translate", *options, *others]
 

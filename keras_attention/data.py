@@ -103,7 +103,7 @@ def tokenize_by_sampling(
                 (seed, epoch, int(index), side)
             ).generate_state(1)[0]
             ids = tokenizer.sample(texts, int(block_seed), alpha)
-            rows.append(np.concatenate([np.int32(row) for row in ids]))
+            rows.append(np.concatenate(ids))
             rows.append(np.array([len(row) for row in ids], "int64"))
         return rows
 

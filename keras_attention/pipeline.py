@@ -48,7 +48,8 @@ def prepare_vocabulary(
     return runs.load_tokenizers(run)
 
 
-# Of a larger corpus the ids are not kept in memory, but made in each epoch.
+# Of a larger corpus the ids are not kept in memory, but made in each epoch
+# twice: to be counted and to be trained on.
 MOST_PAIRS_IN_MEMORY = 2_000_000
 
 
@@ -75,12 +76,13 @@ class Pipeline:
         self._validation = self._tokenized(
             corpus.splits["validation"], corpus.sizes["validation"]
         ).apply(data.join())
-        _, self.report = self._shuffled(epoch=0)
-        self.validation_report = data.report(
-            self._validation,
-            corpus.sizes["validation"],
-            config.max_tokens,
-            replicas,
+        self.report = self._report_on(self._shuffled(epoch=0), self._num_pairs)
+        # Of one pool without sampling, every epoch has as many batches.
+        self._reports_are_equal = (
+            not config.subword_sampling and self._num_pairs <= data.POOL_SIZE
+        )
+        self.validation_report = self._report_on(
+            self._validation, corpus.sizes["validation"]
         )
         for report in (self.report, self.validation_report):
             if not report.pairs_kept:
@@ -110,14 +112,20 @@ class Pipeline:
         return blocks.cache() if in_memory else blocks
 
     def _shuffled(self, epoch):
-        """The blocks of an epoch in their order, and the report on them."""
+        """The blocks of an epoch in their order."""
         sampled = self._config.subword_sampling > 0
         blocks = self._sampled(epoch) if sampled else self._blocks
-        blocks = blocks.apply(data.shuffle(self._config.seed, epoch))
-        report = data.report(
-            blocks, self._num_pairs, self._config.max_tokens, self._replicas
+        return blocks.apply(data.shuffle(self._config.seed, epoch))
+
+    def _report_on(self, blocks, num_pairs):
+        return data.report(
+            blocks, num_pairs, self._config.max_tokens, self._replicas
         )
-        return blocks, report
+
+    @property
+    def checksums(self) -> list[int]:
+        """Of training and validation pairs: others mean another corpus."""
+        return [self.report.checksum, self.validation_report.checksum]
 
     def training(
         self, epoch: int, start: int = 0, limit: int | None = None
@@ -129,7 +137,9 @@ class Pipeline:
             start: batches that are left out.
             limit: the most batches; all by default.
         """
-        blocks, report = self._shuffled(epoch)
+        blocks, report = self._shuffled(epoch), self.report
+        if not self._reports_are_equal:
+            report = self._report_on(blocks, self._num_pairs)
         batches = blocks.apply(
             data.batch_by_tokens(
                 self._config.max_tokens,

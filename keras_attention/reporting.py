@@ -107,7 +107,7 @@ def _choices(config) -> dict:
         choices.pop(name)
     # The name of a corpus's folder; its path is this machine's own.
     if not config.corpus.startswith("tfds:"):
-        choices["corpus"] = pathlib.Path(config.corpus).name
+        choices["corpus"] = pathlib.Path(config.corpus).resolve().name
     return choices
 
 
@@ -183,7 +183,7 @@ model(text=tf.constant(["..."]))["translation"]
 
 
 def draw_attention(translate, texts, path) -> bool:
-    """Draws the first text that has a translation; whether there is one."""
+    """Draws the first text that is not blank; whether there is one."""
     for text in texts:
         (shown,) = translate.with_attention([text], truncate=True)
         if shown["target_tokens"]:
@@ -198,13 +198,16 @@ def draw_attention(translate, texts, path) -> bool:
 
 
 def _draw(run, translate, result) -> dict[str, pathlib.Path]:
-    """The three pictures of a run; the longest of the first sentences."""
+    """The pictures of a run; attention on a long one of the first sentences.
+
+    If all of those are blank, there is none of attention.
+    """
     pictures = {
         name: run.path / f"{name}.png"
         for name in ("attention", "learning_curve", "bleu_by_length")
     }
-    longest = sorted(result.sources[:50], key=len)[-1:]
-    if not draw_attention(translate, longest, pictures["attention"]):
+    longest_first = sorted(result.sources[:50], key=len, reverse=True)
+    if not draw_attention(translate, longest_first, pictures["attention"]):
         pictures.pop("attention")
     epochs = json.loads((run.path / "history.json").read_text())
     names = sorted({name for logs in epochs for name in logs})

@@ -87,7 +87,8 @@ def export(model: tf.Module, folder, card: str = ""):
     while another export writes there.
     """
     folder = pathlib.Path(folder)
-    if (folder / "README.md").exists() and not (folder / MANIFEST).exists():
+    foreign = (folder / "README.md").exists()
+    if card and foreign and not (folder / MANIFEST).exists():
         raise ValueError(
             "Expected a folder for a model and its versions: its README.md "
             f"would be lost. Received: {folder}"

@@ -190,6 +190,7 @@ def _encoded(texts: Sequence[str]) -> list[bytes]:
             "Expected a list of texts; put a single text in a list. "
             f"Received: {texts!r}"
         )
+    texts = list(texts)
     for line, text in enumerate(texts, 1):
         if not isinstance(text, str):
             raise ValueError(

@@ -130,8 +130,7 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
 
     Args:
         replicas: copies of the model; by default one on each GPU, or one
-            on the CPU. On a CPU, logical devices are made: this must come
-            before TensorFlow's first operation.
+            on the CPU. On a CPU, `make_logical_devices` comes first.
 
     Errors: `ValueError` if there are fewer devices.
     """

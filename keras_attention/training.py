@@ -47,14 +47,14 @@ class Progress:
         step: batches of it that are done.
         history: the logs of each finished epoch.
         best_epoch: the epoch whose weights are kept, from 0.
-        corpus: checksum of the training pairs as ids.
+        corpus: checksums of training and validation pairs as ids.
     """
 
     epoch: int = 0
     step: int = 0
     history: list = dataclasses.field(default_factory=list)
     best_epoch: int | None = None
-    corpus: int | None = None
+    corpus: list | None = None
 
 
 def start_run(config: configuration.TrainingConfig) -> runs.RunDirectory:
@@ -72,6 +72,7 @@ def start_run(config: configuration.TrainingConfig) -> runs.RunDirectory:
         # Nothing was trained: what a first try has left may be wrong.
         for vocabulary in run.path.glob("vocabulary.*.model"):
             vocabulary.unlink()
+        runs.write_config(run, config)
     else:
         if not config.resume:
             raise ValueError(
@@ -80,7 +81,6 @@ def start_run(config: configuration.TrainingConfig) -> runs.RunDirectory:
                 f"Received: {run.path}"
             )
         runs.check_resumable(runs.read_config(run), config)
-    runs.write_config(run, config)
     return run
 
 
@@ -150,10 +150,11 @@ class Run:
             list(pipeline.texts(pairs, "source")),
             list(pipeline.texts(pairs, "target")),
         )
-        self.progress = Progress(corpus=self.pipeline.report.checksum)
+        self.progress = Progress(corpus=self.pipeline.checksums)
         self._restored_metrics = None
         if config.resume and self.directory.checkpoint.is_file():
             self._restore()
+            runs.write_config(self.directory, config)
 
     def _variables(self) -> dict:
         metrics = [
@@ -179,8 +180,8 @@ class Run:
         arrays, meta = checkpoints.load(self.directory.checkpoint)
         if meta["corpus"] != self.progress.corpus:
             raise ValueError(
-                "Expected the training pairs that the run began with: put "
-                "them back, or start another run with another --output. "
+                "Expected the pairs that the run began with: put them back, or "
+                "start another run with another --output. "
                 f"Received: {self.config.corpus} with other content"
             )
         for prefix, variables in self._variables().items():
@@ -215,6 +216,7 @@ class Run:
             self.progress.step = 0
             self._write_logs(logs)
             self.save()
+            self._remove_old_weights()
         if self.config.average_last:
             self._average_last()
 
@@ -309,8 +311,11 @@ class Run:
             epoch = progress.epoch
             path = self.directory.epoch_weights(epoch)
             checkpoints.save(path, arrays, {"epoch": epoch})
-            old = self.directory.epoch_weights(epoch - config.average_last)
-            old.unlink(missing_ok=True)
+
+    def _remove_old_weights(self) -> None:
+        """Those that no average needs, once a checkpoint is past them."""
+        for epoch in range(self.progress.epoch - self.config.average_last):
+            self.directory.epoch_weights(epoch).unlink(missing_ok=True)
 
     def _is_finished(self) -> bool:
         """Whether the limits or the patience allow no further epoch."""
@@ -360,13 +365,10 @@ def train(config: configuration.TrainingConfig) -> runs.RunDirectory:
         The run's folder, with config.yaml, the vocabulary, weights.npz,
         checkpoint.npz, history.json and TensorBoard's logs.
 
-    Errors: `ValueError` for a folder that holds another run or that another
-    process trains in, a corpus that cannot be read, or a configuration that
-    cannot be trained.
+    Errors: `ValueError` for a folder that holds another run, a corpus that
+    cannot be read, or a configuration that cannot be trained.
     """
-    config = configuration.resolve(config)
-    with checkpoints.lock(pathlib.Path(config.output)):
-        run = Run(config)
-        print(f"{run.model.count_params():,} parameters; {run.pipeline.report}")
-        run.fit()
+    run = Run(configuration.resolve(config))
+    print(f"{run.model.count_params():,} parameters; {run.pipeline.report}")
+    run.fit()
     return run.directory

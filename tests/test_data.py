@@ -22,7 +22,13 @@ class Characters:
     def sample(self, texts, seed, alpha):
         generator = random.Random(seed)
         return [
-            [ord(c) - ord("a") + 4 + 26 * generator.randrange(2) for c in t]
+            np.array(
+                [
+                    ord(c) - ord("a") + 4 + 26 * generator.randrange(2)
+                    for c in t
+                ],
+                "int32",
+            )
             for t in texts
         ]
 

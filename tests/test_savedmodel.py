@@ -342,6 +342,8 @@ def test_somebodys_readme_is_kept(live, tmp_path):
     (tmp_path / "README.md").write_text("My repository.")
     with pytest.raises(ValueError, match=r"README\.md would be lost"):
         live.export(tmp_path, card="# Numbers\n")
+    live.export(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "My repository."
 
 
 @pytest.mark.parametrize("wrong", ["one", [["one"]], [1]])

@@ -158,6 +158,13 @@ def test_a_reference_over_the_limit(random_translator):
         translator.score(["one", "one"], [fits, long])
 
 
+def test_texts_may_come_one_by_one(transformer):
+    texts = ["one two", "", "nine"]
+    assert transformer(iter(texts)) == transformer(texts)
+    scores = transformer.score(iter(texts), iter(texts[::-1]))
+    assert scores == transformer.score(texts, texts[::-1])
+
+
 @pytest.mark.parametrize(
     "make, message",
     [

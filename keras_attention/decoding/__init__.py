@@ -8,8 +8,7 @@ Each search takes functions and tensors and knows no model:
 - `state`: a structure whose leaves are [B, ...], before the first step;
 - `source_mask`: bool [B, S], True at real source tokens;
 - `max_lengths`: int [B], at least 1: the most tokens of each answer, END
-  included. At
-  its limit a hypothesis can only end, so every hypothesis ends in END.
+  included. At its limit a hypothesis can only end, so each ends in END.
 
 Weights of several heads are averaged. A row's result does not depend on the
 other rows.

@@ -17,7 +17,7 @@ RECURRENT = {"embedding_dim": 64, "units": 128, "dropout": 0.0}
 SETTINGS = {
     "cho": (
         lambda: models.rnn_encoder_decoder.tiny(V, **RECURRENT),
-        *(6, 8000, 16, 3e-3),
+        *(6, 16000, 8, 3e-3),
     ),
     "sutskever": (
         lambda: models.lstm_encoder_decoder.tiny(V, **RECURRENT),

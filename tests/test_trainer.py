@@ -109,7 +109,10 @@ def one_replica(kind, optimizer):
     return fit(kind, 1, optimizer)
 
 
-@pytest.mark.parametrize("kind", ["transformer", "rnnsearch"])
+@pytest.mark.parametrize(
+    "kind",
+    ["transformer", pytest.param("rnnsearch", marks=pytest.mark.slow)],
+)
 def test_clipping_acts_in_what_is_compared(kind):
     clipped, _, _ = one_replica(kind, "sgd")
     unclipped, _, _ = fit(kind, 1, "sgd", clip_norm=0.0)
@@ -181,7 +184,9 @@ def test_clipping_bounds_the_whole_step():
 
 
 @pytest.mark.filterwarnings("ignore:Your input ran out of data")
-@pytest.mark.parametrize("replicas", [1, 2])
+@pytest.mark.parametrize(
+    "replicas", [1, pytest.param(2, marks=pytest.mark.slow)]
+)
 def test_the_end_of_the_data_counts_as_no_step(replicas):
     """Keras runs into the end of a dataset of unknown length."""
     unknown = batches(5).filter(lambda *_: True)

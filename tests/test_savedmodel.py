@@ -57,6 +57,11 @@ def version(live, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def loaded(version):
+    return ka.load(version)
+
+
+@pytest.fixture(scope="module")
 def meta_graph(version):
     saved_model = saved_model_pb2.SavedModel()
     saved_model.ParseFromString((version / "saved_model.pb").read_bytes())
@@ -101,8 +106,7 @@ def test_three_loaders_answer_like_the_live_model(
     assert run_loader(f"{loader}.py", arguments, sentences) == expected
 
 
-def test_every_signature_answers_alike(live, version, sentences):
-    loaded = ka.load(version)
+def test_every_signature_answers_alike(live, loaded, sentences):
     some = sentences[:20]
     assert loaded(some) == live(some)
     for ours, theirs in zip(
@@ -202,12 +206,12 @@ def test_only_core_and_sentencepiece_ops(meta_graph):
 @pytest.mark.parametrize(
     "count", [200, pytest.param(10_000, marks=pytest.mark.slow)]
 )
-def test_random_bytes_are_read_in_order(count, version):
+def test_random_bytes_are_read_in_order(count, loaded):
     generator = np.random.default_rng(count)
     texts = NASTY + [
         generator.bytes(size) for size in generator.integers(0, 40, count)
     ]
-    translate = ka.load(version).signatures["greedy"]
+    translate = loaded.signatures["greedy"]
 
     def answers(order):
         found = [None] * len(texts)
@@ -229,11 +233,11 @@ def test_random_bytes_are_read_in_order(count, version):
     assert len(set(first)) > count // 2
 
 
-def test_warmup_requests_run(version):
+def test_warmup_requests_run(version, loaded):
     from tensorflow_serving.apis import prediction_log_pb2
 
     path = version / "assets.extra" / "tf_serving_warmup_requests"
-    signatures = ka.load(version).signatures
+    signatures = loaded.signatures
     asked = []
     for record in tf.data.TFRecordDataset(str(path)):
         log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
@@ -286,7 +290,6 @@ def test_sha256sum_reads_the_manifest(copy):
     ],
 )
 def test_a_damaged_version_is_refused(damage, message, copy):
-    ka.load(copy)
     damage(next((copy / "1" / "variables").iterdir()), copy)
     with pytest.raises(ValueError, match=message):
         ka.load(copy)
@@ -297,9 +300,9 @@ def test_the_next_version_keeps_the_old_one(live, copy, tmp_path):
     assert live.export(copy) == copy / "2"
     assert (copy / "README.md").read_text() == "# Numbers\n"
     assert savedmodel.versions(copy) == [copy / "1", copy / "2"]
-    for path in (copy, copy / "1", copy / "2"):
-        assert ka.load(path)(["one two"]) == before
-    assert ka.load(copy).path == copy / "2"
+    newest = ka.load(copy)
+    assert newest.path == copy / "2"
+    assert newest(["one two"]) == before
 
 
 def test_a_failed_export_leaves_the_folder_as_it_was(live, copy, monkeypatch):
@@ -354,10 +357,10 @@ def test_somebodys_readme_is_kept(live, tmp_path):
 
 
 @pytest.mark.parametrize("wrong", ["one", [["one"]], [1]])
-def test_another_rank_or_type_is_refused_after_a_load(version, wrong):
+def test_another_rank_or_type_is_refused_after_a_load(loaded, wrong):
     """A live function checks its input by itself, a loaded one does not."""
     right = tf.constant(["one"])
-    for name, function in ka.load(version).signatures.items():
+    for name, function in loaded.signatures.items():
         cases = [{"text": tf.constant(wrong)}]
         if name == "score":
             cases = [

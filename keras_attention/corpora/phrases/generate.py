@@ -4,7 +4,8 @@ Dates, times, units and currencies are formatted by Babel (CLDR), numbers,
 ordinals and years are spelt by num2words, in two languages from the same
 value: every pair is right by construction. What makes it a translation task
 is that languages differ: "twenty-one" is "einundzwanzig" (the order turns
-round), "7:05 PM" is "19:05", "March 3" is "3. März".
+round), "7:05 PM" is "19:05", "March 3" is "3. März". Lists of up to five such things
+make long sentences, which a vector of fixed length can hardly hold.
 
 One function for each category draws a value and formats it twice.
 """
@@ -17,7 +18,7 @@ import unicodedata
 from collections.abc import Callable, Iterator
 
 import num2words
-from babel import dates, numbers, units
+from babel import dates, lists, numbers, units
 
 Pair = collections.namedtuple("Pair", ["source", "target", "category"])
 Format = Callable[[str], str]  # language -> text
@@ -128,16 +129,29 @@ def price(generator: random.Random) -> Format:
     )
 
 
+def listing(generator: random.Random) -> Format:
+    """Two to five things: "21st, three hundred, and 12.5 kilograms"."""
+    categories = (cardinal, ordinal, date, quantity, price)
+    things = [
+        generator.choice(categories)(generator)
+        for _ in range(generator.randint(2, 5))
+    ]
+    return lambda language: lists.format_list(
+        [thing(language) for thing in things], locale=language
+    )
+
+
 # Category -> share of the corpus.
 CATEGORIES = {
-    cardinal: 0.34,
-    ordinal: 0.08,
+    cardinal: 0.30,
+    ordinal: 0.07,
     year: 0.03,
-    date: 0.23,
-    time: 0.07,
-    moment: 0.07,
-    quantity: 0.10,
-    price: 0.08,
+    date: 0.20,
+    time: 0.06,
+    moment: 0.06,
+    quantity: 0.09,
+    price: 0.07,
+    listing: 0.12,
 }
 
 

@@ -144,9 +144,7 @@ def test_a_stopped_run_goes_on_exactly(make_run, choices, kills):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "less", [{"epochs": 2}, {"steps": 10}]
-)
+@pytest.mark.parametrize("less", [{"epochs": 2}, {"steps": 10}])
 def test_a_run_stopped_in_an_epoch_may_end_there(make_run, less):
     """No epoch is half trained and called done."""
     run = make_run(checkpoint_steps=1)

@@ -4,8 +4,8 @@ Dates, times, units and currencies are formatted by Babel (CLDR), numbers,
 ordinals and years are spelt by num2words, in two languages from the same
 value: every pair is right by construction. What makes it a translation task
 is that languages differ: "twenty-one" is "einundzwanzig" (the order turns
-round), "7:05 PM" is "19:05", "March 3" is "3. März". Lists of up to five such things
-make long sentences, which a vector of fixed length can hardly hold.
+round), "7:05 PM" is "19:05", "March 3" is "3. März". Lists of up to five
+such things make long sentences, which a vector of fixed length hardly holds.
 
 One function for each category draws a value and formats it twice.
 """

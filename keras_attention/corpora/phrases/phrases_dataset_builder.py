@@ -39,8 +39,8 @@ def _config(source: str, target: str) -> PhrasesConfig:
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Phrases that two languages form by rule; nothing is downloaded."""
 
-    VERSION = tfds.core.Version("1.0.0")
-    RELEASE_NOTES = {"1.0.0": "First release."}
+    VERSION = tfds.core.Version("1.1.0")
+    RELEASE_NOTES = {"1.0.0": "First draft.", "1.1.0": "Lists."}
     BUILDER_CONFIGS = [
         _config(source, target)
         for source in LANGUAGES

@@ -138,11 +138,11 @@ def _config(arguments) -> configuration.TrainingConfig:
 def train(arguments) -> None:
     """`train`: fit, then the report."""
     config = _config(arguments)
-    if config.replicas and config.replicas > 1:
-        from keras_attention import trainer
+    from keras_attention import checkpoints, reporting, trainer, training
 
+    trainer.share_cores()
+    if config.replicas and config.replicas > 1:
         trainer.make_logical_devices(config.replicas)
-    from keras_attention import checkpoints, reporting, training
 
     with checkpoints.lock(config.output):
         run = training.train(config)

@@ -74,9 +74,10 @@ def without_smoothing(loss, logits, labels, label_smoothing):
 
 
 def is_greatest(logits, labels):
-    """1.0 where search would pick the label, else 0.0: float32 [...]."""
-    best = ops.argmax(logits, axis=-1)
-    return ops.cast(ops.equal(best, ops.cast(labels, best.dtype)), "float32")
+    """1.0 where no logit is above the label's, else 0.0: float32 [...]."""
+    # Keras's argmax makes several copies of the logits.
+    greatest = ops.max(logits, axis=-1)
+    return ops.cast(label_logits(logits, labels) >= greatest, "float32")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")

@@ -1,5 +1,7 @@
 """One training step, exact over replicas, and the strategy it runs under."""
 
+import os
+
 import keras
 import tensorflow as tf
 
@@ -152,6 +154,21 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
         if kind == "CPU"
         else None,
     )
+
+
+def share_cores() -> None:
+    """Lets two operations run at a time, each on half of the cores.
+
+    A small model's operations are too short to be cut in pieces, but many of
+    its backward pass do not need each other: on two cores a step takes two
+    thirds of the time. After TensorFlow's first operation it does nothing.
+    """
+    threads, cores = tf.config.threading, os.cpu_count() or 1
+    try:
+        threads.set_inter_op_parallelism_threads(2)
+        threads.set_intra_op_parallelism_threads(max(1, cores // 2))
+    except RuntimeError:
+        return
 
 
 def make_logical_devices(count: int) -> None:

@@ -106,7 +106,9 @@ def greedy_search(
     scores.check_penalties(alpha, beta)
 
     def choose(log_probs, position):
-        return ops.cast(ops.argmax(log_probs, axis=-1), "int32")
+        # Keras's argmax makes several copies of what it reads.
+        _, best = ops.top_k(log_probs, 1)
+        return ops.cast(best[:, 0], "int32")
 
     control = _Ids(start_id, end_id, pad_id, forbidden_ids)
     path = _follow_one_path(

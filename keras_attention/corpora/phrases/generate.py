@@ -4,8 +4,8 @@ Dates, times, units and currencies are formatted by Babel (CLDR), numbers,
 ordinals and years are spelt by num2words, in two languages from the same
 value: every pair is right by construction. What makes it a translation task
 is that languages differ: "twenty-one" is "einundzwanzig" (the order turns
-round), "7:05 PM" is "19:05", "March 3" is "3. März". Lists of up to four
-such things make long sentences, which a vector of fixed length hardly holds.
+round), "7:05 PM" is "19:05", "March 3" is "3. März". Lists of up to
+twelve short things make long sentences, which a fixed vector hardly holds.
 
 One function for each category draws a value and formats it twice.
 """
@@ -64,6 +64,12 @@ def _in_words(value: int) -> Format:
     return lambda language: num2words.num2words(value, lang=language)
 
 
+def _ordinal(value: int) -> Format:
+    return lambda language: num2words.num2words(
+        value, lang=language, to="ordinal"
+    )
+
+
 def cardinal(generator: random.Random) -> Format:
     """345: "three hundred and forty-five"."""
     return _in_words(_number(generator))
@@ -72,9 +78,7 @@ def cardinal(generator: random.Random) -> Format:
 def ordinal(generator: random.Random) -> Format:
     """21st: "twenty-first"."""
     value = 1 + generator.randrange(10 ** generator.randint(1, 4))
-    return lambda language: num2words.num2words(
-        value, lang=language, to="ordinal"
-    )
+    return _ordinal(value)
 
 
 def year(generator: random.Random) -> Format:
@@ -84,12 +88,15 @@ def year(generator: random.Random) -> Format:
 
 
 def date(generator: random.Random) -> Format:
-    """A day in one of seven styles, from "3/3/25" to "Monday, March 3"."""
+    """A day in one of four styles, from "March 2025" to "Monday, March 3".
+
+    Not in the medium one: "May 3, 2025" would be the long one too.
+    """
     value = _date(generator)
     style = generator.choice(
-        ("full", "full", "long", "long", "medium", "yMMMM", "MMMMEEEEd")
+        ("full", "full", "long", "long", "yMMMM", "MMMMEEEEd")
     )
-    if style in ("full", "long", "medium"):
+    if style in ("full", "long"):
         return lambda language: dates.format_date(value, style, locale=language)
     return lambda language: dates.format_skeleton(style, value, locale=language)
 
@@ -130,12 +137,21 @@ def price(generator: random.Random) -> Format:
 
 
 def listing(generator: random.Random) -> Format:
-    """Two to four things: "21st, three hundred, and 12.5 kilograms"."""
-    categories = (cardinal, ordinal, date, quantity, price)
-    things = [
-        generator.choice(categories)(generator)
-        for _ in range(generator.randint(2, 4))
-    ]
+    """Two to twelve short things: "twenty-one, 12 hours, and third"."""
+
+    def short() -> Format:
+        value, unit = generator.randrange(1, 100), generator.choice(UNITS)
+        return generator.choice(
+            (
+                _in_words(value),
+                _ordinal(value),
+                lambda language: units.format_unit(
+                    value, unit, length="long", locale=language
+                ),
+            )
+        )
+
+    things = [short() for _ in range(generator.randint(2, 12))]
     return lambda language: lists.format_list(
         [thing(language) for thing in things], locale=language
     )

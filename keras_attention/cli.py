@@ -203,7 +203,7 @@ def evaluate(arguments) -> None:
     truncate = not arguments.source
     from keras_attention import evaluation, plotting, reporting, runs
 
-    rows_by_label = {}
+    results = {}
     models = (*arguments.beside, arguments.model)
     for model, label in zip(models, _labels(models), strict=True):
         translator = runs.load(model, arguments.num_beams)
@@ -219,11 +219,17 @@ def evaluate(arguments) -> None:
         scores = {**result.scores, "sentences_per_second": rate}
         if arguments.beside:
             scores = {"model": model, **scores}
-        rows_by_label[label] = evaluation.bleu_by_length(
-            result.sources, result.hypotheses, result.references
-        )
+        results[label] = result
         print(json.dumps(scores))
     if arguments.by_length:
+        # In the tokens of MODEL, the last one loaded.
+        lengths = translator.num_tokens(test_set[1])
+        rows_by_label = {
+            label: evaluation.bleu_by_length(
+                lengths, result.hypotheses, result.references
+            )
+            for label, result in results.items()
+        }
         plotting.scores_by_length(rows_by_label, path=arguments.by_length)
 
 

@@ -58,7 +58,7 @@ def corpus_scores(
 
 
 def bleu_by_length(
-    sources: Sequence[str],
+    lengths: Sequence[int],
     hypotheses: Sequence[str],
     references: Sequence[str],
     edges: Sequence[int] = (5, 10, 15, 20, 30, 40, 50),
@@ -71,38 +71,40 @@ def bleu_by_length(
     shorter sentences from scoring 0 for want of any 4-gram.
 
     Args:
-        sources: The texts that were translated.
-        hypotheses: Their translations.
+        lengths: How long each source is, in words or in tokens: a model that
+            reads "$1,234.50" digit by digit finds it long.
+        hypotheses: The translations.
         references: The right translations.
-        edges: The largest number of source words (split at white space) in
-            each bin, rising; one more bin takes everything longer.
+        edges: The greatest length in each bin, rising; one more bin takes
+            everything longer.
         lowercase: Whether BLEU ignores case. `exact_match` never does.
 
     Returns:
         One row per bin that is not empty, shortest first: `low` and `high`
-        (numbers of source words, both included; `high` is None in the open
-        bin), `sentences`, `bleu` and `exact_match`.
+        (lengths, both included; `high` is None in the open bin),
+        `sentences`, `bleu` and `exact_match`.
 
     Raises:
-        ValueError: If there is nothing to score, the lengths differ or the
-            edges do not rise.
+        ValueError: If there is nothing to score, there is not one length,
+            hypothesis and reference each, or the edges do not rise.
 
     Example:
 
-    >>> rows = bleu_by_length(["one", "a b c"], ["x", "y"], ["x", "z"], [2])
+    >>> rows = bleu_by_length([1, 3], ["x", "y"], ["x", "z"], [2])
     >>> [(row["low"], row["high"], row["exact_match"]) for row in rows]
     [(0, 2, 100.0), (3, None, 0.0)]
     """
-    _check_aligned(
-        sources=sources, hypotheses=hypotheses, references=references
-    )
+    _check_aligned(hypotheses=hypotheses, references=references)
+    if len(lengths) != len(hypotheses):
+        raise ValueError(
+            "Expected one length for each hypothesis. Received: "
+            f"{len(lengths)} lengths, {len(hypotheses)} hypotheses"
+        )
     edges = list(edges)
     if not edges or any(a >= b for a, b in itertools.pairwise([0, *edges])):
         raise ValueError(
-            "`edges` must be positive, rising numbers of source words. "
-            f"Received: edges={edges}"
+            f"`edges` must be positive, rising lengths. Received: edges={edges}"
         )
-    lengths = [len(source.split()) for source in sources]
     lows = [0, *(edge + 1 for edge in edges)]
     rows = []
     for low, high in zip(lows, [*edges, None], strict=True):

@@ -199,7 +199,7 @@ def scores_by_length(
             range(len(bins)),
             [_bin_name(limits, rows_by_label) for limits in bins],
         )
-        axes.set_xlabel("words in the source (number of sentences)")
+        axes.set_xlabel("tokens in the source (number of sentences)")
         axes.set_ylabel(SCORE_NAMES.get(metric, metric))
         axes.set_ylim(bottom=0)
         _finish(axes)

@@ -216,7 +216,9 @@ def _draw(run, translate, result) -> dict[str, pathlib.Path]:
         path=pictures["learning_curve"],
     )
     rows = evaluation.bleu_by_length(
-        result.sources, result.hypotheses, result.references
+        translate.num_tokens(result.sources),
+        result.hypotheses,
+        result.references,
     )
     plotting.scores_by_length(
         {run.path.name: rows}, path=pictures["bleu_by_length"]

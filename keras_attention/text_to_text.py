@@ -132,6 +132,11 @@ class TextToText:
             for row in rows
         ]
 
+    def num_tokens(self, texts: Sequence[str]) -> list[int]:
+        """How many tokens each text is, END included, over the limit too."""
+        encoded = _encoded(texts)
+        return self._lengths(encoded, truncate=True).tolist() if encoded else []
+
     def _run(
         self, name, texts, batch_size, references=None, truncate=False
     ) -> list[dict]:

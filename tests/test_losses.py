@@ -72,7 +72,7 @@ def test_correct_is_where_the_label_has_the_greatest_logit():
     assert 0 < expected.sum() < B * T
     np.testing.assert_array_equal(correct, expected.astype("float32"))
     level = losses.is_greatest(np.zeros((1, 3), "float32"), np.array([2]))
-    assert level.numpy().tolist() == [0.0]  # Search takes the first.
+    assert level.numpy().tolist() == [1.0]  # None is greater.
 
 
 def test_half_precision_logits_are_computed_in_float32():

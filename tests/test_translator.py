@@ -143,6 +143,8 @@ def test_a_text_over_the_limit(random_translator):
     cut = b"".join(outputs["source_tokens"].numpy()[1]).decode()
     cut = cut.removesuffix("[END]").replace("▁", " ").strip()
     assert long.startswith(cut) and len(cut) < len(long)
+    assert translator.num_tokens([fits, cut, long])[1] == 6
+    assert translator.num_tokens([long])[0] > 6
     alone = translator([cut])[0]
     assert outputs["translation"].numpy()[1].decode() == alone
 
@@ -156,6 +158,13 @@ def test_a_reference_over_the_limit(random_translator):
     assert translator.score(["one"], [fits])[0][1] == 44
     with pytest.raises(ValueError, match="more than 44 tokens in line 2"):
         translator.score(["one", "one"], [fits, long])
+
+
+def test_tokens_are_counted_with_end(transformer, sentences):
+    ids = transformer.source_tokenizer.tokenize(sentences)
+    expected = [len(row) + 1 for row in ids.to_list()]
+    assert transformer.num_tokens(sentences) == expected
+    assert transformer.num_tokens([]) == []
 
 
 def test_texts_may_come_one_by_one(transformer):

@@ -40,7 +40,7 @@ class Builder(tfds.core.GeneratorBasedBuilder):
     """Phrases that two languages form by rule; nothing is downloaded."""
 
     VERSION = tfds.core.Version("1.1.0")
-    RELEASE_NOTES = {"1.0.0": "First draft.", "1.1.0": "Lists."}
+    RELEASE_NOTES = {"1.1.0": "No two styles of date look alike."}
     BUILDER_CONFIGS = [
         _config(source, target)
         for source in LANGUAGES

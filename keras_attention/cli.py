@@ -60,7 +60,9 @@ def _evaluate_parser() -> jsonargparse.ArgumentParser:
             "the held-out pairs of the run's corpus",
         )
     parser.add_argument(
-        "--by_length", help="where to draw BLEU by source length, a .png file"
+        "--by_length",
+        help="where to draw BLEU by the length "
+        "of the source in MODEL's tokens, a .png file",
     )
     parser.add_argument(
         "--beside",
@@ -207,6 +209,8 @@ def evaluate(arguments) -> None:
     models = (*arguments.beside, arguments.model)
     for model, label in zip(models, _labels(models), strict=True):
         translator = runs.load(model, arguments.num_beams)
+        # In the end MODEL's, which comes last.
+        lengths = translator.num_tokens(test_set[1])
 
         def translate(texts, translator=translator):
             return translator(
@@ -222,8 +226,6 @@ def evaluate(arguments) -> None:
         results[label] = result
         print(json.dumps(scores))
     if arguments.by_length:
-        # In the tokens of MODEL, the last one loaded.
-        lengths = translator.num_tokens(test_set[1])
         rows_by_label = {
             label: evaluation.bleu_by_length(
                 lengths, result.hypotheses, result.references

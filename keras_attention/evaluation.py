@@ -71,8 +71,8 @@ def bleu_by_length(
     shorter sentences from scoring 0 for want of any 4-gram.
 
     Args:
-        lengths: How long each source is, in words or in tokens: a model that
-            reads "$1,234.50" digit by digit finds it long.
+        lengths: Tokens of each source. (Not words: "9/6/06, 12:35 PM" is
+            three of them, and long to a model that reads each digit.)
         hypotheses: The translations.
         references: The right translations.
         edges: The greatest length in each bin, rising; one more bin takes

@@ -54,7 +54,7 @@ class TokenLoss(TokenMean):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TokenAccuracy(TokenMean):
-    """Share of tokens whose logit is the greatest."""
+    """Share of tokens whose logit no other is above."""
 
     def __init__(self, name="accuracy", **kwargs):
         super().__init__(name=name, **kwargs)

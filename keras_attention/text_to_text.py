@@ -133,7 +133,7 @@ class TextToText:
         ]
 
     def num_tokens(self, texts: Sequence[str]) -> list[int]:
-        """How many tokens each text is, END included, over the limit too."""
+        """Tokens of each text, END included; of those over the limit too."""
         encoded = _encoded(texts)
         return self._lengths(encoded, truncate=True).tolist() if encoded else []
 

@@ -157,16 +157,19 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
 
 
 def share_cores() -> None:
-    """Lets two operations run at a time, each on half of the cores.
+    """On two cores: two operations at a time, each on one of them.
 
-    A small model's operations are too short to be cut in pieces, but many of
-    its backward pass do not need each other: on two cores a step takes two
-    thirds of the time. After TensorFlow's first operation it does nothing.
+    A small model's operations are too short to be cut in two, but many of
+    its backward pass do not need each other. Elsewhere, and after
+    TensorFlow's first operation, this does nothing.
     """
-    threads, cores = tf.config.threading, os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        cores = len(os.sched_getaffinity(0))
+    else:
+        cores = os.cpu_count()
     try:
-        threads.set_inter_op_parallelism_threads(2)
-        threads.set_intra_op_parallelism_threads(max(1, cores // 2))
+        if cores == 2:
+            tf.config.threading.set_intra_op_parallelism_threads(1)
     except RuntimeError:
         return
 

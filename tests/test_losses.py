@@ -65,7 +65,7 @@ def test_value_and_gradient_equal_the_formula(logits, label_smoothing):
     )
 
 
-def test_correct_is_where_the_label_has_the_greatest_logit():
+def test_right_is_where_no_logit_is_above_the_label():
     logits, labels = drawn()
     correct = losses.is_greatest(logits, labels)
     expected = np.argmax(logits, axis=-1) == labels

@@ -295,7 +295,7 @@ def test_a_damaged_version_is_refused(damage, message, copy):
         ka.load(copy)
 
 
-def test_the_next_version_keeps_the_old_one(live, copy, tmp_path):
+def test_the_next_version_keeps_the_old_one(live, copy):
     before = ka.load(copy)(["one two"])
     assert live.export(copy) == copy / "2"
     assert (copy / "README.md").read_text() == "# Numbers\n"
@@ -303,6 +303,7 @@ def test_the_next_version_keeps_the_old_one(live, copy, tmp_path):
     newest = ka.load(copy)
     assert newest.path == copy / "2"
     assert newest(["one two"]) == before
+    assert ka.load(copy / "1")(["one two"]) == before
 
 
 def test_a_failed_export_leaves_the_folder_as_it_was(live, copy, monkeypatch):

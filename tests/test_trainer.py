@@ -1,6 +1,9 @@
 """One step is the step of the whole batch, however it is shared."""
 
 import functools
+import os
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -111,7 +114,7 @@ def one_replica(kind, optimizer):
 
 @pytest.mark.parametrize(
     "kind",
-    ["transformer", pytest.param("rnnsearch", marks=pytest.mark.slow)],
+    ["rnnsearch", pytest.param("transformer", marks=pytest.mark.slow)],
 )
 def test_clipping_acts_in_what_is_compared(kind):
     clipped, _, _ = one_replica(kind, "sgd")
@@ -120,8 +123,8 @@ def test_clipping_acts_in_what_is_compared(kind):
 
 
 TOLERANCES = {"sgd": 1e-6, "adam": 1e-4}
-SHARES = ((2, 1), (4, 1), (1, 3), (4, 2))
-FAST = ("rnnsearch", "sgd", 2, 1)
+SHARES = ((2, 1), (2, 2), (4, 1), (1, 3), (4, 2))
+FAST = ("rnnsearch", "sgd", 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -225,6 +228,34 @@ def test_loss_is_the_mean_over_all_tokens():
     assert logs["loss"] == pytest.approx(total / count, rel=1e-5)
     assert logs["perplexity"] == pytest.approx(np.exp(total / count), rel=1e-5)
     assert logs["accuracy"] == pytest.approx(right / count, rel=1e-5)
+
+
+CORES = """
+import os
+import tensorflow as tf
+from keras_attention import trainer
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int("{cores}")])
+trainer.share_cores()
+trainer.make_logical_devices(2)
+devices = len(tf.config.list_logical_devices("CPU"))
+print(devices, tf.config.threading.get_intra_op_parallelism_threads())
+trainer.share_cores()
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="needs two cores that a process can be bound to",
+)
+@pytest.mark.parametrize("cores, threads", [(2, 1), (1, 0)])
+def test_two_cores_are_shared(cores, threads):
+    output = subprocess.run(
+        [sys.executable, "-c", CORES.format(cores=cores)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    assert output.split() == ["2", str(threads)]
 
 
 def test_wrong_micro_batches_are_refused():

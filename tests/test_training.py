@@ -104,7 +104,7 @@ SAMPLED = {"average_last": 2, "subword_sampling": 0.2}
 @pytest.mark.parametrize(
     "choices, kills",
     [
-        ({"ema": 0.9, "epochs": 2}, [("save", 3)]),
+        ({"ema": 0.9, "epochs": 2}, [("save", 3), ("_write_logs", 1)]),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (

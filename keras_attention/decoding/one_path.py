@@ -106,7 +106,7 @@ def greedy_search(
     scores.check_penalties(alpha, beta)
 
     def choose(log_probs, position):
-        # Keras's argmax makes several copies of what it reads.
+        # The first of equals; Keras's argmax copies what it reads.
         _, best = ops.top_k(log_probs, 1)
         return ops.cast(best[:, 0], "int32")
 

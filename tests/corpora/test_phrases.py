@@ -149,6 +149,17 @@ def test_dates_mean_the_same():
         )
 
 
+def test_a_date_has_one_right_translation():
+    """ "May 3, 2025" is not "03.05.2025" here and "3. Mai 2025" there."""
+    targets = [
+        pair.target
+        for pair in phrases.generate("en", "de", **SIZES)["train"]
+        if pair.category == "date"
+    ]
+    assert len(targets) > 100
+    assert all(any(c.isalpha() for c in target) for target in targets)
+
+
 @pytest.mark.parametrize("wrong", ["xx", "qq_QQ", "", "la", "ca", "ko"])
 def test_an_unknown_language_is_refused(wrong):
     with pytest.raises(ValueError, match=f"Received: '{wrong}'"):

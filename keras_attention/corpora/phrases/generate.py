@@ -85,7 +85,8 @@ def year(generator: random.Random) -> Format:
 def date(generator: random.Random) -> Format:
     """A day in one of four styles, from "March 2025" to "Monday, March 3".
 
-    Not in the medium one: "May 3, 2025" would be the long one too.
+    Without "medium", which in May looks like "long" in English but not in
+    German.
     """
     value = _date(generator)
     style = generator.choice(

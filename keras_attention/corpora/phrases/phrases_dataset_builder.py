@@ -39,8 +39,11 @@ def _config(source: str, target: str) -> PhrasesConfig:
 class Builder(tfds.core.GeneratorBasedBuilder):
     """Phrases that two languages form by rule; nothing is downloaded."""
 
-    VERSION = tfds.core.Version("1.1.0")
-    RELEASE_NOTES = {"1.1.0": "No two styles of date look alike."}
+    VERSION = tfds.core.Version("2.0.0")
+    RELEASE_NOTES = {
+        "1.0.0": "First release.",
+        "2.0.0": "No two styles of date look alike.",
+    }
     BUILDER_CONFIGS = [
         _config(source, target)
         for source in LANGUAGES

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import pathlib
+import tempfile
 
 import tensorflow as tf
 import tensorflow_datasets as tfds
@@ -33,20 +34,40 @@ class Corpus:
     sizes: dict[str, int]
 
 
+def _prepared(config, folder: pathlib.Path) -> tfds.core.DatasetBuilder:
+    """A builder with its data: written elsewhere, then moved here whole."""
+
+    def builder(data_dir):
+        return phrases_dataset_builder.Builder(
+            config=config, data_dir=str(data_dir)
+        )
+
+    if builder(folder).is_prepared():
+        return builder(folder)
+    tfds.disable_progress_bar()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
+        made = pathlib.Path(temporary) / "made"
+        builder(made).download_and_prepare()
+        try:
+            made.rename(folder)
+        except OSError:
+            # Another process was faster.
+            if not builder(folder).is_prepared():
+                raise
+    return builder(folder)
+
+
 def _phrases(source: str, target: str, data_dir: str | None):
     home = pathlib.Path(
         data_dir
         or os.environ.get("KERAS_ATTENTION_HOME")
         or pathlib.Path.home() / ".cache" / "keras_attention"
     )
-    folder = home / phrases_dataset_builder.fingerprint(source, target)
-    builder = phrases_dataset_builder.Builder(
-        config=phrases_dataset_builder.config_for(source, target),
-        data_dir=str(folder),
+    builder = _prepared(
+        phrases_dataset_builder.config_for(source, target),
+        home / phrases_dataset_builder.fingerprint(source, target),
     )
-    if not builder.is_prepared():
-        tfds.disable_progress_bar()
-        builder.download_and_prepare()
     read_config = tfds.ReadConfig(
         interleave_cycle_length=1, try_autocache=False
     )

@@ -50,6 +50,21 @@ def test_phrases_are_prepared_once(home, monkeypatch, read):
     assert read(corpora.load("phrases").splits["validation"]) == first
 
 
+def test_two_processes_may_prepare_phrases(home, monkeypatch, read):
+    builder = phrases_dataset_builder.Builder
+    prepare = builder.download_and_prepare
+
+    def is_overtaken(self):
+        monkeypatch.setattr(builder, "download_and_prepare", prepare)
+        corpora.load("phrases")
+        self.download_and_prepare()
+
+    monkeypatch.setattr(builder, "download_and_prepare", is_overtaken)
+    corpus = corpora.load("phrases")
+    assert len(read(corpus.splits["train"])) == SIZES["train"]
+    assert len(os.listdir(home)) == 1
+
+
 def test_data_dir_comes_before_the_environment(home, tmp_path):
     folder = tmp_path / "elsewhere"
     corpora.load("phrases", data_dir=str(folder))

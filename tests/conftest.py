@@ -1,5 +1,6 @@
 """Four logical devices, and small translators with random weights."""
 
+import functools
 import os
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -68,8 +69,12 @@ def tokenizers():
 
 @pytest.fixture(scope="session")
 def random_translator(tokenizers):
-    """A function of a model's name: its translator, before any training."""
+    """A function of a model's name: its translator, before any training.
 
+    The same one each time: what one test has traced, the next need not.
+    """
+
+    @functools.cache
     def create(name, **options):
         keras.utils.set_random_seed(3)
         model_class, sizes = MODELS[name]

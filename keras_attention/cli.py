@@ -209,8 +209,6 @@ def evaluate(arguments) -> None:
     models = (*arguments.beside, arguments.model)
     for model, label in zip(models, _labels(models), strict=True):
         translator = runs.load(model, arguments.num_beams)
-        # In the end MODEL's, which comes last.
-        lengths = translator.num_tokens(test_set[1])
 
         def translate(texts, translator=translator):
             return translator(
@@ -226,6 +224,8 @@ def evaluate(arguments) -> None:
         results[label] = result
         print(json.dumps(scores))
     if arguments.by_length:
+        # The last translator is MODEL's.
+        lengths = translator.num_tokens(test_set[1])
         rows_by_label = {
             label: evaluation.bleu_by_length(
                 lengths, result.hypotheses, result.references

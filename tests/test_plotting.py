@@ -138,12 +138,14 @@ def test_any_token_can_be_drawn(tmp_path):
 
 def test_long_sentences_and_the_shortest_can_be_drawn(tmp_path):
     for num_targets, num_sources in [(1, 1), (90, 70)]:
+        path = tmp_path / f"{num_targets}.png"
         plotting.attention_heat_map(
             ["source"] * num_sources,
             ["target"] * num_targets,
             random_weights(num_targets, num_sources),
-            tmp_path / "picture.png",
+            path,
         )
+        assert path.read_bytes().startswith(b"\x89PNG")
 
 
 def test_endless_tokens_leave_room_for_the_picture(tmp_path):

@@ -51,15 +51,14 @@ def test_phrases_are_prepared_once(home, monkeypatch, read):
 
 
 def test_two_processes_may_prepare_phrases(home, monkeypatch, read):
-    builder = phrases_dataset_builder.Builder
-    prepare = builder.download_and_prepare
+    generate = phrases_dataset_builder.generate
 
-    def is_overtaken(self):
-        monkeypatch.setattr(builder, "download_and_prepare", prepare)
+    def is_overtaken(source, target):
+        monkeypatch.setattr(phrases_dataset_builder, "generate", generate)
         corpora.load("phrases")
-        self.download_and_prepare()
+        return generate(source, target)
 
-    monkeypatch.setattr(builder, "download_and_prepare", is_overtaken)
+    monkeypatch.setattr(phrases_dataset_builder, "generate", is_overtaken)
     corpus = corpora.load("phrases")
     assert len(read(corpus.splits["train"])) == SIZES["train"]
     assert len(os.listdir(home)) == 1

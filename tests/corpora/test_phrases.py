@@ -150,7 +150,7 @@ def test_dates_mean_the_same():
 
 
 def test_a_date_has_one_right_translation():
-    """ "May 3, 2025" is not "03.05.2025" here and "3. Mai 2025" there."""
+    """No "03.05.2025" beside "3. Mai 2025": both are "May 3, 2025"."""
     targets = [
         pair.target
         for pair in phrases.generate("en", "de", **SIZES)["train"]

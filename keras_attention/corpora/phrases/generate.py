@@ -83,7 +83,7 @@ def year(generator: random.Random) -> Format:
 
 
 def date(generator: random.Random) -> Format:
-    """A day in one of four styles, from "March 2025" to "Monday, March 3".
+    """A day in one of four styles: "March 2025", "Mon, Mar 3" and longer ones.
 
     Without "medium", which in May looks like "long" in English but not in
     German.

@@ -61,7 +61,10 @@ class Translator(TextToText, tf.Module):
         self.target_tokenizer = target_tokenizer or source_tokenizer
         # A SavedModel must see the variables, not the Keras model: of a
         # tracked Keras model a bare session finds no variable.
-        self._hidden = types.SimpleNamespace(model=model)
+        # The search is traced once for all functions that call it alike.
+        self._hidden = types.SimpleNamespace(
+            model=model, search=tf.function(self._search_text, autograph=False)
+        )
         self._variables = [variable.value for variable in model.variables]
         self._num_beams = num_beams
         self._length_penalty = length_penalty
@@ -109,7 +112,7 @@ class Translator(TextToText, tf.Module):
         ends = tf.fill([ids.nrows(), 1], END)
         return tf.concat([ids, ends], axis=1).to_tensor(PAD), lengths
 
-    def _search_ids(self, text, num_beams, n_best=1):
+    def _search_text(self, text, num_beams, n_best):
         source_ids, lengths = self._encode_text(text)
         mask = source_ids != PAD
         max_lengths = self._max_lengths(
@@ -137,15 +140,17 @@ class Translator(TextToText, tf.Module):
         return tf.where(lengths > 1, text, "")
 
     def _translate_beam(self, text):
-        result, _, lengths = self._search_ids(text, self._num_beams)
+        result, _, lengths = self._hidden.search(text, self._num_beams, 1)
         return {"translation": self._detokenize(result.ids[:, 0], lengths)}
 
     def _translate_greedy(self, text):
-        result, _, lengths = self._search_ids(text, 1)
+        result, _, lengths = self._hidden.search(text, 1, 1)
         return {"translation": self._detokenize(result.ids[:, 0], lengths)}
 
     def _translate_with_attention(self, text):
-        result, source_ids, lengths = self._search_ids(text, self._num_beams)
+        result, source_ids, lengths = self._hidden.search(
+            text, self._num_beams, 1
+        )
         longest = tf.maximum(tf.reduce_max(result.lengths), 0)
         ids = result.ids[:, 0, :longest]
         weights = result.attention_weights[:, 0, :longest]
@@ -167,7 +172,7 @@ class Translator(TextToText, tf.Module):
 
     def _translate_n_best(self, text):
         num_beams = self._num_beams
-        result, _, lengths = self._search_ids(text, num_beams, num_beams)
+        result, _, lengths = self._hidden.search(text, num_beams, num_beams)
         batch_size = tf.shape(lengths)[0]
         flat = tf.reshape(result.ids, [batch_size * num_beams, -1])
         texts = self._detokenize(flat, tf.repeat(lengths, num_beams))

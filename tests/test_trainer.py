@@ -114,7 +114,7 @@ def one_replica(kind, optimizer):
 
 @pytest.mark.parametrize(
     "kind",
-    ["rnnsearch", pytest.param("transformer", marks=pytest.mark.slow)],
+    ["transformer", pytest.param("rnnsearch", marks=pytest.mark.slow)],
 )
 def test_clipping_acts_in_what_is_compared(kind):
     clipped, _, _ = one_replica(kind, "sgd")
@@ -124,7 +124,7 @@ def test_clipping_acts_in_what_is_compared(kind):
 
 TOLERANCES = {"sgd": 1e-6, "adam": 1e-4}
 SHARES = ((2, 1), (2, 2), (4, 1), (1, 3), (4, 2))
-FAST = ("rnnsearch", "sgd", 2, 2)
+FAST = ("transformer", "sgd", 2, 2)
 
 
 @pytest.mark.parametrize(
@@ -247,7 +247,10 @@ trainer.share_cores()
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
     reason="needs two cores that a process can be bound to",
 )
-@pytest.mark.parametrize("cores, threads", [(2, 1), (1, 0)])
+@pytest.mark.parametrize(
+    "cores, threads",
+    [(2, 1), pytest.param(1, 0, marks=pytest.mark.slow)],
+)
 def test_two_cores_are_shared(cores, threads):
     output = subprocess.run(
         [sys.executable, "-c", CORES.format(cores=cores)],

@@ -31,7 +31,7 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
         normaliser = ops.max(logits, axis=-1) - greatest
         loss = normaliser - label_logits(logits, labels)
         if label_smoothing:
-            uniform = normaliser - ops.mean(logits, axis=-1)
+            uniform = normaliser - _mean(logits)
             loss = (1 - label_smoothing) * loss + label_smoothing * uniform
 
         def gradient(*args, upstream=None):
@@ -45,6 +45,11 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
         return loss, gradient
 
     return cross_entropy(ops.cast(logits, "float32"))
+
+
+def _mean(logits):
+    # Summed first: TensorFlow's mean takes five times as long.
+    return ops.sum(logits, axis=-1) / logits.shape[-1]
 
 
 def label_logits(logits, labels):
@@ -69,7 +74,7 @@ def without_smoothing(loss, logits, labels, label_smoothing):
     if not label_smoothing:
         return loss
     logits = ops.cast(logits, "float32")
-    distance = label_logits(logits, labels) - ops.mean(logits, axis=-1)
+    distance = label_logits(logits, labels) - _mean(logits)
     return loss - label_smoothing * distance
 
 

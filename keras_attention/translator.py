@@ -121,7 +121,7 @@ class Translator(TextToText, tf.Module):
         memory = self.model.encode(source_ids)
         room = tf.maximum(tf.reduce_max(max_lengths), 1)
         state = self.model.initial_state(memory, room)
-        search = (self.model.step, memory, state, mask, max_lengths)
+        search = (self.model.prepared_step(), memory, state, mask, max_lengths)
         options = {
             "alpha": self._length_penalty,
             "forbidden_ids": FORBIDDEN_IDS,

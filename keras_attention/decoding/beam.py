@@ -17,23 +17,25 @@ def _gather_beams(structure, beams):
     return tree.map_structure(lambda leaf: ops.take(leaf, rows, 0), structure)
 
 
-def _trace_back(slots, lengths, token_ids, parents, weights):
+def _trace_back(slots, lengths, max_length, token_ids, parents, weights):
     """Follows each hypothesis from its last slot to its first.
 
     Args:
         slots: int [B, K], the slot that held the hypothesis' END.
         lengths: int [B, K], END included.
-        token_ids, parents: int [B, L, N]: at each position, what a slot
-            holds and which slot of the position before it extends.
-        weights: [B, L, N, S].
+        max_length: int, L.
+        token_ids, parents: int [B, positions, N]: at each position, what a
+            slot holds and which slot of the position before it extends.
+        weights: [B, positions, N, S].
 
     Returns:
         `(ids [B, K, L], attention_weights [B, K, L, S])`.
     """
-    batch_size, max_length, _, source_length = ops.shape(weights)
-    rows = (batch_size, max_length, slots.shape[1])
+    batch_size, length, _, source_length = ops.shape(weights)
+    num_hypotheses = slots.shape[1]
 
-    def body(position, slots, ids, attention_weights):
+    def body(count, slots, ids, attention_weights):
+        position = length - 1 - count
         alive = position < lengths
         here = ops.take_along_axis(token_ids[:, position], slots, axis=1)
         seen = ops.take_along_axis(
@@ -41,27 +43,31 @@ def _trace_back(slots, lengths, token_ids, parents, weights):
         )
         before = ops.take_along_axis(parents[:, position], slots, axis=1)
         return (
-            position - 1,
+            count + 1,
             ops.where(alive, before, slots),
-            scores.write(ids, position, ops.where(alive, here, 0)),
+            scores.write(ids, count, ops.where(alive, here, 0)),
             scores.write(
                 attention_weights,
-                position,
+                count,
                 ops.where(alive[:, :, None], seen, 0.0),
             ),
         )
 
+    rows = (batch_size, length, num_hypotheses)
     _, _, ids, attention_weights = ops.while_loop(
-        lambda position, *_: position >= 0,
+        lambda count, *_: count < length,
         body,
         (
-            ops.max(lengths, initial=0) - 1,
+            ops.convert_to_tensor(0, dtype="int32"),
             slots,
-            ops.zeros(rows, dtype="int32"),
-            ops.zeros((*rows, source_length), dtype="float32"),
+            scores.empty_rows(*rows, dtype="int32"),
+            scores.empty_rows(*rows, source_length),
         ),
     )
-    return ops.swapaxes(ids, 1, 2), ops.swapaxes(attention_weights, 1, 2)
+    return tuple(
+        ops.swapaxes(scores.fill(ops.flip(buffer, axis=1), max_length), 1, 2)
+        for buffer in (ids, attention_weights)
+    )
 
 
 _Live = collections.namedtuple(
@@ -108,9 +114,9 @@ def _initial_beams(settings, state, max_length, start_id):
     )
     rows = (batch_size, max_length, settings.num_beams)
     history = _History(
-        token_ids=ops.zeros(rows, dtype="int32"),
-        parents=ops.zeros(rows, dtype="int32"),
-        weights=ops.zeros((*rows, source_length), dtype="float32"),
+        token_ids=scores.empty_rows(*rows, dtype="int32"),
+        parents=scores.empty_rows(*rows, dtype="int32"),
+        weights=scores.empty_rows(*rows, source_length),
     )
     finished = _Finished(
         score=impossible,
@@ -133,21 +139,23 @@ def _extend(settings, live, position):
     logits, state, weights = settings.step(
         live.token_ids, settings.memory, live.state
     )
-    vocabulary_size = logits.shape[-1]
-    log_probs = scores.allowed_log_probs(
+    log_probs, token_ids = scores.best_extensions(
         logits,
+        num_beams,
         position,
         ops.repeat(settings.max_lengths, num_beams),
         settings.end_id,
         settings.forbidden_ids,
     )
     totals = ops.reshape(live.log_probs, (-1, 1)) + log_probs
-    log_probs, chosen = ops.top_k(
-        ops.reshape(totals, (batch_size, num_beams * vocabulary_size)),
-        num_beams,
-    )
+    count = token_ids.shape[-1]
+    joined = (batch_size, num_beams * count)
+    log_probs, chosen = ops.top_k(ops.reshape(totals, joined), num_beams)
     chosen = ops.cast(chosen, "int32")
-    parents, token_ids = chosen // vocabulary_size, chosen % vocabulary_size
+    parents = chosen // count
+    token_ids = ops.take_along_axis(
+        ops.reshape(token_ids, joined), chosen, axis=1
+    )
     state, weights = _gather_beams(
         (state, scores.mean_over_heads(weights)), parents
     )
@@ -223,10 +231,12 @@ def _advance(settings, position, live, history, finished, stopped):
     return position + 1, live, history, finished, stopped
 
 
-def _collect(history, finished, n_best, pad_id):
+def _collect(history, finished, max_length, n_best, pad_id):
     """The best of the finished hypotheses, as a `SearchResult`."""
     finished = _Finished(*(leaf[:, :n_best] for leaf in finished))
-    ids, weights = _trace_back(finished.slots, finished.lengths, *history)
+    ids, weights = _trace_back(
+        finished.slots, finished.lengths, max_length, *history
+    )
     positions = ops.arange(ops.shape(ids)[2])[None, None, :]
     ids = ops.where(positions < finished.lengths[:, :, None], ids, pad_id)
     return scores.SearchResult(
@@ -274,8 +284,8 @@ def beam_search(
     Returns:
         `SearchResult` with N = `n_best`.
 
-    Errors: `ValueError` unless 1 <= n_best <= num_beams, and for a
-    negative alpha or beta.
+    Errors: `ValueError` unless 1 <= n_best <= num_beams, for a negative
+    alpha or beta, and where END is forbidden.
     """
     if not 1 <= n_best <= num_beams:
         raise ValueError(
@@ -283,6 +293,7 @@ def beam_search(
             f"n_best={n_best}, num_beams={num_beams}"
         )
     scores.check_penalties(alpha, beta)
+    scores.check_end(end_id, forbidden_ids)
     max_lengths = ops.cast(max_lengths, "int32")
     max_length = ops.max(max_lengths, initial=1)
     memory, state = tree.map_structure(
@@ -315,4 +326,4 @@ def beam_search(
             ops.zeros_like(max_lengths, dtype="bool"),
         ),
     )
-    return _collect(history, finished, n_best, pad_id)
+    return _collect(history, finished, max_length, n_best, pad_id)

@@ -25,8 +25,10 @@ def _follow_one_path(
     max_lengths,
     control,
 ):
-    """Extends one hypothesis a row by what `choose` picks, until END."""
-    max_lengths = ops.cast(max_lengths, "int32")
+    """Extends one hypothesis a row, until END.
+
+    `choose(logits, position)` -> int [B] tokens and their log-probabilities.
+    """
     batch_size, source_length = ops.shape(source_mask)
     max_length = ops.max(max_lengths, initial=1)
 
@@ -37,13 +39,7 @@ def _follow_one_path(
 
     def body(position, last_ids, ids, lengths, log_probs, weights, state):
         logits, state, step_weights = step(last_ids, memory, state)
-        step_log_probs = scores.allowed_log_probs(
-            logits, position, max_lengths, control.end_id, control.forbidden_ids
-        )
-        token_ids = choose(step_log_probs, position)
-        chosen = ops.take_along_axis(
-            step_log_probs, token_ids[:, None], axis=1
-        )[:, 0]
+        token_ids, chosen = choose(logits, position)
         alive = ops.equal(lengths, 0)
         token_ids = ops.where(alive, token_ids, control.pad_id)
         step_weights = scores.mean_over_heads(step_weights)
@@ -65,13 +61,17 @@ def _follow_one_path(
         (
             ops.convert_to_tensor(0, dtype="int32"),
             ops.full((batch_size,), control.start_id, dtype="int32"),
-            ops.full((batch_size, max_length), control.pad_id, dtype="int32"),
+            scores.empty_rows(
+                batch_size, max_length, value=control.pad_id, dtype="int32"
+            ),
             ops.zeros((batch_size,), dtype="int32"),
             ops.zeros((batch_size,), dtype="float32"),
-            ops.zeros((batch_size, max_length, source_length), "float32"),
+            scores.empty_rows(batch_size, max_length, source_length),
             state,
         ),
     )
+    ids = scores.fill(ids, max_length, control.pad_id)
+    weights = scores.fill(weights, max_length)
     best = (ids, lengths, log_probability, log_probability, weights)
     return scores.SearchResult(*(ops.expand_dims(leaf, 1) for leaf in best))
 
@@ -101,14 +101,20 @@ def greedy_search(
     Returns:
         `SearchResult` with N = 1.
 
-    Errors: `ValueError` for a negative alpha or beta.
+    Errors: `ValueError` for a negative alpha or beta, and where END is
+    forbidden.
     """
     scores.check_penalties(alpha, beta)
+    scores.check_end(end_id, forbidden_ids)
+    max_lengths = ops.cast(max_lengths, "int32")
 
-    def choose(log_probs, position):
-        # The first of equals; Keras's argmax copies what it reads.
-        _, best = ops.top_k(log_probs, 1)
-        return ops.cast(best[:, 0], "int32")
+    def choose(logits, position):
+        log_probs, token_ids = scores.best_extensions(
+            logits, 1, position, max_lengths, end_id, forbidden_ids
+        )
+        log_probs, best = ops.top_k(log_probs, 1)
+        token_ids = ops.take_along_axis(token_ids, best, axis=1)
+        return token_ids[:, 0], log_probs[:, 0]
 
     control = _Ids(start_id, end_id, pad_id, forbidden_ids)
     path = _follow_one_path(
@@ -203,12 +209,16 @@ def sampling_search(
             "`temperature` must be above 0 (greedy_search is its limit at "
             f"0). Received: temperature={temperature}"
         )
+    max_lengths = ops.cast(max_lengths, "int32")
     # One uniform number for each token to come, drawn before the loop. The
     # width is fixed: a row's numbers must not depend on the other rows.
     batch_size = ops.shape(source_mask)[0]
     uniforms = keras.random.uniform((batch_size, MAX_DRAWS), seed=seed)
 
-    def choose(log_probs, position):
+    def choose(logits, position):
+        allowed = log_probs = scores.allowed_log_probs(
+            logits, position, max_lengths, end_id, forbidden_ids
+        )
         possible = log_probs > scores.IMPOSSIBLE / 2
         # From the greatest down, so that no temperature overflows.
         log_probs = log_probs - ops.max(log_probs, axis=-1, keepdims=True)
@@ -230,7 +240,9 @@ def sampling_search(
             ),
             axis=-1,
         )
-        return ops.minimum(ops.sum(passed, axis=-1), last)
+        token_ids = ops.minimum(ops.sum(passed, axis=-1), last)
+        chosen = ops.take_along_axis(allowed, token_ids[:, None], axis=1)
+        return token_ids, chosen[:, 0]
 
     control = _Ids(start_id, end_id, pad_id, forbidden_ids)
     return _follow_one_path(

@@ -34,6 +34,15 @@ def check_penalties(alpha, beta):
         )
 
 
+def check_end(end_id, forbidden_ids):
+    """Raises `ValueError` where no hypothesis could end."""
+    if end_id in forbidden_ids:
+        raise ValueError(
+            "Expected an end_id that is not forbidden: each answer ends in "
+            f"it. Received: end_id={end_id}, forbidden_ids={forbidden_ids}"
+        )
+
+
 def length_penalty(lengths, alpha):
     """`lp(Y) = ((5 + |Y|) / 6)^alpha` (Wu et al. 2016, equation 14).
 
@@ -98,6 +107,72 @@ def allowed_log_probs(logits, position, max_lengths, end_id, forbidden_ids):
     return ops.where(impossible, IMPOSSIBLE, log_probs)
 
 
+def top_k(values, k):
+    """The k greatest of each row and their places, greatest first.
+
+    In two rounds, as sorting k out of a vocabulary is slow: the k blocks
+    with the greatest maxima hold the k greatest values.
+
+    Args:
+        values: [B, V].
+        k: how many; at most V come out.
+
+    Returns:
+        `(values, indices)`: [B, k], int32 [B, k].
+    """
+    size = values.shape[-1]
+    k = min(k, size)
+    # About 100 blocks; a small V, or one without such a divisor: one round.
+    num_blocks = next((n for n in range(80, 161) if size % n == 0), size)
+    if num_blocks == size or k >= num_blocks:
+        best, indices = ops.top_k(values, k)
+        return best, ops.cast(indices, "int32")
+    width = size // num_blocks
+    blocks = ops.reshape(values, (-1, num_blocks, width))
+    _, chosen = ops.top_k(ops.max(blocks, axis=-1), k)
+    chosen = ops.cast(ops.sort(chosen, axis=-1), "int32")
+    places = chosen[:, :, None] * width + ops.arange(width, dtype="int32")
+    places = ops.reshape(places, (-1, k * width))
+    best, indices = ops.top_k(ops.take_along_axis(values, places, axis=1), k)
+    return best, ops.take_along_axis(places, indices, axis=1)
+
+
+def best_extensions(
+    logits, count, position, max_lengths, end_id, forbidden_ids
+):
+    """The next tokens worth a look: the `count` best ones, and END.
+
+    The same log-probabilities as `allowed_log_probs`, of these tokens only:
+    the vocabulary is read twice, and not sorted.
+
+    Args:
+        logits: [B, V].
+        count: how many beside END.
+        position, max_lengths, end_id, forbidden_ids: see
+            `allowed_log_probs`.
+
+    Returns:
+        `(log_probs, token_ids)`: float32 and int32 [B, C], best first, END
+        last: of equals it is the last choice.
+    """
+    logits = ops.cast(logits, "float32")
+    # Some of the best may be forbidden, or be END.
+    best, token_ids = top_k(logits, count + len(forbidden_ids) + 1)
+    total = ops.sum(ops.exp(logits - best[:, :1]), axis=-1, keepdims=True)
+    normaliser = best[:, :1] + ops.log(total)
+    left_out = (position + 1 >= max_lengths)[:, None]
+    for token_id in (*forbidden_ids, end_id):
+        left_out = ops.logical_or(left_out, ops.equal(token_ids, token_id))
+    best = ops.where(left_out, IMPOSSIBLE, best - normaliser)
+    end = logits[:, end_id, None] - normaliser
+    return (
+        ops.concatenate([best, end], axis=1),
+        ops.concatenate(
+            [token_ids, ops.full_like(token_ids[:, :1], end_id)], axis=1
+        ),
+    )
+
+
 def mean_over_heads(attention_weights):
     """Weights [B, S] of a step, from [B, S] or [B, H, S]."""
     if len(attention_weights.shape) == 3:
@@ -105,7 +180,32 @@ def mean_over_heads(attention_weights):
     return attention_weights
 
 
+def empty_rows(batch_size, max_length, *shape, value=0, dtype="float32"):
+    """A buffer for `write`: [B, max_length, ...], filled with `value`.
+
+    Where TensorFlow does not know `max_length` when it makes the graph, the
+    buffer is [B, 0, ...] and grows: at each write in a loop TensorFlow copies
+    the whole room, while joining copies what is filled.
+    """
+    buffer = ops.full((batch_size, max_length, *shape), value, dtype=dtype)
+    if buffer.shape[1] is None:
+        return buffer[:, : 0 * max_length]
+    return buffer
+
+
 def write(buffer, position, values):
     """Puts `values` [B, ...] at `buffer[:, position]`."""
+    values = ops.expand_dims(values, 1)
+    if buffer.shape[1] is None:
+        return ops.concatenate([buffer, values], axis=1)
     start = (0, position, *(0 for _ in buffer.shape[2:]))
-    return ops.slice_update(buffer, start, ops.expand_dims(values, 1))
+    return ops.slice_update(buffer, start, values)
+
+
+def fill(buffer, max_length, value=0):
+    """A buffer that grew, as one that had room for `max_length`."""
+    batch_size, length = ops.shape(buffer)[:2]
+    rest = (batch_size, max_length - length, *ops.shape(buffer)[2:])
+    return ops.concatenate(
+        [buffer, ops.full(rest, value, dtype=buffer.dtype)], axis=1
+    )

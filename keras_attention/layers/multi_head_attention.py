@@ -14,7 +14,7 @@ def dot_product_attention(query, key, value, mask=None, dropout=None):
 
     Args:
         query: [..., T, d_k].
-        key: [..., d_k, S]: transposed, as `MultiHeadAttention` keeps it.
+        key: [..., S, d_k].
         value: [..., S, d_v].
         mask: bool that broadcasts over [..., T, S], True = attend.
         dropout: optional function of the weights, applied before the sum.
@@ -22,7 +22,8 @@ def dot_product_attention(query, key, value, mask=None, dropout=None):
     Returns:
         `(context, attention_weights)`: [..., T, d_v], float32 [..., T, S].
     """
-    scores = ops.matmul(query * (1.0 / math.sqrt(query.shape[-1])), key)
+    query = query * (1.0 / math.sqrt(query.shape[-1]))
+    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
     attention_weights = attention.masked_softmax(scores, mask)
     kept = attention_weights if dropout is None else dropout(attention_weights)
     return attention.weighted_sum(kept, value), attention_weights
@@ -134,26 +135,23 @@ class MultiHeadAttention(keras.layers.Layer):
             outputs += ops.concatenate(biases, axis=0) if fused else biases[0]
         return ops.split(outputs, len(names), axis=-1) if fused else outputs
 
-    def _split_heads(self, inputs, axes=(0, 2, 1, 3)):
+    def _split_heads(self, inputs):
         batch, length = ops.shape(inputs)[:2]
         heads = (batch, length, self.num_heads, self.key_dim)
-        return ops.transpose(ops.reshape(inputs, heads), axes)
-
-    def _split_key(self, key):
-        return self._split_heads(key, axes=(0, 2, 3, 1))  # [B, H, key_dim, S]
+        return ops.transpose(ops.reshape(inputs, heads), (0, 2, 1, 3))
 
     def project(self, value, key=None):
         """Keys and values by head, to attend to many times.
 
         Returns:
-            `(key, value)`: [B, H, key_dim, S] and [B, H, S, key_dim].
+            `(key, value)`: both [B, H, S, key_dim].
         """
         if key is None:
             key, value = self._project(value, "key", "value")
         else:
             key = self._project(key, "key")
             value = self._project(value, "value")
-        return self._split_key(key), self._split_heads(value)
+        return self._split_heads(key), self._split_heads(value)
 
     def attend(self, query, key, value, mask=None, training=None):
         """Attends from `query` [B, T, Dq] to what `project` returned.
@@ -181,41 +179,56 @@ class MultiHeadAttention(keras.layers.Layer):
         return context, attention_weights
 
     def initial_cache(self, batch_size, max_length):
-        """Room for the keys and values of `max_length` tokens to come."""
-        heads = (batch_size, self.num_heads)
-        return (
-            ops.zeros((*heads, self.key_dim, max_length), self.compute_dtype),
-            ops.zeros((*heads, max_length, self.key_dim), self.compute_dtype),
-        )
+        """Room for the keys and values of `max_length` tokens to come.
+
+        Where TensorFlow does not know `max_length` when it makes the graph,
+        the cache is empty and grows: at each write in a loop TensorFlow
+        copies the whole room, while joining copies what is filled.
+        """
+        shape = (batch_size, self.num_heads, max_length, self.key_dim)
+        cache = [ops.zeros(shape, self.compute_dtype) for _ in range(2)]
+        if cache[0].shape[2] is None:
+            cache = [room[:, :, : 0 * max_length] for room in cache]
+        return tuple(cache)
 
     def step(self, query, cache, position):
         """Causal self-attention of one more token.
 
         Args:
             query: [B, 1, Dq], the token at `position`.
-            cache: as `initial_cache` or the last `step` returned it.
+            cache: as `initial_cache` or the last `step` returned it, in the
+                same graph: whether its length is known tells how to write.
             position: int scalar, 0 for the first token.
 
         Returns:
             `(context, attention_weights, cache)`: [B, 1, Dq],
-            [B, H, 1, max_length] and the cache with this token in it.
+            [B, H, 1, cached] and the cache with this token in it.
         """
-        query, key, value = self._project(query, "query", "key", "value")
-        keys = ops.slice_update(
-            cache[0], (0, 0, 0, position), self._split_key(key)
-        )
-        values = ops.slice_update(
-            cache[1], (0, 0, position, 0), self._split_heads(value)
-        )
-        seen = ops.arange(ops.shape(values)[2]) <= position
+        # One by one: joining the kernels costs more than it saves here.
+        key, value = (self._project(query, name) for name in ("key", "value"))
+        query = self._project(query, "query")
+        added = self._split_heads(key), self._split_heads(value)
+        mask = None
+        if cache[0].shape[2] is None:
+            cache = [
+                ops.concatenate(pair, axis=2)
+                for pair in zip(cache, added, strict=True)
+            ]
+        else:
+            cache = [
+                ops.slice_update(room, (0, 0, position, 0), token)
+                for room, token in zip(cache, added, strict=True)
+            ]
+            seen = ops.arange(cache[0].shape[2]) <= position
+            mask = seen[None, None, :]
         context, attention_weights = self._attend_heads(
             query=self._split_heads(query),
-            key=keys,
-            value=values,
-            mask=seen[None, None, :],
+            key=cache[0],
+            value=cache[1],
+            mask=mask,
             training=False,
         )
-        return context, attention_weights, (keys, values)
+        return context, attention_weights, tuple(cache)
 
     def call(
         self,
@@ -235,7 +248,7 @@ class MultiHeadAttention(keras.layers.Layer):
             query, key, value = self._project(query, "query", "key", "value")
             return self._attend_heads(
                 query=self._split_heads(query),
-                key=self._split_key(key),
+                key=self._split_heads(key),
                 value=self._split_heads(value),
                 mask=mask,
                 training=training,

@@ -22,6 +22,9 @@ class Seq2Seq(keras.Model):
       attention_weights)`: one token [B] in; logits float32 [B, V] of the
       next one, and weights [B, S] or [B, H, S] over the source.
 
+    A search takes `prepared_step()`, which is `step` with what no step changes
+    computed once.
+
     `call` and `step` share their layers: fed with the same tokens they give
     the same logits.
 
@@ -47,6 +50,10 @@ class Seq2Seq(keras.Model):
     def step(self, token_ids, memory, state):
         """One token: [B] -> (logits [B, V], state, attention weights)."""
         raise NotImplementedError
+
+    def prepared_step(self):
+        """`step` for a search: what no step changes is computed here, once."""
+        return self.step
 
     def build(self, input_shape=None):
         """Creates all weights by one call on a tiny batch."""

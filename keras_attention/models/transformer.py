@@ -1,5 +1,6 @@
 """The Transformer: attention is all you need."""
 
+import functools
 import math
 
 import keras
@@ -119,9 +120,13 @@ class Transformer(seq2seq.Seq2Seq):
         x = self.position_encoding(x, start=start)
         return self.dropout(x, training=training)
 
-    def _logits(self, x):
+    def _logits(self, x, kernel=None):
         x = self.decoder_norm(x) if self.norm_first else x
-        return ops.cast(self.target_embedding(x, reverse=True), "float32")
+        if kernel is None:
+            logits = self.target_embedding(x, reverse=True)
+        else:
+            logits = ops.matmul(x, kernel)
+        return ops.cast(logits, "float32")
 
     def _encode(self, source_ids, training):
         mask = layers.padding_mask(source_ids, PAD)  # [B, S]
@@ -151,11 +156,20 @@ class Transformer(seq2seq.Seq2Seq):
             "position": ops.zeros((batch_size,), dtype="int32"),
         }
 
+    def prepared_step(self):
+        """`step`, with the output's matrix turned round before the loop."""
+        kernel = ops.transpose(self.target_embedding.embeddings)
+        kernel = ops.cast(kernel, self.compute_dtype)  # [D, V]
+        return functools.partial(self._step, output_kernel=kernel)
+
     def step(self, token_ids, memory, state):
         """One token, with the keys and values of those before it cached.
 
         The attention weights are the last decoder layer's.
         """
+        return self._step(token_ids, memory, state)
+
+    def _step(self, token_ids, memory, state, output_kernel=None):
         # All rows are at one position; the sum lets a batch be empty.
         position = ops.sum(state["position"][:1])
         x = self._embed(
@@ -170,7 +184,8 @@ class Transformer(seq2seq.Seq2Seq):
             )
             caches.append(cache)
         state = {"caches": caches, "position": state["position"] + 1}
-        return self._logits(x[:, 0]), state, attention_weights[:, :, 0]
+        logits = self._logits(x[:, 0], output_kernel)
+        return logits, state, attention_weights[:, :, 0]
 
     def call(self, inputs, training=None):
         memory, mask = self._encode(inputs["source_ids"], training)

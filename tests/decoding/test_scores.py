@@ -89,3 +89,43 @@ def test_mean_over_heads(heads):
     np.testing.assert_allclose(
         scores.mean_over_heads(tf.constant(weights)), expected, rtol=1e-6
     )
+
+
+@pytest.mark.parametrize("size", [7, 81, 97, 550, 8000])
+@pytest.mark.parametrize("k", [1, 5, 9])
+def test_the_k_greatest_of_a_vocabulary(rng, size, k):
+    """Sizes with and without a number of blocks that divides them."""
+    values = rng.normal(size=(3, size)).astype("float32")
+    best, indices = scores.top_k(tf.constant(values), k)
+    order = np.argsort(-values, axis=-1)[:, :k]
+    np.testing.assert_array_equal(indices, order)
+    np.testing.assert_array_equal(
+        best, np.take_along_axis(values, order, axis=-1)
+    )
+
+
+def test_equal_values_come_once_each():
+    _, indices = scores.top_k(tf.zeros([2, 8000]), 5)
+    assert all(len(set(row)) == 5 for row in indices.numpy())
+
+
+@pytest.mark.parametrize("forbidden", [(), (PAD, UNK, START), (17,)])
+def test_the_best_extensions_are_those_of_all(rng, forbidden):
+    logits = rng.normal(size=(4, 8000)).astype("float32")
+    logits[0, END] = logits[1, START] = logits[2, 17] = 9.0
+    max_lengths = tf.constant([5, 5, 5, 2])  # The last can only end.
+    rest = (1, max_lengths, END, forbidden)
+    everything = scores.allowed_log_probs(tf.constant(logits), *rest).numpy()
+    log_probs, token_ids = scores.best_extensions(tf.constant(logits), 4, *rest)
+    for row, (ours, ids) in enumerate(
+        zip(log_probs.numpy(), token_ids.numpy(), strict=True)
+    ):
+        allowed = ours > scores.IMPOSSIBLE / 2
+        found = dict(zip(ids[allowed], ours[allowed], strict=True))
+        assert len(found) == allowed.sum()  # No token comes twice.
+        possible = np.flatnonzero(everything[row] > scores.IMPOSSIBLE / 2)
+        best = sorted(possible, key=lambda token: -everything[row, token])
+        for token in best[:4]:
+            assert found[token] == pytest.approx(
+                everything[row, token], rel=1e-5
+            )

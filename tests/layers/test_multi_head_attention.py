@@ -74,7 +74,7 @@ def test_equals_the_equation(arrays, mask_arrays, randomize):
 def test_dot_product_attention_by_hand():
     # d_k = 4: scores are halved, exp(2 ln 3 / 2) : exp(0) = 3 : 1.
     query = 2 * np.log([[3.0, 1.0, 1.0, 1.0]])
-    key = np.eye(4)[:, :2]  # [d_k, S]
+    key = np.eye(4)[:2]  # [S, d_k]
     value = np.array([[8.0], [4.0]])
     context, weights = layers.dot_product_attention(
         *(tf.constant(x, "float32") for x in (query, key, value))

@@ -137,6 +137,20 @@ def test_state_keeps_its_structure_and_its_batch_axis(name, inputs):
         assert leaf.shape[0] == 2
 
 
+@every_model
+def test_a_prepared_step_is_the_step(name, inputs):
+    model = random_model(name, V)
+    memory = model.encode(inputs["source_ids"])
+    state = model.initial_state(memory, 5)
+    arguments = inputs["target_ids"][:, 0], memory, state
+    for ours, expected in zip(
+        keras.tree.flatten(model.prepared_step()(*arguments)),
+        keras.tree.flatten(model.step(*arguments)),
+        strict=True,
+    ):
+        np.testing.assert_allclose(ours, expected, rtol=1e-5, atol=1e-6)
+
+
 @each_paper
 def test_padding_changes_nothing(name, inputs):
     model = random_model(name, V)

@@ -95,6 +95,18 @@ def _translate_parser() -> jsonargparse.ArgumentParser:
     return parser
 
 
+def _bench_parser() -> jsonargparse.ArgumentParser:
+    parser = jsonargparse.ArgumentParser()
+    parser.add_argument(
+        "what",
+        choices=["train", "decode", "pipeline", "start"],
+        help="training through `fit`, translation by an exported SavedModel, "
+        "the input pipeline alone, or the time until something answers",
+    )
+    parser.add_class_arguments(configuration.BenchmarkConfig)
+    return parser
+
+
 def make_parser(train_defaults: dict | None = None):
     """The parser of all verbs; `train_defaults` replace `train`'s own."""
     parser = jsonargparse.ArgumentParser(
@@ -115,6 +127,9 @@ def make_parser(train_defaults: dict | None = None):
     verbs.add_subcommand(
         "translate", _translate_parser(), help="translate texts"
     )
+    verbs.add_subcommand(
+        "bench", _bench_parser(), help="measure the speed on this machine"
+    )
     export = jsonargparse.ArgumentParser(
         description="Write a run's model as the next version of a SavedModel."
     )
@@ -129,12 +144,15 @@ def make_parser(train_defaults: dict | None = None):
     return parser
 
 
+def _choices(kind, arguments):
+    """A dataclass of choices, from arguments of the same names."""
+    return kind(**{f.name: arguments[f.name] for f in dataclasses.fields(kind)})
+
+
 def _config(arguments) -> configuration.TrainingConfig:
-    values = {
-        field.name: arguments[field.name]
-        for field in dataclasses.fields(configuration.TrainingConfig)
-    }
-    return configuration.resolve(configuration.TrainingConfig(**values))
+    return configuration.resolve(
+        _choices(configuration.TrainingConfig, arguments)
+    )
 
 
 def train(arguments) -> None:
@@ -142,7 +160,9 @@ def train(arguments) -> None:
     config = _config(arguments)
     from keras_attention import checkpoints, reporting, trainer, training
 
-    trainer.share_cores()
+    if config.max_tokens <= trainer.SMALL_BATCH:
+        trainer.share_cores()
+    trainer.keep_memory()
     if config.replicas and config.replicas > 1:
         trainer.make_logical_devices(config.replicas)
 
@@ -200,11 +220,12 @@ def _labels(models: Sequence[str]) -> list[str]:
 
 def evaluate(arguments) -> None:
     """`evaluate`: the last line printed is one JSON object, the model's."""
+    from keras_attention import evaluation, plotting, reporting, runs, trainer
+
+    trainer.share_cores()
     test_set = _test_set(arguments)
     # As in the report of `train`; of files, a text too long is refused.
     truncate = not arguments.source
-    from keras_attention import evaluation, plotting, reporting, runs
-
     results = {}
     models = (*arguments.beside, arguments.model)
     for model, label in zip(models, _labels(models), strict=True):
@@ -247,8 +268,9 @@ def _one_line(text: str) -> str:
 
 def translate(arguments) -> None:
     """`translate`: lines in, lines out, in the same order."""
-    from keras_attention import runs
+    from keras_attention import runs, trainer
 
+    trainer.share_cores()
     texts = [
         os.fsencode(text).decode("utf-8", "replace") for text in arguments.texts
     ] or _standard_input()
@@ -302,6 +324,18 @@ def export(arguments) -> None:
     print(translator.export(arguments.to, card))
 
 
+def bench(arguments) -> None:
+    """`bench`: the last line printed is one JSON object."""
+    from keras_attention import benchmark
+
+    options = _choices(configuration.BenchmarkConfig, arguments)
+    result = benchmark.MEASURES[arguments.what](options)
+    for name, value in result.items():
+        value = f"{value:,.3f}" if isinstance(value, float) else value
+        print(f"{name:28} {value}")
+    print(json.dumps(result))
+
+
 def _saved_choices(argv: list[str]) -> dict:
     """With --resume: the choices that the run in --output began with."""
     arguments = make_parser().parse_args(argv)
@@ -346,6 +380,7 @@ def main(argv: list[str] | None = None) -> None:
         "evaluate": evaluate,
         "translate": translate,
         "export": export,
+        "bench": bench,
     }
     verb = "keras-attention"
     if hasattr(sys.stdout, "reconfigure"):

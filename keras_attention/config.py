@@ -104,6 +104,39 @@ class TrainingConfig:
     length_penalty: float = 1.0
 
 
+@dataclasses.dataclass
+class BenchmarkConfig:
+    """Measure the speed on this machine; the last line is one JSON object.
+
+    Args:
+        size: Transformer tiny (S) or base (B), or RNNsearch (R).
+        corpus: As for `train`.
+        source: Language code of the source.
+        target: Language code of the target.
+        precision: Of activations in training.
+        num_beams: Of the search.
+        batch_size: Sentences of each search.
+        seconds: Of each measure.
+    """
+
+    size: Literal["S", "B", "R"] = "S"
+    corpus: str = "phrases"
+    source: str = "en"
+    target: str = "de"
+    precision: Literal["float32", "bfloat16"] = "float32"
+    num_beams: int = 1
+    batch_size: int = 64
+    seconds: float = 30.0
+
+    def __post_init__(self):
+        if min(self.num_beams, self.batch_size) < 1 or not self.seconds > 0:
+            raise ValueError(
+                "Expected num_beams and batch_size of at least 1 and positive "
+                f"seconds. Received: num_beams={self.num_beams}, batch_size="
+                f"{self.batch_size}, seconds={self.seconds}"
+            )
+
+
 # What the corpus decides where nothing is said.
 DEFAULTS = {
     "phrases": {

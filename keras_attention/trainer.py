@@ -1,6 +1,8 @@
 """One training step, exact over replicas, and the strategy it runs under."""
 
+import ctypes
 import os
+import sys
 
 import keras
 import tensorflow as tf
@@ -156,11 +158,16 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     )
 
 
+# Batches of fewer target tokens are faster with `share_cores`; those of 4,096
+# are slower, as their matrix products want both cores.
+SMALL_BATCH = 1024
+
+
 def share_cores() -> None:
     """On two cores: two operations at a time, each on one of them.
 
-    A small model's operations are too short to be cut in two, but many of
-    its backward pass do not need each other. Elsewhere, and after
+    Short operations are not worth cutting in two, but many of a backward
+    pass do not need each other. Elsewhere, and after
     TensorFlow's first operation, this does nothing.
     """
     if hasattr(os, "sched_getaffinity"):
@@ -172,6 +179,26 @@ def share_cores() -> None:
             tf.config.threading.set_intra_op_parallelism_threads(1)
     except RuntimeError:
         return
+
+
+def keep_memory() -> None:
+    """Keeps the memory of large tensors from step to step.
+
+    By default a tensor of more than 32 MB, such as the logits of a large
+    batch, is mapped anew each time, and each of its pages faults when it is
+    first written: that takes longer than to compute it. To be called before
+    TensorFlow's first operation; of use with glibc, elsewhere it does nothing.
+    """
+    if sys.platform != "linux":
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        for parameter, value in (
+            (-4, 0),  # M_MMAP_MAX: nothing is mapped on its own
+            (-1, 2**31 - 1),  # M_TRIM_THRESHOLD: up to 2 GiB are kept
+            (-8, 1),  # M_ARENA_MAX: all threads share what is kept
+        ):
+            mallopt(parameter, value)
 
 
 def make_logical_devices(count: int) -> None:

@@ -67,6 +67,10 @@ TABLE = {
     ),
     "pipeline": (CORE | {"runs"}, GRAPH),
     "training": (CORE | {"pipeline", "runs", "trainer"}, GRAPH),
+    "benchmark": (
+        CORE | {"pipeline", "runs", "savedmodel", "trainer", "training"},
+        GRAPH,
+    ),
     "reporting": (CORE | {"pipeline", "runs"}, {"rich", "yaml"}),
     "serving": (
         {"serving", "translator", "__version__"},

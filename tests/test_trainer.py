@@ -2,6 +2,7 @@
 
 import functools
 import os
+import platform
 import subprocess
 import sys
 
@@ -259,6 +260,39 @@ def test_two_cores_are_shared(cores, threads):
         text=True,
     ).stdout
     assert output.split() == ["2", str(threads)]
+
+
+MEMORY = """
+import resource
+import numpy as np
+from keras_attention import trainer
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        np.ones(2**24, "float32")  # 64 MB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+first = faults()
+trainer.keep_memory()
+faults()
+print(first, faults())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="glibc's memory is meant"
+)
+def test_memory_is_kept():
+    output = subprocess.run(
+        [sys.executable, "-c", MEMORY],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    first, later = map(int, output.split())
+    assert later < first / 10
 
 
 def test_wrong_micro_batches_are_refused():

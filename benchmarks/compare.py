@@ -5,8 +5,8 @@
         pytorch="ENVIRONMENT/bin/python benchmarks/peers/train_pytorch.py WORK"
 
 Each command prints one JSON object as its last line. The first system is
-compared with the others by the field `--field`; each round is printed as it
-ends. The last line is one JSON object.
+compared with the others by the field `--field`, of which more is better; each
+round is printed as it ends. The last line is one JSON object.
 """
 
 import argparse

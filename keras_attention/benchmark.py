@@ -31,7 +31,7 @@ from keras_attention import (
     trainer,
     training,
 )
-from keras_attention.tokens import PAD
+from keras_attention.tokens import END, PAD
 
 # Sizes of the workload: the model, a named size of it, what replaces it.
 SIZES = {
@@ -172,19 +172,25 @@ def train(options) -> dict:
     }
 
 
+def _prepare(options, folder):
+    """The workload's choices, corpus and tokenizers."""
+    choices = run_config(options, folder)
+    directory = training.start_run(choices)
+    corpus = corpora.load(choices.corpus, choices.source, choices.target)
+    tokenizers = pipeline.prepare_vocabulary(
+        directory, choices, corpus.splits["train"]
+    )
+    return choices, corpus, tokenizers
+
+
 def random_translator(options, folder):
     """A translator with random weights whose answers have one length."""
-    choices = run_config(options, folder)
+    choices, corpus, tokenizers = _prepare(options, folder)
     choices = dataclasses.replace(choices, precision="float32")
     keras.utils.set_random_seed(choices.seed)
-    directory = training.start_run(choices)
-    loaded = corpora.load(choices.corpus, choices.source, choices.target)
-    tokenizers = pipeline.prepare_vocabulary(
-        directory, choices, loaded.splits["train"]
-    )
     sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
     model = runs.create_model(choices, *sizes)
-    texts = list(pipeline.texts(loaded.splits["validation"], "source"))
+    texts = list(pipeline.texts(corpus.splits["validation"], "source"))
     return (
         runs.translator.Translator(
             model,
@@ -215,13 +221,13 @@ def decode(options) -> dict:
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
         live, texts = random_translator(options, folder / "run")
+        if len(texts) < batch_size:
+            raise ValueError(
+                "Expected at least batch_size validation texts. Received: "
+                f"{len(texts)} texts, batch_size={batch_size}"
+            )
         live.export(folder / "model")
         loaded = savedmodel.load(folder / "model")
-    if len(texts) < batch_size:
-        raise ValueError(
-            "Expected at least batch_size validation texts. Received: "
-            f"{len(texts)} texts, batch_size={batch_size}"
-        )
     order = np.argsort(live.num_tokens(texts), kind="stable")
     batches = [
         [texts[index] for index in order[start : start + batch_size]]
@@ -247,10 +253,11 @@ def decode(options) -> dict:
     def search_ids(ids):
         return search(ids).numpy()
 
-    ids = [
-        live.source_tokenizer.tokenize(tf.constant(batch)).to_tensor(PAD)
-        for batch in batches
-    ]
+    ids = []
+    for batch in batches:
+        rows = live.source_tokenizer.tokenize(tf.constant(batch)).to_list()
+        rows = tf.ragged.constant([[*row, END] for row in rows], tf.int32)
+        ids.append(rows.to_tensor(PAD))
     search_ms = _median_ms(search_ids, ids, options.seconds)
     return {
         "benchmark": "decode",
@@ -283,12 +290,7 @@ def search_of_one_length(model, source_ids, num_beams):
 def feed(options) -> dict:
     """The input pipeline alone: pairs and target tokens a second."""
     with tempfile.TemporaryDirectory() as folder:
-        choices = run_config(options, folder)
-        directory = training.start_run(choices)
-        corpus = corpora.load(choices.corpus, choices.source, choices.target)
-        tokenizers = pipeline.prepare_vocabulary(
-            directory, choices, corpus.splits["train"]
-        )
+        choices, corpus, tokenizers = _prepare(options, folder)
         batches = pipeline.Pipeline(choices, corpus, tokenizers, replicas=1)
         pairs = tokens = epoch = 0
         start = time.perf_counter()
@@ -344,9 +346,6 @@ def start(options) -> dict:
     }
 
 
-MEASURES = {"train": train, "decode": decode, "pipeline": feed, "start": start}
-
-
 def _peak_memory_mb() -> float:
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes / (1024 if sys.platform == "linux" else 1024**2)
@@ -366,3 +365,11 @@ def machine() -> dict:
         "keras": keras.__version__,
         "python": platform.python_version(),
     }
+
+
+MEASURES = {"train": train, "decode": decode, "pipeline": feed, "start": start}
+
+
+def measure(what: str, options) -> dict:
+    """One of `MEASURES`, and the machine that it was made on."""
+    return {**MEASURES[what](options), **machine()}

@@ -329,7 +329,7 @@ def bench(arguments) -> None:
     from keras_attention import benchmark
 
     options = _choices(configuration.BenchmarkConfig, arguments)
-    result = benchmark.MEASURES[arguments.what](options)
+    result = benchmark.measure(arguments.what, options)
     for name, value in result.items():
         value = f"{value:,.3f}" if isinstance(value, float) else value
         print(f"{name:28} {value}")

@@ -82,3 +82,4 @@ def test_each_measure_prints_one_object(tmp_path, capsys, arguments, field):
     result = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert result["benchmark"] == arguments[0]
     assert result[field] > 0
+    assert result["cores"] >= 1

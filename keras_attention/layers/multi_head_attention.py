@@ -204,7 +204,7 @@ class MultiHeadAttention(keras.layers.Layer):
             `(context, attention_weights, cache)`: [B, 1, Dq],
             [B, H, 1, cached] and the cache with this token in it.
         """
-        # One by one: joining the kernels costs more than it saves here.
+        # One by one: kernels that are joined would be copied at each step.
         key, value = (self._project(query, name) for name in ("key", "value"))
         query = self._project(query, "query")
         added = self._split_heads(key), self._split_heads(value)

@@ -124,6 +124,7 @@ def test_the_best_extensions_are_those_of_all(rng, forbidden):
         found = dict(zip(ids[allowed], ours[allowed], strict=True))
         assert len(found) == allowed.sum()  # No token comes twice.
         possible = np.flatnonzero(everything[row] > scores.IMPOSSIBLE / 2)
+        assert set(found) <= set(possible)
         best = sorted(possible, key=lambda token: -everything[row, token])
         for token in best[:4]:
             assert found[token] == pytest.approx(

@@ -56,7 +56,7 @@ def write_model(options, folder):
     source_ids = tf.ragged.constant(ids[:64], dtype=tf.int32).to_tensor(PAD)
     answers = {}
     for num_beams in (1, 4):
-        result = benchmark.search_of_one_length(model, source_ids, num_beams)
+        result = translator.search(source_ids, num_beams)
         answers[num_beams] = result.ids[:, 0].numpy().tolist()
     (folder / "answers.json").write_text(json.dumps(answers))
 

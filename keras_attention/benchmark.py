@@ -24,7 +24,6 @@ import tensorflow as tf
 from keras_attention import (
     config,
     corpora,
-    decoding,
     pipeline,
     runs,
     savedmodel,
@@ -244,21 +243,17 @@ def decode(options) -> dict:
     loaded(texts, num_beams=num_beams, batch_size=batch_size)
     all_seconds = time.perf_counter() - before
 
-    @tf.function(
-        input_signature=[tf.TensorSpec([None, None], tf.int32)], autograph=False
+    search = tf.function(
+        lambda ids: live.search(ids, num_beams).ids,
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
     )
-    def search(ids):
-        return search_of_one_length(live.model, ids, num_beams).ids
-
-    def search_ids(ids):
-        return search(ids).numpy()
-
     ids = []
     for batch in batches:
         rows = live.source_tokenizer.tokenize(tf.constant(batch)).to_list()
         rows = tf.ragged.constant([[*row, END] for row in rows], tf.int32)
         ids.append(rows.to_tensor(PAD))
-    search_ms = _median_ms(search_ids, ids, options.seconds)
+    search_ms = _median_ms(lambda x: search(x).numpy(), ids, options.seconds)
     return {
         "benchmark": "decode",
         "system": "keras_attention",
@@ -272,19 +267,6 @@ def decode(options) -> dict:
         "text_over_search": search_ms / text_ms,
         "all_texts_sentences_per_second": len(texts) / all_seconds,
     }
-
-
-def search_of_one_length(model, source_ids, num_beams):
-    """The search as `Translator` calls it, of one length."""
-    mask = source_ids != PAD
-    lengths = tf.fill([tf.shape(source_ids)[0]], ANSWER_LENGTH)
-    memory = model.encode(source_ids)
-    state = model.initial_state(memory, tf.reduce_max(lengths))
-    arguments = (model.prepared_step(), memory, state, mask, lengths)
-    options = {"alpha": 1.0, "forbidden_ids": runs.translator.FORBIDDEN_IDS}
-    if num_beams == 1:
-        return decoding.greedy_search(*arguments, **options)
-    return decoding.beam_search(*arguments, num_beams=num_beams, **options)
 
 
 def feed(options) -> dict:

@@ -12,6 +12,7 @@ from keras_attention import (
     savedmodel,
     text,
     text_to_text,
+    trainer,
     translator,
 )
 from keras_attention import config as configuration
@@ -205,8 +206,13 @@ def load(path, num_beams: int | None = None) -> text_to_text.TextToText:
     Returns:
         A function of a list of texts, see `text_to_text.TextToText`.
 
+    On two cores, and before TensorFlow's first operation, it has each
+    operation computed on one core (`trainer.share_cores`): a batch is
+    translated as two chains of small operations.
+
     Errors: `ValueError` if there is neither, or a file is damaged.
     """
+    trainer.share_cores()
     path = pathlib.Path(path)
     if (path / "config.yaml").is_file():
         return load_run(path, num_beams)

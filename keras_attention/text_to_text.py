@@ -1,15 +1,10 @@
 """What every translator offers, live or loaded: lists of texts in and out."""
 
-import concurrent.futures
-import os
 import types
 from collections.abc import Sequence
 
 import numpy as np
 import tensorflow as tf
-
-# Fewer texts than this are not shared out.
-LEAST_SHARE = 16
 
 
 class TextToText:
@@ -17,8 +12,7 @@ class TextToText:
 
     A subclass gives `signatures`: name -> function of string tensors by
     keyword, which returns a dict of tensors whose axis 0 is the batch. Texts
-    are sorted by length into batches, on a CPU two at a time; results come in
-    the order given.
+    are sorted by length into batches; results come in the order given.
 
     Errors: `ValueError` where a text is longer than the model's limit (it
     names the line, its length and the limit), where texts are no strings, or
@@ -47,11 +41,11 @@ class TextToText:
         Returns:
             One translation for each text; "" for a blank one.
         """
-        name = self._search(num_beams)
+        name = self._signature(num_beams)
         rows = self._run(name, texts, batch_size, truncate=truncate)
         return [row["translation"].decode() for row in rows]
 
-    def _search(self, num_beams: int | None) -> str:
+    def _signature(self, num_beams: int | None) -> str:
         available = self.num_beams
         if num_beams is None or num_beams == available:
             return "serving_default"
@@ -163,31 +157,16 @@ class TextToText:
                 )
         lengths = self._lengths(texts, truncate)
         order = np.argsort(lengths, kind="stable")
-        workers = _num_workers()
-        # Both have something to do, with batches that are worth it.
-        share = max(LEAST_SHARE, -(-len(texts) // workers))
-        batch_size = min(batch_size, share)
-        batches = [
-            order[start : start + batch_size]
-            for start in range(0, len(texts), batch_size)
-        ]
-
-        def run(indices):
+        rows = [None] * len(texts)
+        for start in range(0, len(texts), batch_size):
+            indices = order[start : start + batch_size]
             inputs = {"text": tf.constant([texts[i] for i in indices])}
             if references is not None:
                 inputs["reference"] = tf.constant(
                     [references[i] for i in indices]
                 )
             outputs = self.signatures[name](**inputs)
-            return {key: value.numpy() for key, value in outputs.items()}
-
-        if len(batches) == 1 or workers == 1:
-            results = [run(indices) for indices in batches]
-        else:
-            with concurrent.futures.ThreadPoolExecutor(workers) as pool:
-                results = list(pool.map(run, batches))
-        rows = [None] * len(texts)
-        for indices, outputs in zip(batches, results, strict=True):
+            outputs = {key: value.numpy() for key, value in outputs.items()}
             for place, index in enumerate(indices):
                 rows[index] = {
                     key: value[place] for key, value in outputs.items()
@@ -207,19 +186,6 @@ class TextToText:
                 f"line {line + 1}"
             )
         return lengths
-
-
-def _num_workers() -> int:
-    """How many batches are translated at a time.
-
-    A search is one long chain of small operations, which leaves a second
-    core idle: two side by side take little longer than one.
-    """
-    if tf.config.list_physical_devices("GPU"):
-        return 1
-    if hasattr(os, "sched_getaffinity"):
-        return min(2, len(os.sched_getaffinity(0)))
-    return min(2, os.cpu_count() or 1)
 
 
 def _encoded(texts: Sequence[str]) -> list[bytes]:

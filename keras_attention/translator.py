@@ -12,8 +12,44 @@ from keras_attention.text_to_text import TextToText
 from keras_attention.tokens import END, END_TEXT, PAD, START, UNK
 
 FORBIDDEN_IDS = (PAD, UNK, START)
+# A batch of fewer texts is searched in one piece.
+LEAST_HALVED = 16
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
+
+
+def _in_halves(search, source_ids, max_lengths):
+    """Searches both halves of a batch side by side.
+
+    A search is one long chain of small operations, which leaves all cores
+    but one idle; TensorFlow computes two chains at the same time. (On a GPU
+    they wait for each other.)
+
+    Args:
+        search: function of ids [b, S] and lengths [b] to a `SearchResult`.
+        source_ids: int [B, S].
+        max_lengths: int [B], the most tokens of each answer.
+
+    Returns:
+        `SearchResult` of all rows, in their order.
+    """
+    batch_size = tf.shape(source_ids)[0]
+    half = tf.where(batch_size < LEAST_HALVED, 0, batch_size // 2)
+    longest = tf.reduce_max(max_lengths)
+    results = []
+    for rows in (slice(None, half), slice(half, None)):
+        result = search(source_ids[rows], max_lengths[rows])
+        missing = [0, longest - tf.shape(result.ids)[2]]
+        results.append(
+            result._replace(
+                ids=tf.pad(result.ids, [[0, 0], [0, 0], missing]),
+                attention_weights=tf.pad(
+                    result.attention_weights,
+                    [[0, 0], [0, 0], missing, [0, 0]],
+                ),
+            )
+        )
+    return tf.nest.map_structure(lambda *parts: tf.concat(parts, 0), *results)
 
 
 class Translator(TextToText, tf.Module):
@@ -114,25 +150,50 @@ class Translator(TextToText, tf.Module):
 
     def _search_text(self, text, num_beams, n_best):
         source_ids, lengths = self._encode_text(text)
-        mask = source_ids != PAD
+        return self.search(source_ids, num_beams, n_best), source_ids, lengths
+
+    def search(self, source_ids, num_beams: int, n_best: int = 1):
+        """The search between the tokenizers, in graph.
+
+        Args:
+            source_ids: int [B, S], END included, then padding.
+            num_beams: 1 for greedy search.
+            n_best: how many answers, at most `num_beams`.
+
+        Returns:
+            `decoding.SearchResult`.
+        """
         max_lengths = self._max_lengths(
-            tf.reduce_sum(tf.cast(mask, tf.int32), axis=1)
+            tf.math.count_nonzero(source_ids != PAD, axis=1, dtype=tf.int32)
         )
+
+        @tf.function(
+            input_signature=[
+                tf.TensorSpec([None, None], source_ids.dtype),
+                tf.TensorSpec([None], max_lengths.dtype),
+            ],
+            autograph=False,
+        )
+        def search(source_ids, max_lengths):
+            return self._search_ids(source_ids, max_lengths, num_beams, n_best)
+
+        return _in_halves(search, source_ids, max_lengths)
+
+    def _search_ids(self, source_ids, max_lengths, num_beams, n_best):
         memory = self.model.encode(source_ids)
         room = tf.maximum(tf.reduce_max(max_lengths), 1)
         state = self.model.initial_state(memory, room)
+        mask = source_ids != PAD
         search = (self.model.prepared_step(), memory, state, mask, max_lengths)
         options = {
             "alpha": self._length_penalty,
             "forbidden_ids": FORBIDDEN_IDS,
         }
         if num_beams == 1:
-            result = decoding.greedy_search(*search, **options)
-        else:
-            result = decoding.beam_search(
-                *search, num_beams=num_beams, n_best=n_best, **options
-            )
-        return result, source_ids, lengths
+            return decoding.greedy_search(*search, **options)
+        return decoding.beam_search(
+            *search, num_beams=num_beams, n_best=n_best, **options
+        )
 
     def _detokenize(self, ids, lengths):
         """Translations [B] of ids [B, T]; "" for a blank source."""

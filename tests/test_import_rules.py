@@ -62,7 +62,7 @@ TABLE = {
     ),
     "trainer": ({"losses"}, GRAPH),
     "runs": (
-        CORE | {"savedmodel", "text_to_text"},
+        CORE | {"savedmodel", "text_to_text", "trainer"},
         GRAPH | {"yaml"},
     ),
     "pipeline": (CORE | {"runs"}, GRAPH),

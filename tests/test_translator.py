@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attention.tokens import PAD
+
 MODELS = (
     "transformer",
     "rnnsearch",
@@ -37,6 +39,33 @@ def test_an_answer_does_not_depend_on_the_batch(
     wide = tf.constant([*some[:5], "three " * 15])
     padded = translator.signatures[signature](text=wide)["translation"].numpy()
     assert [text.decode() for text in padded[:5]] == together[:5]
+
+
+@pytest.mark.parametrize("num_beams", [1, 3])
+def test_both_halves_of_a_batch_are_searched(num_beams, transformer, rng):
+    lengths = np.arange(17) % 9 + 1  # odd, and enough to be halved
+    source_ids = rng.integers(4, 200, (17, 9)).astype("int32")
+    source_ids[np.arange(9) >= lengths[:, None]] = PAD
+    search = tf.function(
+        lambda ids: transformer.search(ids, num_beams, n_best=num_beams),
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
+    )
+    together = search(source_ids)
+    assert together.lengths.numpy().max() > together.lengths.numpy().min()
+    for row, length in enumerate(lengths):
+        alone = search(source_ids[row : row + 1, :length])
+        width = alone.ids.shape[2]
+        np.testing.assert_array_equal(
+            together.ids[row, :, :width], alone.ids[0]
+        )
+        assert not together.ids[row, :, width:].numpy().any()
+        np.testing.assert_allclose(together.score[row], alone.score[0], 1e-3)
+        np.testing.assert_allclose(
+            together.attention_weights[row, :, :width, :length],
+            alone.attention_weights[0],
+            atol=1e-3,
+        )
 
 
 def test_blank_texts_translate_to_blank(transformer):

@@ -158,8 +158,10 @@ def best_extensions(
     logits = ops.cast(logits, "float32")
     # Some of the best may be forbidden, or be END.
     best, token_ids = top_k(logits, count + len(forbidden_ids) + 1)
-    total = ops.sum(ops.exp(logits - best[:, :1]), axis=-1, keepdims=True)
-    normaliser = best[:, :1] + ops.log(total)
+    greatest = ops.take_along_axis(
+        ops.softmax(logits, axis=-1), token_ids[:, :1], axis=1
+    )
+    normaliser = best[:, :1] - ops.log(greatest)
     left_out = (position + 1 >= max_lengths)[:, None]
     for token_id in (*forbidden_ids, end_id):
         left_out = ops.logical_or(left_out, ops.equal(token_ids, token_id))

@@ -167,7 +167,7 @@ def train(options) -> dict:
         "gflops": flops / times.sum() / 1e9,
         "peak_gflops": peak,
         "share_of_peak": flops / times.sum() / 1e9 / peak,
-        "peak_memory_mb": _peak_memory_mb(),
+        "peak_memory_mb": peak_memory_mb(),
     }
 
 
@@ -287,7 +287,7 @@ def feed(options) -> dict:
         "pairs_per_second": pairs / elapsed,
         "tokens_per_second": tokens / elapsed,
         "epochs": epoch,
-        "peak_memory_mb": _peak_memory_mb(),
+        "peak_memory_mb": peak_memory_mb(),
     }
 
 
@@ -328,7 +328,7 @@ def start(options) -> dict:
     }
 
 
-def _peak_memory_mb() -> float:
+def peak_memory_mb() -> float:
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes / (1024 if sys.platform == "linux" else 1024**2)
 

@@ -2,11 +2,14 @@
 
     python decode_ctranslate2.py WORKLOAD --num_beams 4 --batch_size 32
 
-`WORKLOAD` is what `benchmarks/workload.py` wrote. Prints one JSON line.
+`WORKLOAD` is what `benchmarks/workload.py` wrote. Prints one JSON line. With
+the environment variable CT2_USE_MKL=0 it multiplies with oneDNN: on some
+processors that is many times faster than its default, so try both.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import tempfile
@@ -146,6 +149,7 @@ def main():
             {
                 "system": f"ctranslate2 {ctranslate2.__version__}",
                 "compute_type": arguments.compute_type,
+                "use_mkl": os.environ.get("CT2_USE_MKL", "default"),
                 "num_beams": arguments.num_beams,
                 "batch_size": batch_size,
                 "sentences_per_second": batch_size * len(times) / sum(times),

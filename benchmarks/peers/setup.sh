@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # Makes the virtual environment of a peer.
-# Usage: bash benchmarks/peers/setup.sh pytorch|ctranslate2|joeynmt FOLDER
+# Usage: bash benchmarks/peers/setup.sh NAME FOLDER
+# NAME is pytorch, ctranslate2, joeynmt or opennmt_tf; the last needs
+# Python 3.10: PYTHON=python3.10 bash ...
 # (KerasHub and the TensorFlow tutorial run in this package's own, installed
 # with the extra `bench`.)
 set -euo pipefail
@@ -19,8 +21,13 @@ joeynmt)
     install numpy pandas pyyaml tqdm packaging importlib_metadata \
         tensorboard matplotlib seaborn sacrebleu sentencepiece subword-nmt
     ;;
+opennmt_tf)
+    install "OpenNMT-tf==2.32.0" "tensorflow==2.13.1" \
+        "tensorflow-addons==0.21.0" "numpy==1.24.3"
+    ;;
 *)
-    echo "Expected pytorch, ctranslate2 or joeynmt. Received: $name" >&2
+    echo "Expected pytorch, ctranslate2, joeynmt or opennmt_tf." \
+        "Received: $name" >&2
     exit 2
     ;;
 esac

@@ -329,6 +329,7 @@ def start(options) -> dict:
 
 
 def peak_memory_mb() -> float:
+    """The most memory that this process has had, in MB."""
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return kilobytes / (1024 if sys.platform == "linux" else 1024**2)
 

@@ -2,6 +2,10 @@
 
 import json
 import math
+import os
+import pathlib
+import subprocess
+import sys
 
 import pytest
 import tensorflow as tf
@@ -83,3 +87,24 @@ def test_each_measure_prints_one_object(tmp_path, capsys, arguments, field):
     assert result["benchmark"] == arguments[0]
     assert result[field] > 0
     assert result["cores"] >= 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "what, point",
+    [("train", (2, 4, 300)), ("beam", (2, 4, 300)), ("corpus", (500,))],
+)
+def test_a_point_of_the_costs_prints_one_object(what, point):
+    root = pathlib.Path(benchmark.__file__).parents[1]
+    output = subprocess.run(
+        [
+            *(sys.executable, str(root / "benchmarks" / "costs.py"), what),
+            *("--point", *map(str, point)),
+        ],
+        check=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(root)},
+    ).stdout
+    result = json.loads(output.splitlines()[-1])
+    assert list(result.values())[: len(point)] == list(point)
+    assert all(value > 0 for value in result.values())

@@ -283,6 +283,28 @@ def killed_run(arguments, folder, wait):
     return any(folder.glob(".checkpoint*"))
 
 
+def timed_run(arguments):
+    """Trains to the end.
+
+    Returns:
+        Seconds from its first words to the end of an epoch, and of all.
+    """
+    process = subprocess.Popen(
+        command(arguments),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+    )
+    times = {}
+    for line in process.stdout:
+        for words in (b"parameters", b"Epoch 2/"):
+            if words in line:
+                times.setdefault(words, time.perf_counter())
+    assert process.wait() == 0
+    start = times[b"parameters"]
+    return times[b"Epoch 2/"] - start, time.perf_counter() - start
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "model, kills", [("transformer", 10), ("rnnsearch", 3)]
@@ -294,14 +316,15 @@ def test_a_killed_run_resumes_to_the_same_bytes(corpus, tmp_path, model, kills):
         sizes = '{"embedding_dim": 16, "units": 16, "readout_dim": 16}'
         more += [f"--model={model}", "--model_arguments", sizes]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    run_whole = command(train_arguments(corpus, whole, *more))
-    options = {"check": True, "capture_output": True, "env": environment()}
-    subprocess.run(run_whole, **options)
+    first, last = timed_run(train_arguments(corpus, whole, *more))
     arguments = train_arguments(corpus, broken, *more, "--resume")
-    waits = np.random.default_rng(kills).uniform(0, 12, kills).tolist()
+    # While it traces, and while it trains: so little that it cannot end.
+    longest = first + (last - first) / kills
+    waits = np.random.default_rng(kills).uniform(0, longest, kills).tolist()
     waits[::4] = [None] * len(waits[::4])
     hits = [killed_run(arguments, broken, wait) for wait in waits]
     assert any(hits)
+    options = {"check": True, "capture_output": True, "env": environment()}
     subprocess.run(command(arguments), **options)
     for name in ("weights.npz", "checkpoint.npz"):
         expected, expected_meta = checkpoints.load(whole / name)

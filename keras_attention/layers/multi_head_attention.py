@@ -140,6 +140,10 @@ class MultiHeadAttention(keras.layers.Layer):
         heads = (batch, length, self.num_heads, self.key_dim)
         return ops.transpose(ops.reshape(inputs, heads), (0, 2, 1, 3))
 
+    def _heads_of_one(self, inputs):
+        """[B, H * key_dim] -> [B, H, 1, key_dim]."""
+        return ops.reshape(inputs, (-1, self.num_heads, 1, self.key_dim))
+
     def project(self, value, key=None):
         """Keys and values by head, to attend to many times.
 
@@ -162,6 +166,30 @@ class MultiHeadAttention(keras.layers.Layer):
         return self._attend_heads(
             query=query, key=key, value=value, mask=mask, training=training
         )
+
+    def attend_one(self, query, key, value, mask=None):
+        """Like `attend`, for one query a row and without dropout.
+
+        Matrix products of two axes: for a single token TensorFlow computes
+        the shapes of those of three for longer than the products.
+
+        Args:
+            query: [B, Dq].
+            key, value: what `project` returned.
+            mask: bool that broadcasts over [B, S].
+
+        Returns:
+            `(context, attention_weights)`: [B, Dq], float32 [B, H, S].
+        """
+        context, attention_weights = dot_product_attention(
+            query=self._heads_of_one(self._project(query, "query")),
+            key=key,
+            value=value,
+            mask=None if mask is None else mask[:, None, None],
+        )  # [B, H, 1, key_dim], [B, H, 1, S]
+        joined = (-1, self.num_heads * self.key_dim)
+        context = self._project(ops.reshape(context, joined), "output")
+        return context, attention_weights[:, :, 0]
 
     def _attend_heads(self, query, key, value, mask, training):
         if mask is not None:
@@ -195,19 +223,20 @@ class MultiHeadAttention(keras.layers.Layer):
         """Causal self-attention of one more token.
 
         Args:
-            query: [B, 1, Dq], the token at `position`.
+            query: [B, Dq], the token at `position`.
             cache: as `initial_cache` or the last `step` returned it, in the
                 same graph: whether its length is known tells how to write.
             position: int scalar, 0 for the first token.
 
         Returns:
-            `(context, attention_weights, cache)`: [B, 1, Dq],
-            [B, H, 1, cached] and the cache with this token in it.
+            `(context, attention_weights, cache)`: [B, Dq], [B, H, cached]
+            and the cache with this token in it.
         """
         # One by one: kernels that are joined would be copied at each step.
-        key, value = (self._project(query, name) for name in ("key", "value"))
-        query = self._project(query, "query")
-        added = self._split_heads(key), self._split_heads(value)
+        added = [
+            self._heads_of_one(self._project(query, name))
+            for name in ("key", "value")
+        ]
         mask = None
         if cache[0].shape[2] is None:
             cache = [
@@ -219,15 +248,8 @@ class MultiHeadAttention(keras.layers.Layer):
                 ops.slice_update(room, (0, 0, position, 0), token)
                 for room, token in zip(cache, added, strict=True)
             ]
-            seen = ops.arange(cache[0].shape[2]) <= position
-            mask = seen[None, None, :]
-        context, attention_weights = self._attend_heads(
-            query=self._split_heads(query),
-            key=cache[0],
-            value=cache[1],
-            mask=mask,
-            training=False,
-        )
+            mask = (ops.arange(cache[0].shape[2]) <= position)[None, :]
+        context, attention_weights = self.attend_one(query, *cache, mask=mask)
         return context, attention_weights, tuple(cache)
 
     def call(

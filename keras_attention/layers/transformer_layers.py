@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention.layers import feed_forward, masks, multi_head_attention
+from keras_attention.layers import feed_forward, multi_head_attention
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -205,18 +205,6 @@ class TransformerDecoderLayer(TransformerLayer):
         """Room for the self-attention's keys and values."""
         return self.self_attention.initial_cache(batch_size, max_length)
 
-    def _attend_to_memory(self, x, projected_memory, memory_mask, training):
-        key, value = projected_memory
-        context, attention_weights = self.cross_attention.attend(
-            query=self.cross_attention_residual.enter(x),
-            key=key,
-            value=value,
-            mask=masks.combine_masks(memory_mask),
-            training=training,
-        )
-        x = self.cross_attention_residual.leave(x, context, training)
-        return self._feed_forward(x, training), attention_weights
-
     def call(self, inputs, memory, memory_mask=None, training=None):
         context, _ = self.self_attention(
             self.self_attention_residual.enter(inputs),
@@ -224,22 +212,30 @@ class TransformerDecoderLayer(TransformerLayer):
             training=training,
         )
         x = self.self_attention_residual.leave(inputs, context, training)
-        return self._attend_to_memory(
-            x, self.project_memory(memory), memory_mask, training
+        context, attention_weights = self.cross_attention(
+            self.cross_attention_residual.enter(x),
+            memory,
+            padding_mask=memory_mask,
+            training=training,
         )
+        x = self.cross_attention_residual.leave(x, context, training)
+        return self._feed_forward(x, training), attention_weights
 
     def step(self, inputs, projected_memory, memory_mask, cache, position):
-        """One more token: [B, 1, D].
+        """One more token: [B, D].
 
         Returns:
-            `(outputs, attention_weights, cache)`: [B, 1, D],
-            [B, H, 1, S], and the cache with this token in it.
+            `(outputs, attention_weights, cache)`: [B, D], [B, H, S], and
+            the cache with this token in it.
         """
         context, _, cache = self.self_attention.step(
             self.self_attention_residual.enter(inputs), cache, position
         )
         x = self.self_attention_residual.leave(inputs, context, False)
-        outputs, attention_weights = self._attend_to_memory(
-            x, projected_memory, memory_mask, False
+        context, attention_weights = self.cross_attention.attend_one(
+            self.cross_attention_residual.enter(x),
+            *projected_memory,
+            mask=memory_mask,
         )
-        return outputs, attention_weights, cache
+        x = self.cross_attention_residual.leave(x, context, False)
+        return self._feed_forward(x, False), attention_weights, cache

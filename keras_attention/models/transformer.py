@@ -174,7 +174,7 @@ class Transformer(seq2seq.Seq2Seq):
         position = ops.sum(state["position"][:1])
         x = self._embed(
             self.target_embedding, token_ids[:, None], start=position
-        )  # [B, 1, D]
+        )[:, 0]  # [B, D]
         caches = []
         for layer, projected_memory, cache in zip(
             self.decoder_layers, memory["layers"], state["caches"], strict=True
@@ -184,8 +184,7 @@ class Transformer(seq2seq.Seq2Seq):
             )
             caches.append(cache)
         state = {"caches": caches, "position": state["position"] + 1}
-        logits = self._logits(x[:, 0], output_kernel)
-        return logits, state, attention_weights[:, :, 0]
+        return self._logits(x, output_kernel), state, attention_weights
 
     def call(self, inputs, training=None):
         memory, mask = self._encode(inputs["source_ids"], training)

@@ -167,11 +167,11 @@ def test_steps_with_a_cache_equal_call(self_attention, max_length):
     cache = layer.initial_cache(B, max_length)
     for t in range(S):
         step_context, step_weights, cache = layer.step(
-            query[:, t : t + 1], cache, position=t
+            query[:, t], cache, position=t
         )
-        np.testing.assert_allclose(step_context[:, 0], context[:, t], atol=1e-5)
+        np.testing.assert_allclose(step_context, context[:, t], atol=1e-5)
         np.testing.assert_allclose(
-            step_weights[:, :, 0, :S], weights[:, :, t], atol=1e-5
+            step_weights[..., :S], weights[:, :, t], atol=1e-5
         )
         assert not step_weights[..., t + 1 :].numpy().any()
 
@@ -187,12 +187,10 @@ def test_steps_in_mixed_precision(self_attention, dtype):
     query = tf.cast(query, dtype)
     cache = mixed.initial_cache(B, S)
     for t in range(S):
-        step_context, _, cache = mixed.step(
-            query[:, t : t + 1], cache, position=t
-        )
+        step_context, _, cache = mixed.step(query[:, t], cache, position=t)
         assert step_context.dtype == cache[0].dtype == dtype
     np.testing.assert_allclose(
-        tf.cast(step_context[:, 0], "float32"),
+        tf.cast(step_context, "float32"),
         context[:, -1],
         rtol=0.02,
         atol=0.1,
@@ -215,6 +213,11 @@ def test_projected_once_equals_call(arrays, mask_arrays, has_key):
         np.testing.assert_allclose(
             step_weights[:, :, 0], weights[:, :, t], atol=1e-5
         )
+        one_context, one_weights = layer.attend_one(
+            query[:, t], *projected, mask=mask[:, t]
+        )
+        np.testing.assert_allclose(one_context, context[:, t], atol=1e-5)
+        np.testing.assert_allclose(one_weights, weights[:, :, t], atol=1e-5)
 
 
 def test_dropout_acts_in_training_only(arrays):

@@ -194,16 +194,14 @@ def test_decoder_steps_equal_call(arrays, randomize, norm_first):
     cache = layer.initial_cache(B, T + 2)
     for t in range(T):
         step_outputs, step_weights, cache = layer.step(
-            arrays["inputs"][:, t : t + 1],
+            arrays["inputs"][:, t],
             projected,
             arrays["memory_mask"],
             cache,
             position=t,
         )
-        np.testing.assert_allclose(step_outputs[:, 0], outputs[:, t], atol=1e-5)
-        np.testing.assert_allclose(
-            step_weights[:, :, 0], weights[:, :, t], atol=1e-5
-        )
+        np.testing.assert_allclose(step_outputs, outputs[:, t], atol=1e-5)
+        np.testing.assert_allclose(step_weights, weights[:, :, t], atol=1e-5)
 
 
 @norm_orders

@@ -4,9 +4,9 @@
 
 `train`, `greedy` and `beam` measure the Transformer of size S (README.md) on
 random ids; `corpus` the input pipeline, from files of generated pairs to
-batches, training's memory aside. Each point is a process of its own: memory is
-its highest, less that of the same process before the model. The last line is
-one JSON object.
+batches, for corpora of `--pairs`. Each point is a process of its own: memory
+is its highest, less that of the same process before the model. The last line
+is one JSON object.
 """
 
 import argparse
@@ -142,11 +142,15 @@ def measure(what, point):
     if what == "corpus":
         with tempfile.TemporaryDirectory() as folder:
             return feed(pathlib.Path(folder), *point)
-    tf.zeros([1])
-    before = benchmark.peak_memory_mb()
     rows, length, vocabulary = point
+    # As the command line does.
     if what == "train":
         trainer.keep_memory()
+    if what != "train" or rows * length <= trainer.SMALL_BATCH:
+        trainer.share_cores()
+    tf.zeros([1])
+    before = benchmark.peak_memory_mb()
+    if what == "train":
         seconds = train(*point)
     else:
         seconds = search(*point, num_beams=1 if what == "greedy" else 4)

@@ -206,11 +206,10 @@ def load(path, num_beams: int | None = None) -> text_to_text.TextToText:
     Returns:
         A function of a list of texts, see `text_to_text.TextToText`.
 
-    On two cores, and before TensorFlow's first operation, it has each
-    operation computed on one core (`trainer.share_cores`): a batch is
-    translated as two chains of small operations.
-
     Errors: `ValueError` if there is neither, or a file is damaged.
+
+    On two cores, TensorFlow is asked to compute each operation on one of
+    them, see `trainer.share_cores`.
     """
     trainer.share_cores()
     path = pathlib.Path(path)

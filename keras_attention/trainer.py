@@ -167,9 +167,14 @@ def share_cores() -> None:
     """On two cores: two operations at a time, each on one of them.
 
     Short operations are not worth cutting in two, but many of a backward
-    pass do not need each other. Elsewhere, and after
-    TensorFlow's first operation, this does nothing.
+    pass do not need each other, nor do the two halves of a batch that is
+    translated. On other machines, after TensorFlow's first operation, and
+    where the number of threads of an operation was chosen before, this does
+    nothing.
     """
+    chosen = tf.config.threading.get_intra_op_parallelism_threads()
+    if chosen or "TF_NUM_INTRAOP_THREADS" in os.environ:
+        return
     if hasattr(os, "sched_getaffinity"):
         cores = len(os.sched_getaffinity(0))
     else:

@@ -26,30 +26,40 @@ def _in_halves(search, source_ids, max_lengths):
     they wait for each other.)
 
     Args:
-        search: function of ids [b, S] and lengths [b] to a `SearchResult`.
+        search: `tf.function` of ids [b, S] and lengths [b] to a
+            `SearchResult`.
         source_ids: int [B, S].
         max_lengths: int [B], the most tokens of each answer.
 
     Returns:
         `SearchResult` of all rows, in their order.
     """
-    batch_size = tf.shape(source_ids)[0]
-    half = tf.where(batch_size < LEAST_HALVED, 0, batch_size // 2)
-    longest = tf.reduce_max(max_lengths)
-    results = []
-    for rows in (slice(None, half), slice(half, None)):
+    longest = tf.maximum(tf.reduce_max(max_lengths), 1)
+
+    def search_rows(rows):
         result = search(source_ids[rows], max_lengths[rows])
         missing = [0, longest - tf.shape(result.ids)[2]]
-        results.append(
-            result._replace(
-                ids=tf.pad(result.ids, [[0, 0], [0, 0], missing]),
-                attention_weights=tf.pad(
-                    result.attention_weights,
-                    [[0, 0], [0, 0], missing, [0, 0]],
-                ),
-            )
+        return result._replace(
+            ids=tf.pad(
+                result.ids, [[0, 0], [0, 0], missing], constant_values=PAD
+            ),
+            attention_weights=tf.pad(
+                result.attention_weights, [[0, 0], [0, 0], missing, [0, 0]]
+            ),
         )
-    return tf.nest.map_structure(lambda *parts: tf.concat(parts, 0), *results)
+
+    batch_size = tf.shape(source_ids)[0]
+    half = batch_size // 2
+
+    def search_halves():
+        halves = [search_rows(slice(half)), search_rows(slice(half, None))]
+        return tf.nest.map_structure(lambda *both: tf.concat(both, 0), *halves)
+
+    return tf.cond(
+        batch_size < LEAST_HALVED,
+        lambda: search_rows(slice(None)),
+        search_halves,
+    )
 
 
 class Translator(TextToText, tf.Module):
@@ -153,7 +163,9 @@ class Translator(TextToText, tf.Module):
         return self.search(source_ids, num_beams, n_best), source_ids, lengths
 
     def search(self, source_ids, num_beams: int, n_best: int = 1):
-        """The search between the tokenizers, in graph.
+        """The search between the tokenizers.
+
+        Call it inside a `tf.function`: outside, each call traces anew.
 
         Args:
             source_ids: int [B, S], END included, then padding.
@@ -184,15 +196,16 @@ class Translator(TextToText, tf.Module):
         room = tf.maximum(tf.reduce_max(max_lengths), 1)
         state = self.model.initial_state(memory, room)
         mask = source_ids != PAD
-        search = (self.model.prepared_step(), memory, state, mask, max_lengths)
+        step = self.model.prepared_step()
+        arguments = (step, memory, state, mask, max_lengths)
         options = {
             "alpha": self._length_penalty,
             "forbidden_ids": FORBIDDEN_IDS,
         }
         if num_beams == 1:
-            return decoding.greedy_search(*search, **options)
+            return decoding.greedy_search(*arguments, **options)
         return decoding.beam_search(
-            *search, num_beams=num_beams, n_best=n_best, **options
+            *arguments, num_beams=num_beams, n_best=n_best, **options
         )
 
     def _detokenize(self, ids, lengths):

@@ -318,7 +318,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(corpus, tmp_path, model, kills):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     first, last = timed_run(train_arguments(corpus, whole, *more))
     arguments = train_arguments(corpus, broken, *more, "--resume")
-    # While it traces, and while it trains: so little that it cannot end.
+    # While it traces, and while it trains: a part of the epochs each time.
     longest = first + (last - first) / kills
     waits = np.random.default_rng(kills).uniform(0, longest, kills).tolist()
     waits[::4] = [None] * len(waits[::4])

@@ -262,6 +262,26 @@ def test_two_cores_are_shared(cores, threads):
     assert output.split() == ["2", str(threads)]
 
 
+def test_a_choice_of_threads_is_kept(monkeypatch):
+    chosen = []
+    threading = tf.config.threading
+    monkeypatch.setattr(
+        threading, "set_intra_op_parallelism_threads", chosen.append
+    )
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, False)
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    name = "get_intra_op_parallelism_threads"
+    monkeypatch.setattr(threading, name, lambda: 2)
+    trainer.share_cores()
+    assert chosen == []
+    monkeypatch.setattr(threading, name, lambda: 0)
+    trainer.share_cores()
+    assert chosen == [1]
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
+    trainer.share_cores()
+    assert chosen == [1]
+
+
 MEMORY = """
 import resource
 import numpy as np

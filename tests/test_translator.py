@@ -78,6 +78,8 @@ def test_blank_texts_translate_to_blank(transformer):
 
 def test_no_text_gives_no_translation(transformer):
     assert transformer([]) == []
+    result = transformer.search(tf.zeros([0, 0], tf.int32), 2, n_best=2)
+    assert result.ids.shape == (0, 2, 1)
     for name, function in transformer.signatures.items():
         inputs = {"text": tf.zeros([0], tf.string)}
         if name == "score":

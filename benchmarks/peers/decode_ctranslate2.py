@@ -3,8 +3,8 @@
     python decode_ctranslate2.py WORKLOAD --num_beams 4 --batch_size 32
 
 `WORKLOAD` is what `benchmarks/workload.py` wrote. Prints one JSON line. With
-the environment variable CT2_USE_MKL=0 it multiplies with oneDNN: on some
-processors that is many times faster than its default, so try both.
+the environment variable CT2_USE_MKL=0 it multiplies with oneDNN, which may be
+faster than its default (see README.md): try both.
 """
 
 import argparse

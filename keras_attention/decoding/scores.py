@@ -158,6 +158,8 @@ def best_extensions(
     logits = ops.cast(logits, "float32")
     # Some of the best may be forbidden, or be END.
     best, token_ids = top_k(logits, count + len(forbidden_ids) + 1)
+    # log(sum(exp)) is the greatest logit less the log of its probability:
+    # a softmax is one operation in TensorFlow, exp and sum are two.
     greatest = ops.take_along_axis(
         ops.softmax(logits, axis=-1), token_ids[:, :1], axis=1
     )

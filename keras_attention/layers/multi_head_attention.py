@@ -46,7 +46,8 @@ class MultiHeadAttention(keras.layers.Layer):
     code and in Keras; `use_bias=False` gives the paper's text.
 
     Decoding: `project` gives the keys and values of a memory once;
-    `initial_cache` and `step` attend to the tokens produced so far.
+    `attend` and `attend_one` use them at many steps; `initial_cache` and
+    `step` attend to the tokens produced so far.
 
     Args:
         num_heads: number of heads.
@@ -170,13 +171,13 @@ class MultiHeadAttention(keras.layers.Layer):
     def attend_one(self, query, key, value, mask=None):
         """Like `attend`, for one query a row and without dropout.
 
-        Matrix products of two axes: for a single token TensorFlow computes
-        the shapes of those of three for longer than the products.
+        Its projections are products of two axes: around one of three axes
+        TensorFlow computes shapes first.
 
         Args:
             query: [B, Dq].
             key, value: what `project` returned.
-            mask: bool that broadcasts over [B, S].
+            mask: bool [B, S] or [1, S], True = attend.
 
         Returns:
             `(context, attention_weights)`: [B, Dq], float32 [B, H, S].

@@ -222,7 +222,14 @@ class TransformerDecoderLayer(TransformerLayer):
         return self._feed_forward(x, training), attention_weights
 
     def step(self, inputs, projected_memory, memory_mask, cache, position):
-        """One more token: [B, D].
+        """One more token.
+
+        Args:
+            inputs: [B, D].
+            projected_memory: what `project_memory` returned.
+            memory_mask: bool [B, S], or None.
+            cache: as `initial_cache` or the last `step` returned it.
+            position: int scalar, 0 for the first token.
 
         Returns:
             `(outputs, attention_weights, cache)`: [B, D], [B, H, S], and

@@ -289,18 +289,18 @@ def timed_run(arguments):
     Returns:
         Seconds from its first words to the end of an epoch, and of all.
     """
-    process = subprocess.Popen(
+    times = {}
+    with subprocess.Popen(
         command(arguments),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=environment(),
-    )
-    times = {}
-    for line in process.stdout:
-        for words in (b"parameters", b"Epoch 2/"):
-            if words in line:
-                times.setdefault(words, time.perf_counter())
-    assert process.wait() == 0
+    ) as process:
+        for line in process.stdout:
+            for words in (b"parameters", b"Epoch 2/"):
+                if words in line:
+                    times.setdefault(words, time.perf_counter())
+    assert process.returncode == 0
     start = times[b"parameters"]
     return times[b"Epoch 2/"] - start, time.perf_counter() - start
 

@@ -268,9 +268,8 @@ def _one_line(text: str) -> str:
 
 def translate(arguments) -> None:
     """`translate`: lines in, lines out, in the same order."""
-    from keras_attention import runs, trainer
+    from keras_attention import runs
 
-    trainer.share_cores()
     texts = [
         os.fsencode(text).decode("utf-8", "replace") for text in arguments.texts
     ] or _standard_input()

@@ -142,8 +142,8 @@ def best_extensions(
 ):
     """The next tokens worth a look: the `count` best ones, and END.
 
-    The same log-probabilities as `allowed_log_probs`, of these tokens only:
-    the vocabulary is read twice, and not sorted.
+    The same log-probabilities as `allowed_log_probs`, of these tokens only,
+    without sorting the vocabulary.
 
     Args:
         logits: [B, V].

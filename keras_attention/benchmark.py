@@ -330,8 +330,12 @@ def start(options) -> dict:
 
 def peak_memory_mb() -> float:
     """The most memory that this process has had, in MB."""
-    kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return kilobytes / (1024 if sys.platform == "linux" else 1024**2)
+    status = pathlib.Path("/proc/self/status")
+    if status.exists():
+        # On Linux `ru_maxrss` begins with what the parent process had.
+        words = status.read_text().partition("VmHWM:")[2].split()
+        return int(words[0]) / 1024  # kB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
 
 
 def machine() -> dict:

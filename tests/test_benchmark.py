@@ -7,6 +7,7 @@ import pathlib
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import tensorflow as tf
 
@@ -108,3 +109,21 @@ def test_a_point_of_the_costs_prints_one_object(what, point):
     result = json.loads(output.splitlines()[-1])
     assert list(result.values())[: len(point)] == list(point)
     assert all(value > 0 for value in result.values())
+
+
+def test_memory_is_that_of_the_process_alone():
+    """A process begins with its parent's `ru_maxrss`."""
+    big = np.ones(300_000_000, "int8")
+    code = (
+        "from keras_attention import benchmark\n"
+        "print(benchmark.peak_memory_mb())"
+    )
+    root = str(pathlib.Path(benchmark.__file__).parents[1])
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": root},
+    ).stdout
+    own = benchmark.peak_memory_mb()
+    assert big.any() and 0 < float(output.splitlines()[-1]) < own - 150

@@ -292,7 +292,7 @@ def feed(options) -> dict:
 
 
 LOAD = """
-import sys, time, keras_attention as ka
+import sys, time, tensorflow, keras_attention as ka
 start = time.perf_counter()
 translator = ka.load(sys.argv[1])
 loaded = time.perf_counter()
@@ -330,11 +330,10 @@ def start(options) -> dict:
 
 def peak_memory_mb() -> float:
     """The most memory that this process has had, in MB."""
-    status = pathlib.Path("/proc/self/status")
-    if status.exists():
-        # On Linux `ru_maxrss` begins with what the parent process had.
-        words = status.read_text().partition("VmHWM:")[2].split()
-        return int(words[0]) / 1024  # kB
+    if sys.platform == "linux":
+        # `ru_maxrss` would begin with what the parent process had.
+        status = pathlib.Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024  # kB
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
 
 

@@ -112,7 +112,7 @@ def test_a_point_of_the_costs_prints_one_object(what, point):
 
 
 def test_memory_is_that_of_the_process_alone():
-    """A process begins with its parent's `ru_maxrss`."""
+    """On Linux a process begins with its parent's `ru_maxrss`."""
     big = np.ones(300_000_000, "int8")
     code = (
         "from keras_attention import benchmark\n"

@@ -1,6 +1,7 @@
 """The command line from end to end, on a corpus of a few lines."""
 
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -266,6 +267,7 @@ def killed(handle):
     if (folder / "checkpoint.npz").is_file() and [*folder.glob(".checkpoint*")]:
         os.ftruncate(handle, os.fstat(handle).st_size // 2)
         os.kill(os.getpid(), signal.SIGKILL)
+        signal.pause()
     fsync(handle)
 
 os.fsync = killed
@@ -273,16 +275,22 @@ cli.main(arguments)
 """
 
 
-def killed_run(arguments, folder, wait):
-    """Starts training, and kills it `wait` seconds after its first words.
+def killed_run(arguments, folder, moment, wait):
+    """Starts training, and kills it.
 
-    A wait of None: it kills itself in the next write of a checkpoint.
+    Args:
+        moment: "write": it kills itself in the next write of a checkpoint;
+            "start" or "checkpoint": it is killed `wait` seconds after its
+            first words, or after its first checkpoint.
 
     Returns:
-        Whether a write was broken off.
+        Whether a write was broken off, and how far the checkpoint is:
+        epochs and batches.
     """
+    checkpoint = folder / "checkpoint.npz"
+    before = checkpoint.exists() and checkpoint.stat().st_mtime_ns
     start = command(arguments)
-    if wait is None:
+    if moment == "write":
         start = [sys.executable, "-c", KILLS_ITSELF, str(folder), *arguments]
     with subprocess.Popen(
         start,
@@ -290,23 +298,36 @@ def killed_run(arguments, folder, wait):
         stderr=subprocess.DEVNULL,
         env=environment(),
     ) as process:
-        if wait is not None:
-            while b"parameters" not in process.stdout.readline():
-                assert process.poll() is None
-            time.sleep(wait)
+        try:
+            if moment != "write":
+                while b"parameters" not in process.stdout.readline():
+                    assert process.poll() is None
+                while moment == "checkpoint" and before == (
+                    checkpoint.exists() and checkpoint.stat().st_mtime_ns
+                ):
+                    assert process.poll() is None
+                    time.sleep(0.01)
+                time.sleep(wait)
+                process.kill()
+            process.communicate()
+        finally:
             process.kill()
-        process.communicate()
-    assert process.returncode == -signal.SIGKILL, "training ended before"
-    return any(folder.glob(".checkpoint*"))
+    assert process.returncode == -signal.SIGKILL, "it ended by itself"
+    progress = (0, 0)
+    if checkpoint.is_file():
+        _, meta = checkpoints.load(checkpoint)
+        progress = (meta["epoch"], meta["step"])
+    return any(folder.glob(".checkpoint*")), progress
 
 
 def timed_run(arguments):
     """Trains to the end.
 
     Returns:
-        Seconds from its first words to the end of an epoch, and of all.
+        Seconds from its first words to the end of the first epoch, and of
+        an epoch.
     """
-    times = {}
+    words, times = (b"parameters", b"Epoch 2/", b"Epoch 12/"), {}
     with subprocess.Popen(
         command(arguments),
         stdout=subprocess.PIPE,
@@ -314,12 +335,12 @@ def timed_run(arguments):
         env=environment(),
     ) as process:
         for line in process.stdout:
-            for words in (b"parameters", b"Epoch 2/"):
-                if words in line:
-                    times.setdefault(words, time.perf_counter())
+            for word in words:
+                if word in line:
+                    times.setdefault(word, time.perf_counter())
     assert process.returncode == 0
-    start = times[b"parameters"]
-    return times[b"Epoch 2/"] - start, time.perf_counter() - start
+    first, second, last = (times[word] for word in words)
+    return second - first, (last - second) / 10
 
 
 @pytest.mark.slow
@@ -327,20 +348,27 @@ def timed_run(arguments):
     "model, kills", [("transformer", 10), ("rnnsearch", 3)]
 )
 def test_a_killed_run_resumes_to_the_same_bytes(corpus, tmp_path, model, kills):
-    """Every fourth time in the middle of a write."""
-    more = ["--epochs=6", "--dropout=0.2", "--subword_sampling=0.1"]
+    """In the middle of a write, while it traces, and while it trains."""
+    more = ["--epochs=12", "--dropout=0.2", "--subword_sampling=0.1"]
     if model != "transformer":
         sizes = '{"embedding_dim": 16, "units": 16, "readout_dim": 16}'
         more += [f"--model={model}", "--model_arguments", sizes]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    first, last = timed_run(train_arguments(corpus, whole, *more))
+    first, epoch = timed_run(train_arguments(corpus, whole, *more))
     arguments = train_arguments(corpus, broken, *more, "--resume")
-    # While it traces, and while it trains: a part of the epochs each time.
-    longest = first + (last - first) / kills
-    waits = np.random.default_rng(kills).uniform(0, longest, kills).tolist()
-    waits[::4] = [None] * len(waits[::4])
-    hits = [killed_run(arguments, broken, wait) for wait in waits]
-    assert all(hits[::4])
+    longest = {"write": 0, "start": first, "checkpoint": epoch}
+    moments = itertools.cycle(["write", "start", "checkpoint"])
+    generator = np.random.default_rng(kills)
+    hits, progress = [], []
+    for moment in itertools.islice(moments, kills):
+        wait = generator.uniform(0, longest[moment])
+        hit, reached = killed_run(arguments, broken, moment, wait)
+        hits.append(hit)
+        progress.append(reached)
+    assert all(hits[::3])
+    # Each went on where the one before it had been.
+    assert (0, 0) < progress[0] < progress[-1]
+    assert progress == sorted(progress)
     options = {"check": True, "capture_output": True, "env": environment()}
     subprocess.run(command(arguments), **options)
     for name in ("weights.npz", "checkpoint.npz"):

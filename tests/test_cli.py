@@ -5,6 +5,7 @@ import itertools
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -281,7 +282,7 @@ def killed_run(arguments, folder, moment, wait):
     Args:
         moment: "write": it kills itself in the next write of a checkpoint;
             "start" or "checkpoint": it is killed `wait` seconds after its
-            first words, or after its first checkpoint.
+            first words, or after the first checkpoint that it writes.
 
     Returns:
         Whether a write was broken off, and how far the checkpoint is:
@@ -349,28 +350,32 @@ def timed_run(arguments):
 )
 def test_a_killed_run_resumes_to_the_same_bytes(corpus, tmp_path, model, kills):
     """In the middle of a write, while it traces, and while it trains."""
-    more = ["--epochs=12", "--dropout=0.2", "--subword_sampling=0.1"]
+    more = ["--epochs=30", "--dropout=0.2", "--subword_sampling=0.1"]
     if model != "transformer":
         sizes = '{"embedding_dim": 16, "units": 16, "readout_dim": 16}'
         more += [f"--model={model}", "--model_arguments", sizes]
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     first, epoch = timed_run(train_arguments(corpus, whole, *more))
     arguments = train_arguments(corpus, broken, *more, "--resume")
-    longest = {"write": 0, "start": first, "checkpoint": epoch}
+    waits = {"write": (0, 0), "start": (0, first)}
+    waits["checkpoint"] = (first, first + epoch)
     moments = itertools.cycle(["write", "start", "checkpoint"])
     generator = np.random.default_rng(kills)
     hits, progress = [], []
     for moment in itertools.islice(moments, kills):
-        wait = generator.uniform(0, longest[moment])
+        wait = generator.uniform(*waits[moment])
         hit, reached = killed_run(arguments, broken, moment, wait)
         hits.append(hit)
         progress.append(reached)
     assert all(hits[::3])
-    # Each went on where the one before it had been.
-    assert (0, 0) < progress[0] < progress[-1]
+    # Each went on where the one before it had been; so does the last.
+    assert (0, 0) < progress[0] and progress[-1] >= (1, 0)
     assert progress == sorted(progress)
     options = {"check": True, "capture_output": True, "env": environment()}
-    subprocess.run(command(arguments), **options)
+    words = subprocess.run(command(arguments), **options).stdout
+    started = re.search(rb"Epoch (\d+)/", words).group(1)
+    # A checkpoint may be of the last batch of an epoch.
+    assert int(started) - 1 - progress[-1][0] in (0, 1)
     for name in ("weights.npz", "checkpoint.npz"):
         expected, expected_meta = checkpoints.load(whole / name)
         resumed, resumed_meta = checkpoints.load(broken / name)

@@ -12,8 +12,6 @@ from keras_attention.text_to_text import TextToText
 from keras_attention.tokens import END, END_TEXT, PAD, START, UNK
 
 FORBIDDEN_IDS = (PAD, UNK, START)
-# A batch of fewer texts is searched in one piece.
-LEAST_HALVED = 16
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
 
@@ -56,9 +54,7 @@ def _in_halves(search, source_ids, max_lengths):
         return tf.nest.map_structure(lambda *both: tf.concat(both, 0), *halves)
 
     return tf.cond(
-        batch_size < LEAST_HALVED,
-        lambda: search_rows(slice(None)),
-        search_halves,
+        batch_size < 2, lambda: search_rows(slice(None)), search_halves
     )
 
 
@@ -185,6 +181,9 @@ class Translator(TextToText, tf.Module):
                 tf.TensorSpec([None], max_lengths.dtype),
             ],
             autograph=False,
+            # Three calls of one function, not three copies of it: the first
+            # translation of a loaded model takes half as long.
+            experimental_attributes={"_noinline": True},
         )
         def search(source_ids, max_lengths):
             return self._search_ids(source_ids, max_lengths, num_beams, n_best)

@@ -37,11 +37,9 @@ def _trace_back(slots, lengths, max_length, token_ids, parents, weights):
     def body(count, slots, ids, attention_weights):
         position = length - 1 - count
         alive = position < lengths
-        here = ops.take_along_axis(token_ids[:, position], slots, axis=1)
-        seen = ops.take_along_axis(
-            weights[:, position], slots[:, :, None], axis=1
-        )
-        before = ops.take_along_axis(parents[:, position], slots, axis=1)
+        here = scores.pick(token_ids[:, position], slots)
+        seen = scores.pick(weights[:, position], slots)
+        before = scores.pick(parents[:, position], slots)
         return (
             count + 1,
             ops.where(alive, before, slots),
@@ -153,16 +151,12 @@ def _extend(settings, live, position):
     log_probs, chosen = ops.top_k(ops.reshape(totals, joined), num_beams)
     chosen = ops.cast(chosen, "int32")
     parents = chosen // count
-    token_ids = ops.take_along_axis(
-        ops.reshape(token_ids, joined), chosen, axis=1
-    )
+    token_ids = scores.pick(ops.reshape(token_ids, joined), chosen)
     state, weights = _gather_beams(
         (state, scores.mean_over_heads(weights)), parents
     )
     weights = ops.reshape(weights, (batch_size, num_beams, source_length))
-    sums = weights + ops.take_along_axis(
-        live.attention_sums, parents[:, :, None], axis=1
-    )
+    sums = weights + scores.pick(live.attention_sums, parents)
     token_ids = ops.reshape(token_ids, (-1,))
     return _Live(token_ids, log_probs, sums, state), parents, weights
 
@@ -199,9 +193,7 @@ def _retire(settings, live, finished, stopped, position):
     ]
     _, best = ops.top_k(joined[0], num_beams)
     best = ops.cast(best, "int32")
-    finished = _Finished(
-        *(ops.take_along_axis(leaf, best, axis=1) for leaf in joined)
-    )
+    finished = _Finished(*(scores.pick(leaf, best) for leaf in joined))
     live_on = ops.logical_and(kept, ops.logical_not(ended))
     live = live._replace(
         log_probs=ops.where(live_on, live.log_probs, scores.IMPOSSIBLE)

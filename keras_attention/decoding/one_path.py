@@ -113,7 +113,7 @@ def greedy_search(
             logits, 1, position, max_lengths, end_id, forbidden_ids
         )
         log_probs, best = ops.top_k(log_probs, 1)
-        token_ids = ops.take_along_axis(token_ids, best, axis=1)
+        token_ids = scores.pick(token_ids, ops.cast(best, "int32"))
         return token_ids[:, 0], log_probs[:, 0]
 
     control = _Ids(start_id, end_id, pad_id, forbidden_ids)

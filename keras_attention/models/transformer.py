@@ -158,6 +158,8 @@ class Transformer(seq2seq.Seq2Seq):
 
     def prepared_step(self):
         """`step`, with the output's matrix turned round before the loop."""
+        if self.target_embedding.quantization_mode:
+            return self.step  # An int8 matrix has scales, known to its layer.
         kernel = ops.transpose(self.target_embedding.embeddings)
         kernel = ops.cast(kernel, self.compute_dtype)  # [D, V]
         return functools.partial(self._step, output_kernel=kernel)

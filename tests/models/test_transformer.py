@@ -75,6 +75,22 @@ def test_state_knows_its_position(randomize):
         assert weights.shape == (2, 7, 5)
 
 
+def test_int8_steps_are_near_those_of_float32(randomize):
+    model = randomize(models.Transformer(V, **SIZES))
+
+    def first_logits():
+        memory = model.encode(IDS["source_ids"])
+        state = model.initial_state(memory, max_length=3)
+        return model.prepared_step()(IDS["target_ids"][:, 0], memory, state)[0]
+
+    exact = first_logits()
+    able = (keras.layers.Dense, keras.layers.ReversibleEmbedding)
+    model.quantize("int8", filters=lambda layer: isinstance(layer, able))
+    assert model.target_embedding.embeddings.dtype == "int8"
+    error = np.abs(first_logits() - exact).max()
+    assert 0 < error < 0.05 * np.ptp(exact)
+
+
 def formula(v, d, d_ff, n):
     """Weights of a Transformer whose three matrices of words are one."""
     attention = 4 * (d * d + d)

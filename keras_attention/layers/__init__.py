@@ -7,6 +7,7 @@ from keras_attention.layers.attention import (
     weighted_sum,
 )
 from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.gru_cell import GRUCell
 from keras_attention.layers.masks import (
     causal_mask,
     combine_masks,
@@ -35,6 +36,7 @@ __all__ = [
     "AdditiveAttention",
     "Attention",
     "FeedForward",
+    "GRUCell",
     "Maxout",
     "MultiHeadAttention",
     "MultiplicativeAttention",

@@ -77,8 +77,10 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
             vocabulary_size, embedding_dim, name="target_embedding", **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-        self.encoder = keras.layers.GRU(
-            units, reset_after=False, name="encoder", **policy
+        self.encoder = keras.layers.RNN(
+            layers.GRUCell(units, name="gru_cell", **policy),
+            name="encoder",
+            **policy,
         )
         self.summary = keras.layers.Dense(
             units, activation="tanh", name="summary", **policy
@@ -86,9 +88,7 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
         self.bridge = keras.layers.Dense(
             units, activation="tanh", name="bridge", **policy
         )
-        self.decoder = keras.layers.GRUCell(
-            units, reset_after=False, name="decoder", **policy
-        )
+        self.decoder = layers.GRUCell(units, name="decoder", **policy)
         self.maxout = layers.Maxout(readout_dim, name="maxout", **policy)
         self.output_projection = keras.layers.Dense(
             vocabulary_size, name="output_projection", **policy

@@ -78,9 +78,8 @@ class RNNSearch(seq2seq.Seq2Seq):
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         self.encoder = keras.layers.Bidirectional(
-            keras.layers.GRU(
-                units,
-                reset_after=False,
+            keras.layers.RNN(
+                layers.GRUCell(units, name="gru_cell", **policy),
                 return_sequences=True,
                 return_state=True,
                 name="gru",
@@ -95,9 +94,7 @@ class RNNSearch(seq2seq.Seq2Seq):
         self.attention = layers.AdditiveAttention(
             units, name="attention", **policy
         )
-        self.decoder = keras.layers.GRUCell(
-            units, reset_after=False, name="decoder", **policy
-        )
+        self.decoder = layers.GRUCell(units, name="decoder", **policy)
         self.maxout = layers.Maxout(readout_dim, name="maxout", **policy)
         self.output_projection = keras.layers.Dense(
             vocabulary_size, name="output_projection", **policy

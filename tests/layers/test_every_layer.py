@@ -18,6 +18,9 @@ ATTENTIONS = {
 # Layers of one sequence, then those that also attend to a memory.
 ENCODING = {
     "feed_forward": lambda **kw: layers.FeedForward(11, "gelu", **kw),
+    "gru": lambda **kw: keras.layers.RNN(
+        layers.GRUCell(11, dtype=kw.get("dtype")), return_sequences=True, **kw
+    ),
     "maxout": lambda **kw: layers.Maxout(11, **kw),
     "position_encoding": lambda **kw: layers.PositionEncoding(**kw),
     "encoder_post_norm": lambda **kw: layers.TransformerEncoderLayer(

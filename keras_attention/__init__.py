@@ -17,6 +17,8 @@ _NAMES = {
     "load": "runs",
 }
 _MODULES = (
+    "alignment",
+    "alignment_report",
     "callbacks",
     "config",
     "corpora",

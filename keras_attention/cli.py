@@ -4,144 +4,14 @@ This module imports neither TensorFlow nor Keras: `--help` answers at once.
 """
 
 import dataclasses
-import itertools
 import json
 import os
 import pathlib
 import sys
 from collections.abc import Sequence
 
-import jsonargparse
-
-from keras_attention import __version__
 from keras_attention import config as configuration
-
-# Those of `translate` that take a value.
-TRANSLATE_OPTIONS = ("--num_beams", "--n_best", "--attention")
-
-
-def _train_parser(defaults: dict) -> jsonargparse.ArgumentParser:
-    parser = jsonargparse.ArgumentParser(
-        description="Train a model, score it, draw it and export it."
-    )
-    parser.add_argument(
-        "--config",
-        action="config",
-        help="Choices in a YAML file (a language `no` in quotes).",
-    )
-    parser.add_class_arguments(configuration.TrainingConfig, skip={"resume"})
-    parser.add_argument(
-        "--resume",
-        action="store_true",
-        help="go on where the run in --output was stopped",
-    )
-    parser.set_defaults(defaults)
-    return parser
-
-
-def _model_parser(description: str) -> jsonargparse.ArgumentParser:
-    parser = jsonargparse.ArgumentParser(description=description)
-    parser.add_argument("model", help="a SavedModel's folder or a run's")
-    parser.add_argument(
-        "--num_beams",
-        type=int | None,
-        help="1 for greedy search; by default the model's own number",
-    )
-    return parser
-
-
-def _evaluate_parser() -> jsonargparse.ArgumentParser:
-    parser = _model_parser("Score a model on a test set.")
-    for name, content in (("source", "texts"), ("reference", "translations")):
-        parser.add_argument(
-            f"--{name}",
-            type=str | None,
-            help=f"file of {content}, one a line, plain or .gz; by default "
-            "the held-out pairs of the run's corpus",
-        )
-    parser.add_argument(
-        "--by_length",
-        help="where to draw BLEU by the length "
-        "of the source in MODEL's tokens, a .png file",
-    )
-    parser.add_argument(
-        "--beside",
-        nargs="+",
-        default=[],
-        help="other models to score and to draw in the same picture",
-    )
-    return parser
-
-
-def _translate_parser() -> jsonargparse.ArgumentParser:
-    parser = _model_parser("Translate texts, or the lines of standard input.")
-    parser.add_argument(
-        "texts", nargs="*", default=[], help="texts to translate"
-    )
-    parser.add_argument(
-        "--n_best",
-        type=int | None,
-        help="print this many translations of each text, best first",
-    )
-    parser.add_argument(
-        "--scores",
-        action="store_true",
-        help="print each translation's score behind a tab",
-    )
-    parser.add_argument(
-        "--attention",
-        help="where to draw the attention of the first text, a .png file",
-    )
-    return parser
-
-
-def _bench_parser() -> jsonargparse.ArgumentParser:
-    parser = jsonargparse.ArgumentParser()
-    parser.add_argument(
-        "what",
-        choices=["train", "decode", "pipeline", "start"],
-        help="training through `fit`, translation by an exported SavedModel, "
-        "the input pipeline alone, or the time until something answers",
-    )
-    parser.add_class_arguments(configuration.BenchmarkConfig)
-    return parser
-
-
-def make_parser(train_defaults: dict | None = None):
-    """The parser of all verbs; `train_defaults` replace `train`'s own."""
-    parser = jsonargparse.ArgumentParser(
-        prog="keras-attention",
-        description="Attention models for translation: train, score, "
-        "translate, export.",
-        version=__version__,
-    )
-    verbs = parser.add_subcommands(dest="verb")
-    verbs.add_subcommand(
-        "train",
-        _train_parser(train_defaults or {}),
-        help="train a model, score it, draw it and export it",
-    )
-    verbs.add_subcommand(
-        "evaluate", _evaluate_parser(), help="score a model on a test set"
-    )
-    verbs.add_subcommand(
-        "translate", _translate_parser(), help="translate texts"
-    )
-    verbs.add_subcommand(
-        "bench", _bench_parser(), help="measure the speed on this machine"
-    )
-    export = jsonargparse.ArgumentParser(
-        description="Write a run's model as the next version of a SavedModel."
-    )
-    export.add_argument("run", help="a run's folder")
-    export.add_argument(
-        "--to", required=True, help="its folder, such as savedmodels/NAME"
-    )
-    export.add_argument(
-        "--num_beams", type=int | None, help="by default the run's own number"
-    )
-    verbs.add_subcommand("export", export, help="write a SavedModel")
-    return parser
+from keras_attention import parsing
 
 
 def _choices(kind, arguments):
@@ -218,6 +88,26 @@ def _labels(models: Sequence[str]) -> list[str]:
     return list(models)
 
 
+def _differences(name, baseline, result) -> dict:
+    """What a model has over the one before it, in one entry."""
+    from keras_attention import evaluation
+
+    return {
+        "compared_with": {
+            "model": name,
+            **{
+                bleu: evaluation.paired_bootstrap(
+                    baseline.hypotheses,
+                    result.hypotheses,
+                    result.references,
+                    lowercase=bleu == "bleu_lc",
+                )
+                for bleu in ("bleu", "bleu_lc")
+            },
+        }
+    }
+
+
 def evaluate(arguments) -> None:
     """`evaluate`: the last line printed is one JSON object, the model's."""
     from keras_attention import evaluation, plotting, reporting, runs, trainer
@@ -242,6 +132,8 @@ def evaluate(arguments) -> None:
         scores = {**result.scores, "sentences_per_second": rate}
         if arguments.beside:
             scores = {"model": model, **scores}
+        if results:
+            scores |= _differences(*list(results.items())[-1], result)
         results[label] = result
         print(json.dumps(scores))
     if arguments.by_length:
@@ -249,7 +141,10 @@ def evaluate(arguments) -> None:
         lengths = translator.num_tokens(test_set[1])
         rows_by_label = {
             label: evaluation.bleu_by_length(
-                lengths, result.hypotheses, result.references
+                lengths,
+                result.hypotheses,
+                result.references,
+                num_samples=1000,
             )
             for label, result in results.items()
         }
@@ -306,6 +201,33 @@ def translate(arguments) -> None:
             )
 
 
+def align(arguments) -> None:
+    """`align`: a line of JSON for each model, IBM Model 1 last."""
+    from keras_attention import alignment_report, runs
+
+    names = list(dict.fromkeys(arguments.runs))
+    configs = []
+    for name in names:
+        run = runs.RunDirectory(pathlib.Path(name))
+        if not run.config.is_file():
+            raise ValueError(f"Expected the folders of runs. Received: {name}")
+        configs.append(runs.read_config(run))
+    kinds = {(c.corpus, c.source, c.target) for c in configs}
+    if len(kinds) > 1 or configs[0].corpus != "phrases":
+        raise ValueError(
+            "Expected runs on the corpus phrases, of one pair of languages. "
+            f"Received: {sorted(kinds)}"
+        )
+    translators = {
+        label: runs.load(name)
+        for label, name in zip(_labels(names), names, strict=True)
+    }
+    for row in alignment_report.measure(
+        translators, configs[0].source, configs[0].target, arguments.picture
+    ):
+        print(json.dumps(row))
+
+
 def export(arguments) -> None:
     """`export`: the next version of a SavedModel, with its card."""
     from keras_attention import reporting, runs
@@ -337,7 +259,7 @@ def bench(arguments) -> None:
 
 def _saved_choices(argv: list[str]) -> dict:
     """With --resume: the choices that the run in --output began with."""
-    arguments = make_parser().parse_args(argv)
+    arguments = parsing.make_parser().parse_args(argv)
     if arguments.verb != "train" or not arguments.train.resume:
         return {}
     saved = pathlib.Path(_config(arguments.train).output) / "config.yaml"
@@ -353,39 +275,23 @@ def _saved_choices(argv: list[str]) -> dict:
     }
 
 
-def _options_first(argv: list[str]) -> list[str]:
-    """Of `translate`: argparse takes no text after `MODEL --scores`."""
-    if argv[:1] != ["translate"]:
-        return argv
-    options, others, rest = [], [], iter(argv[1:])
-    for word in rest:
-        if word == "--":
-            others += ["--", *rest]
-        elif not word.startswith("--") or " " in word.partition("=")[0]:
-            others.append(word)  # A dash with words is a text.
-        else:
-            options.append(word)
-            if any(name.startswith(word) for name in TRANSLATE_OPTIONS):
-                options += [*itertools.islice(rest, 1)]
-    return ["translate", *options, *others]
-
-
 def main(argv: list[str] | None = None) -> None:
     """Runs the command line; a mistake in it is one clear line."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    argv = _options_first(sys.argv[1:] if argv is None else argv)
+    argv = parsing.options_first(sys.argv[1:] if argv is None else argv)
     verbs = {
         "train": train,
         "evaluate": evaluate,
         "translate": translate,
         "export": export,
+        "align": align,
         "bench": bench,
     }
     verb = "keras-attention"
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(encoding="utf-8")
     try:
-        arguments = make_parser(_saved_choices(argv)).parse_args(argv)
+        arguments = parsing.make_parser(_saved_choices(argv)).parse_args(argv)
         verb = f"keras-attention {arguments.verb}"
         verbs[arguments.verb](arguments[arguments.verb])
         sys.stdout.flush()

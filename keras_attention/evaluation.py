@@ -7,6 +7,8 @@ returned apart. All scores run from 0 to 100.
 References:
     Papineni et al. (2002), BLEU: a method for automatic evaluation of
     machine translation.
+    Koehn (2004), Statistical significance tests for machine translation
+    evaluation.
     Popović (2015), chrF: character n-gram F-score for automatic MT
     evaluation.
     Post (2018), A call for clarity in reporting BLEU scores.
@@ -15,7 +17,7 @@ References:
 import itertools
 from collections.abc import Sequence
 
-from sacrebleu import metrics
+from sacrebleu import metrics, significance
 
 
 def corpus_scores(
@@ -63,6 +65,7 @@ def bleu_by_length(
     references: Sequence[str],
     edges: Sequence[int] = (5, 10, 15, 20, 30, 40, 50),
     lowercase: bool = False,
+    num_samples: int = 0,
 ) -> list[dict[str, float | int | None]]:
     """BLEU for short, middling and long sources, as Bahdanau et al. plot it.
 
@@ -78,11 +81,14 @@ def bleu_by_length(
         edges: The greatest length in each bin, rising; one more bin takes
             everything longer.
         lowercase: Whether BLEU ignores case. `exact_match` never does.
+        num_samples: Of the bootstrap (Koehn 2004) that says how far BLEU
+            would vary with other sentences; 0 for none.
 
     Returns:
         One row per bin that is not empty, shortest first: `low` and `high`
         (lengths, both included; `high` is None in the open bin),
-        `sentences`, `bleu` and `exact_match`.
+        `sentences`, `bleu` and `exact_match`; with samples also `interval`,
+        half the width of the 95 % confidence interval of `bleu`.
 
     Raises:
         ValueError: If there is nothing to score, there is not one length,
@@ -119,16 +125,75 @@ def bleu_by_length(
         bin_references = [references[index] for index in chosen]
         bleu = metrics.BLEU(lowercase=lowercase, effective_order=True)
         score = _score(bleu, bin_hypotheses, bin_references)["score"]
-        rows.append(
-            {
-                "low": low,
-                "high": high,
-                "sentences": len(chosen),
-                "bleu": score,
-                "exact_match": _exact_match(bin_hypotheses, bin_references),
-            }
-        )
+        row = {
+            "low": low,
+            "high": high,
+            "sentences": len(chosen),
+            "bleu": score,
+            "exact_match": _exact_match(bin_hypotheses, bin_references),
+        }
+        if num_samples:
+            [result] = _bootstrap(
+                [("", bin_hypotheses)], bin_references, bleu, num_samples
+            )
+            row["interval"] = float(result.ci)
+        rows.append(row)
     return rows
+
+
+def paired_bootstrap(
+    baseline: Sequence[str],
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    lowercase: bool = False,
+    num_samples: int = 1000,
+) -> dict[str, float]:
+    """Whether two systems differ in BLEU by more than chance.
+
+    Sacrebleu's paired bootstrap (Koehn 2004): both are scored on the same
+    samples of the sentences. Two-sided, so look at the sign too. Its seed is
+    the environment's SACREBLEU_SEED, by default 12345.
+
+    Args:
+        baseline: The translations of one system.
+        hypotheses: Those of the other.
+        references: The right translations.
+        lowercase: Whether BLEU ignores case.
+        num_samples: Of the bootstrap.
+
+    Returns:
+        `difference`, the second system's BLEU less the first one's, and
+        `p_value`, how probable it is that chance alone makes one as large.
+
+    Raises:
+        ValueError: If there is nothing to score or the lengths differ.
+    """
+    _check_aligned(
+        baseline=baseline, hypotheses=hypotheses, references=references
+    )
+    first, second = _bootstrap(
+        [("baseline", baseline), ("system", hypotheses)],
+        references,
+        metrics.BLEU(lowercase=lowercase),
+        num_samples,
+    )
+    difference = float(second.score - first.score)
+    # Where nothing differs, sacrebleu counts no sample as large.
+    p_value = float(second.p_value) if difference else 1.0
+    return {"difference": difference, "p_value": p_value}
+
+
+def _bootstrap(systems, references, metric, num_samples):
+    """Sacrebleu's result for each system; the first is the baseline."""
+    test = significance.PairedTest(
+        [(name, list(texts)) for name, texts in systems],
+        {"BLEU": metric},
+        [list(references)],
+        test_type="bs",
+        n_samples=num_samples,
+    )
+    _, results = test()
+    return results["BLEU"]
 
 
 def _score(metric, hypotheses, references):

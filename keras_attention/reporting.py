@@ -165,6 +165,8 @@ A SavedModel that takes text and gives text. It loads with `tensorflow` and
 | `n_best` | `text` | `translations`, `scores` |
 | `score` | `text`, `reference` | `log_probability`, `num_tokens`, \
 `truncated` |
+| `align` | `text`, `reference` | `source_tokens`, `target_tokens`, \
+`attention`, `truncated` |
 | `num_tokens` | `text` | `num_tokens`, `limit` |
 
 ```python

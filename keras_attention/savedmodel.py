@@ -15,7 +15,14 @@ from keras_attention import text as _text  # noqa: F401
 
 MANIFEST = "MANIFEST.sha256"
 WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")
-WARMED_UP = ("serving_default", "with_attention", "n_best", "greedy", "score")
+WARMED_UP = (
+    "serving_default",
+    "with_attention",
+    "n_best",
+    "greedy",
+    "score",
+    "align",
+)
 
 
 def versions(folder: pathlib.Path) -> list[pathlib.Path]:
@@ -52,7 +59,7 @@ def _write_warmup(version: pathlib.Path, name: str) -> None:
             request.model_spec.signature_name = signature
             texts = tf.make_tensor_proto(list(WARMUP_TEXTS), dtype=tf.string)
             request.inputs["text"].CopyFrom(texts)
-            if signature == "score":
+            if signature in ("score", "align"):
                 request.inputs["reference"].CopyFrom(texts)
             log = prediction_log_pb2.PredictionLog(
                 predict_log=prediction_log_pb2.PredictLog(request=request)

@@ -15,8 +15,10 @@ class TextToText:
     are sorted by length into batches; results come in the order given.
 
     Errors: `ValueError` where a text is longer than the model's limit (it
-    names the line, its length and the limit), where texts are no strings, or
-    where `num_beams` is one that this translator does not have.
+    names the line, its length and the limit) or a reference longer than any
+    translation, where texts are no strings, where `num_beams` is one that
+    this translator does not have, or where an older version of the package
+    exported it without what is asked for.
     """
 
     signatures: dict = types.MappingProxyType({})
@@ -78,24 +80,17 @@ class TextToText:
             (S strings), target_tokens (T strings) and attention [T, S],
             without padding.
         """
-        results = []
-        for row in self._run(
-            "with_attention", texts, batch_size, truncate=truncate
-        ):
-            target = [t.decode() for t in row["target_tokens"] if t]
-            source = [s.decode() for s in row["source_tokens"] if s]
-            attention = row["attention"][: len(target), : len(source)]
-            results.append(
-                {
-                    "translation": row["translation"].decode(),
-                    "score": float(row["score"]),
-                    "truncated": bool(row["truncated"]),
-                    "source_tokens": source,
-                    "target_tokens": target,
-                    "attention": attention,
-                }
+        return [
+            {
+                "translation": row["translation"].decode(),
+                "score": float(row["score"]),
+                "truncated": bool(row["truncated"]),
+                **_without_padding(row),
+            }
+            for row in self._run(
+                "with_attention", texts, batch_size, truncate=truncate
             )
-        return results
+        ]
 
     def n_best(
         self, texts: Sequence[str], batch_size: int = 64
@@ -119,7 +114,41 @@ class TextToText:
         batch_size: int = 64,
     ) -> list[tuple[float, int]]:
         """Log-probability of each reference, and its tokens (END counts)."""
-        rows = self._run("score", texts, batch_size, references)
+        rows = self._run_pairs("score", texts, references, batch_size)
+        return [
+            (float(row["log_probability"]), int(row["num_tokens"]))
+            for row in rows
+        ]
+
+    def align(
+        self,
+        texts: Sequence[str],
+        references: Sequence[str],
+        batch_size: int = 64,
+    ) -> list[dict]:
+        """Where the model looks while it writes given translations.
+
+        Args:
+            texts: sources.
+            references: their translations, which it has to write.
+            batch_size: pairs in a batch, at most.
+
+        Returns:
+            For each pair: source_tokens (S strings), target_tokens (T
+            strings) and attention [T, S], without padding.
+        """
+        return [
+            _without_padding(row)
+            for row in self._run_pairs("align", texts, references, batch_size)
+        ]
+
+    def num_tokens(self, texts: Sequence[str]) -> list[int]:
+        """Tokens of each text, END included; of those over the limit too."""
+        encoded = _encoded(texts)
+        return self._lengths(encoded, truncate=True).tolist() if encoded else []
+
+    def _run_pairs(self, name, texts, references, batch_size) -> list[dict]:
+        rows = self._run(name, texts, batch_size, references)
         for line, row in enumerate(rows, 1):
             if row["truncated"]:
                 raise ValueError(
@@ -127,15 +156,7 @@ class TextToText:
                     "as: split the pair into sentences. Received: more than "
                     f"{row['num_tokens']} tokens in line {line}"
                 )
-        return [
-            (float(row["log_probability"]), int(row["num_tokens"]))
-            for row in rows
-        ]
-
-    def num_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, END included; of those over the limit too."""
-        encoded = _encoded(texts)
-        return self._lengths(encoded, truncate=True).tolist() if encoded else []
+        return rows
 
     def _run(
         self, name, texts, batch_size, references=None, truncate=False
@@ -155,6 +176,11 @@ class TextToText:
                     "Expected one reference for each text. Received: "
                     f"{len(texts)} texts, {len(references)} references"
                 )
+        if name not in self.signatures:
+            raise ValueError(
+                f"Expected a model with the signature {name!r}: export it "
+                f"again. Received: one with {sorted(self.signatures)}"
+            )
         lengths = self._lengths(texts, truncate)
         order = np.argsort(lengths, kind="stable")
         rows = [None] * len(texts)
@@ -186,6 +212,19 @@ class TextToText:
                 f"line {line + 1}"
             )
         return lengths
+
+
+def _without_padding(row: dict) -> dict:
+    """The tokens and the attention of one row of a batch."""
+    source, target = (
+        [token.decode() for token in row[name] if token]
+        for name in ("source_tokens", "target_tokens")
+    )
+    return {
+        "source_tokens": source,
+        "target_tokens": target,
+        "attention": row["attention"][: len(target), : len(source)],
+    }
 
 
 def _encoded(texts: Sequence[str]) -> list[bytes]:

@@ -58,6 +58,11 @@ def _in_halves(search, source_ids, max_lengths):
     )
 
 
+def _tokens(tokenizer, ids):
+    """The pieces of ids, END as a word of its own, "" for padding."""
+    return tf.where(ids == END, END_TEXT, tokenizer.pieces(ids))
+
+
 class Translator(TextToText, tf.Module):
     """A model, its tokenizers and a search, as functions in graph.
 
@@ -121,6 +126,7 @@ class Translator(TextToText, tf.Module):
                 ("with_attention", self._translate_with_attention, [TEXT]),
                 ("n_best", self._translate_n_best, [TEXT]),
                 ("score", self._score, [TEXT, REFERENCE]),
+                ("align", self._align, [TEXT, REFERENCE]),
                 ("num_tokens", self._num_tokens, [TEXT]),
             )
         }
@@ -228,17 +234,12 @@ class Translator(TextToText, tf.Module):
         ids = result.ids[:, 0, :longest]
         weights = result.attention_weights[:, 0, :longest]
         blank = lengths <= 1
-
-        def tokens(tokenizer, ids):
-            pieces = tokenizer.pieces(ids)
-            return tf.where(ids == END, END_TEXT, pieces)
-
-        target_tokens = tokens(self.target_tokenizer, ids)
+        target_tokens = _tokens(self.target_tokenizer, ids)
         return {
             "translation": self._detokenize(ids, lengths),
             "score": tf.where(blank, 0.0, result.score[:, 0]),
             "truncated": lengths > self._max_source_length,
-            "source_tokens": tokens(self.source_tokenizer, source_ids),
+            "source_tokens": _tokens(self.source_tokenizer, source_ids),
             "target_tokens": tf.where(blank[:, None], "", target_tokens),
             "attention": tf.where(blank[:, None, None], 0.0, weights),
         }
@@ -267,27 +268,46 @@ class Translator(TextToText, tf.Module):
         lengths = tf.math.ceil(factor * tf.cast(source_lengths, tf.float32))
         return tf.cast(lengths, tf.int32) + self._max_target_offset
 
-    def _score(self, text, reference):
+    def _encode_pair(self, text, reference):
+        """Ids [B, S], labels [B, T], and what is told of them."""
         source_ids, source_lengths = self._encode_text(text)
         ids = self.target_tokenizer.tokenize(tf.ensure_shape(reference, [None]))
         lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
         limit = self._max_lengths(self._max_source_length)
-        ids = ids[:, : limit - 1]
-        column = tf.fill([ids.nrows(), 1], END)
-        labels = tf.concat([ids, column], axis=1).to_tensor(PAD)
-        starts = tf.fill([ids.nrows(), 1], START)
-        inputs = tf.concat([starts, ids], axis=1).to_tensor(PAD)
+        ends = tf.fill([ids.nrows(), 1], END)
+        labels = tf.concat([ids[:, : limit - 1], ends], axis=1).to_tensor(PAD)
+        told = {
+            "num_tokens": tf.minimum(lengths, limit),
+            "truncated": (lengths > limit)
+            | (source_lengths > self._max_source_length),
+        }
+        return source_ids, labels, told
+
+    def _score(self, text, reference):
+        source_ids, labels, told = self._encode_pair(text, reference)
+        starts = tf.fill([tf.shape(labels)[0], 1], START)
+        inputs = tf.concat([starts, labels], axis=1)[:, :-1]
         logits = self.model(
             {"source_ids": source_ids, "target_ids": inputs}, training=False
         )
-        log_probability, num_tokens = decoding.sequence_log_probability(
-            logits, labels
+        log_probability, _ = decoding.sequence_log_probability(logits, labels)
+        return {"log_probability": log_probability, **told}
+
+    def _align(self, text, reference):
+        source_ids, labels, told = self._encode_pair(text, reference)
+        memory = self.model.encode(source_ids)
+        result = decoding.forced_search(
+            self.model.prepared_step(),
+            memory,
+            self.model.initial_state(memory, tf.shape(labels)[1]),
+            source_ids != PAD,
+            labels,
         )
-        too_long = source_lengths > self._max_source_length
         return {
-            "log_probability": log_probability,
-            "num_tokens": num_tokens,
-            "truncated": too_long | (lengths > limit),
+            "source_tokens": _tokens(self.source_tokenizer, source_ids),
+            "target_tokens": _tokens(self.target_tokenizer, labels),
+            "attention": result.attention_weights[:, 0],
+            **told,
         }
 
     def _num_tokens(self, text):

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from keras_attention import checkpoints, cli, reporting
+from keras_attention import checkpoints, cli, parsing, reporting
 
 MODEL_ARGUMENTS = (
     '{"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 32, '
@@ -77,7 +77,8 @@ def environment():
 
 def test_help_imports_neither_tensorflow_nor_keras():
     code = (
-        "import sys; from keras_attention import cli; cli.make_parser(); "
+        "import sys; from keras_attention import cli, parsing; "
+        "parsing.make_parser(); "
         "sys.exit(bool({'tensorflow', 'keras'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=environment())
@@ -131,6 +132,12 @@ def test_a_run_is_scored_on_its_held_out_pairs(run, capsys, tmp_path):
     rows = [json.loads(line) for line in lines]
     assert [row["model"] for row in rows] == [str(other), str(run)]
     assert rows[0]["bleu"] == rows[1]["bleu"]
+    same = {"difference": 0.0, "p_value": 1.0}
+    assert rows[1]["compared_with"] == {
+        "model": f"{run.name}/savedmodel",
+        "bleu": same,
+        "bleu_lc": same,
+    }
     saved = json.loads((run / "scores.json").read_text())
     assert rows[1]["bleu"] == saved["bleu"]
     assert picture.read_bytes().startswith(b"\x89PNG")
@@ -187,14 +194,14 @@ def test_n_best_with_scores_is_sorted(run, capsys):
 )
 def test_options_of_translate_may_stand_anywhere(typed, ordered):
     """Argparse finds no text behind MODEL and an option."""
-    argv = cli._options_first(["translate", *typed.split()])
+    argv = parsing.options_first(["translate", *typed.split()])
     assert argv == ["translate", *ordered.split()]
-    parsed = cli.make_parser().parse_args(argv).translate
+    parsed = parsing.make_parser().parse_args(argv).translate
     assert parsed.model == "RUN" and parsed.texts[0] == "a"
     # No option, but a text.
     text = "-- Yes, I will."
-    argv = cli._options_first(["translate", "RUN", text])
-    assert cli.make_parser().parse_args(argv).translate.texts == [text]
+    argv = parsing.options_first(["translate", "RUN", text])
+    assert parsing.make_parser().parse_args(argv).translate.texts == [text]
 
 
 def test_export_writes_the_next_version(run, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """Scores against sacrebleu called directly, and against counting by hand."""
 
 import math
+import random
 
 import pytest
 import sacrebleu
@@ -139,3 +140,53 @@ def test_wrong_edges_are_refused(edges):
 def test_lengths_of_another_number_are_refused():
     with pytest.raises(ValueError, match="2 lengths, 1 hypotheses"):
         evaluation.bleu_by_length([1, 2], ["a"], ["a"])
+
+
+def test_a_difference_is_more_than_chance_or_not():
+    rng = random.Random(0)
+    references = [
+        " ".join(rng.choices("ein Hund läuft durch den Park".split(), k=8))
+        for _ in range(200)
+    ]
+    good = [r.replace("Hund", "Tier") for r in references]
+    # Both make as many errors more, in different sentences.
+    bad, other = (
+        [t.upper() if i % 10 == k else t for i, t in enumerate(good)]
+        for k in (0, 5)
+    )
+
+    def compare(baseline, system, **options):
+        return evaluation.paired_bootstrap(
+            baseline, system, references, num_samples=200, **options
+        )
+
+    better = compare(other, good)
+    scores = [
+        evaluation.corpus_scores(texts, references)["bleu"]["score"]
+        for texts in (other, good)
+    ]
+    assert better["difference"] == pytest.approx(scores[1] - scores[0])
+    assert compare(good, other)["difference"] == -better["difference"]
+    assert better["p_value"] < 0.05 < compare(bad, other)["p_value"]
+    # They differ in case alone.
+    assert compare(other, good, lowercase=True) == {
+        "difference": 0.0,
+        "p_value": 1.0,
+    }
+    assert compare(good, good)["p_value"] == 1
+
+
+def test_systems_of_other_lengths_are_not_compared():
+    with pytest.raises(ValueError, match="1 baseline, 2 hypotheses"):
+        evaluation.paired_bootstrap(["a"], ["a", "b"], ["a", "b"])
+
+
+def test_intervals_narrow_with_the_number_of_sentences():
+    rng = random.Random(1)
+    words = "ein Hund läuft durch den Park".split()
+    references = [" ".join(rng.choices(words, k=8)) for _ in range(1100)]
+    hypotheses = [r.replace("Hund", rng.choice(words)) for r in references]
+    few, many = evaluation.bleu_by_length(
+        [5] * 100 + [15] * 1000, hypotheses, references, num_samples=300
+    )
+    assert 0 < many["interval"] < 0.6 * few["interval"]

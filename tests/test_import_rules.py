@@ -50,7 +50,9 @@ TABLE = {
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "checkpoints": (set(), ARRAYS),
     "evaluation": (set(), {"sacrebleu", "numpy"}),
-    "plotting": (set(), {"matplotlib", "numpy"}),
+    "alignment": (set(), {"numpy"}),
+    "alignment_report": ({"alignment", "corpora", "plotting"}, set()),
+    "plotting": ({"plotting"}, {"matplotlib", "numpy"}),
     "text_to_text": (set(), GRAPH),
     "savedmodel": (
         {"checkpoints", "text", "text_to_text"},
@@ -78,7 +80,8 @@ TABLE = {
         | {"tensorflow_serving", "grpc", "google"}
         | {"fastapi", "starlette", "pydantic", "uvicorn"},
     ),
-    "cli": ({"config", "__version__"}, {"jsonargparse", "rich", "yaml"}),
+    "parsing": ({"config", "__version__"}, {"jsonargparse"}),
+    "cli": ({"parsing", "config"}, {"rich", "yaml"}),
 }
 # Their imports inside functions are the point of these modules.
 LAZY = ("cli", "__init__")

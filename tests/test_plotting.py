@@ -122,6 +122,30 @@ def test_heat_map_has_a_panel_per_head(num_heads, tmp_path):
     assert tick_labels(panels[0].yaxis) == TARGETS
 
 
+def test_heat_map_names_panels_and_frames_links(tmp_path):
+    result = plotting.attention_heat_map(
+        SOURCES,
+        TARGETS,
+        random_weights(2, 3, 5),
+        tmp_path / "models.png",
+        names=["RNNsearch", "Luong"],
+        links=[(2, 1), (4, 2)],
+    )
+    panels = [axes for axes in result.axes if axes.images]
+    assert [panel.get_title() for panel in panels] == ["RNNsearch", "Luong"]
+    for panel in panels:
+        frames = [patch.get_bbox() for patch in panel.patches]
+        centres = [((b.x0 + b.x1) / 2, (b.y0 + b.y1) / 2) for b in frames]
+        np.testing.assert_allclose(centres, [(2, 1), (4, 2)])
+
+
+def test_heat_map_wants_a_name_for_each_panel():
+    with pytest.raises(ValueError, match="one name for each of 2 panels"):
+        plotting.attention_heat_map(
+            SOURCES, TARGETS, random_weights(2, 3, 5), names=["only one"]
+        )
+
+
 def test_any_token_can_be_drawn(tmp_path):
     sources = ["$x$", "今日", "مرحبا", "नमस्ते", "a\nb", "\\frac", "\ud800"]
     targets = ["$", "$$", b"\xff", "▁", "_{", "%"]
@@ -237,6 +261,14 @@ def test_scores_by_length_puts_each_row_over_its_bin():
         "Luong": ([0, 1], [31.0, 29.0]),
     }
     assert axes.get_ylabel() == "BLEU"
+
+
+def test_scores_by_length_has_a_bar_for_an_interval():
+    rows = [row(0, 5, 20, 30.0), {**row(6, 10, 9, 29.0), "interval": 2.0}]
+    axes = plotting.scores_by_length({"Luong": rows}).axes[0]
+    [bars] = [bars for _, _, (bars,) in axes.containers]
+    ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
+    assert ends == [[30.0, 30.0], [27.0, 31.0]]
 
 
 def test_scores_by_length_draws_the_metric_asked_for():

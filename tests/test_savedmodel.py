@@ -132,6 +132,15 @@ def test_every_signature_answers_alike(live, loaded, sentences):
     np.testing.assert_allclose(
         live.score(some, some[::-1]), loaded.score(some, some[::-1]), rtol=1e-4
     )
+    for ours, theirs in zip(
+        live.align(some, some[::-1]),
+        loaded.align(some, some[::-1]),
+        strict=True,
+    ):
+        np.testing.assert_allclose(
+            ours.pop("attention"), theirs.pop("attention"), atol=1e-5
+        )
+        assert ours == theirs
 
 
 def test_the_signatures_are_dense_with_the_batch_first(meta_graph):
@@ -169,6 +178,15 @@ def test_the_signatures_are_dense_with_the_batch_first(meta_graph):
             "text": string,
             "reference": string,
             "log_probability": ("float32", 1),
+            "num_tokens": ("int32", 1),
+            "truncated": ("bool", 1),
+        },
+        "align": {
+            "text": string,
+            "reference": string,
+            "source_tokens": ("string", 2),
+            "target_tokens": ("string", 2),
+            "attention": ("float32", 3),
             "num_tokens": ("int32", 1),
             "truncated": ("bool", 1),
         },

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention.tokens import PAD
+from keras_attention.tokens import END, PAD, START
 
 MODELS = (
     "transformer",
@@ -82,7 +82,7 @@ def test_no_text_gives_no_translation(transformer):
     assert result.ids.shape == (0, 2, 1)
     for name, function in transformer.signatures.items():
         inputs = {"text": tf.zeros([0], tf.string)}
-        if name == "score":
+        if name in ("score", "align"):
             inputs["reference"] = inputs["text"]
         for value in function(**inputs).values():
             assert value.shape[0] == 0, name
@@ -123,6 +123,51 @@ def test_tokens_spell_the_translation(transformer):
         )
 
 
+@pytest.mark.parametrize("name", MODELS)
+def test_aligning_is_stepping_through_the_reference(name, random_translator):
+    translator = random_translator(name)
+    texts, references = ["one two three", "four"], ["eins zwei", "vier fünf"]
+    rows = translator.align(texts, references)
+    for text, reference, row in zip(texts, references, rows, strict=True):
+        source = translator.source_tokenizer.tokenize([text]).numpy()[0]
+        target = translator.target_tokenizer.tokenize([reference]).numpy()[0]
+        memory = translator.model.encode(np.array([[*source, END]]))
+        state = translator.model.initial_state(memory, len(target) + 1)
+        expected = []
+        for token in [START, *target]:
+            _, state, weights = translator.model.step(
+                np.array([token]), memory, state
+            )
+            weights = np.reshape(weights, (-1, len(source) + 1))  # by head
+            expected.append(weights.mean(axis=0))
+        np.testing.assert_allclose(row["attention"], expected, atol=1e-5)
+        for tokens, spelt in (("source", text), ("target", reference)):
+            assert row[f"{tokens}_tokens"][-1] == "[END]"
+            joined = "".join(row[f"{tokens}_tokens"][:-1])
+            assert joined.replace("▁", " ").strip() == spelt
+
+
+def test_aligning_pads_and_cuts(random_translator):
+    """The function itself, of texts that are blank, odd or too long."""
+    translator = random_translator("transformer", max_source_length=6)
+    texts = ["", "one", "\u00fc\U0001f600" * 9]
+    outputs = translator.signatures["align"](
+        text=tf.constant(texts), reference=tf.constant(["", "a b", "eins"])
+    )
+    outputs = {key: value.numpy() for key, value in outputs.items()}
+    assert outputs["truncated"].tolist() == [False, False, True]
+    weights = outputs["attention"]
+    assert weights.shape[1:] == (max(outputs["num_tokens"]), 6)
+    for row, length in enumerate(outputs["num_tokens"]):
+        tokens = outputs["target_tokens"][row]
+        assert tokens[length - 1] == b"[END]" and not any(tokens[length:])
+        sources = outputs["source_tokens"][row] != b""
+        np.testing.assert_allclose(weights[row, :length].sum(-1), 1, rtol=1e-5)
+        assert not weights[row, length:].any()
+        assert not weights[row][:, ~sources].any()
+    assert outputs["source_tokens"][0].tolist() == [b"[END]"] + [b""] * 5
+
+
 def test_n_best_is_sorted_and_begins_with_the_translation(
     transformer, sentences
 ):
@@ -147,12 +192,12 @@ def test_score_is_the_log_probability_of_the_reference(transformer):
         target = transformer.target_tokenizer.tokenize([reference]).numpy()[0]
         logits = transformer.model(
             {
-                "source_ids": np.array([[*source, 3]]),
-                "target_ids": np.array([[2, *target]]),
+                "source_ids": np.array([[*source, END]]),
+                "target_ids": np.array([[START, *target]]),
             },
             training=False,
         ).numpy()[0]
-        labels = [*target, 3]
+        labels = [*target, END]
         expected = 0.0
         for step, label in enumerate(labels):
             row = logits[step].astype("float64")
@@ -187,8 +232,9 @@ def test_a_reference_over_the_limit(random_translator):
     one = len(translator.target_tokenizer.tokenize(["eins"]).numpy()[0])
     assert one == 1
     assert translator.score(["one"], [fits])[0][1] == 44
-    with pytest.raises(ValueError, match="more than 44 tokens in line 2"):
-        translator.score(["one", "one"], [fits, long])
+    for asked in (translator.score, translator.align):
+        with pytest.raises(ValueError, match="more than 44 tokens in line 2"):
+            asked(["one", "one"], [fits, long])
 
 
 def test_tokens_are_counted_with_end(transformer, sentences):

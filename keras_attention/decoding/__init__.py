@@ -1,4 +1,4 @@
-"""Search: greedy, beam and sampling over any model's `step`.
+"""Search: greedy, beam, sampling and forced, over any model's `step`.
 
 Each search takes functions and tensors and knows no model:
 
@@ -16,6 +16,7 @@ other rows.
 
 from keras_attention.decoding.beam import beam_search
 from keras_attention.decoding.one_path import (
+    forced_search,
     greedy_search,
     sampling_search,
     truncate_distribution,
@@ -31,6 +32,7 @@ __all__ = [
     "SearchResult",
     "beam_search",
     "coverage_penalty",
+    "forced_search",
     "greedy_search",
     "length_penalty",
     "sampling_search",

@@ -1,4 +1,4 @@
-"""Searches that follow one hypothesis a row: greedy and sampling."""
+"""Searches that follow one hypothesis a row: greedy, forced, sampling."""
 
 import collections
 
@@ -127,6 +127,43 @@ def greedy_search(
             attention_sums, source_mask[:, None], beta
         )
     return path._replace(score=score)
+
+
+def forced_search(
+    step,
+    memory,
+    state,
+    source_mask,
+    labels,
+    start_id=START,
+    end_id=END,
+    pad_id=PAD,
+):
+    """Follows given answers: what the model thinks of them, and looks at.
+
+    Args:
+        step, memory, state, source_mask: see the module.
+        labels: int [B, T], END included, then `pad_id`.
+        start_id, end_id, pad_id: control ids.
+
+    Returns:
+        `SearchResult` with N = 1 and L the longest answer; its
+        log-probabilities are those of `sequence_log_probability`.
+    """
+    labels = ops.cast(labels, "int32")
+    real = ops.not_equal(labels, pad_id)
+    lengths = ops.sum(ops.cast(real, "int32"), axis=1)
+
+    def choose(logits, position):
+        token_ids = ops.take(labels, position, axis=1)
+        log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+        chosen = ops.take_along_axis(log_probs, token_ids[:, None], axis=1)
+        return token_ids, chosen[:, 0]
+
+    control = _Ids(start_id, end_id, pad_id, ())
+    return _follow_one_path(
+        choose, step, memory, state, source_mask, lengths, control
+    )
 
 
 def truncate_distribution(log_probs, top_k=None, top_p=None):

@@ -27,7 +27,8 @@ def drawn(pair):
 
 
 def digest(splits):
-    text = repr([(s, [tuple(p) for p in pairs]) for s, pairs in splits.items()])
+    texts = [(s, [p[:3] for p in pairs]) for s, pairs in splits.items()]
+    text = repr(texts)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -35,7 +36,8 @@ DIGEST = """
 import hashlib
 from keras_attention.corpora import phrases
 splits = phrases.generate("en", "de", train=3000, validation=200, test=100)
-text = repr([(s, [tuple(p) for p in pairs]) for s, pairs in splits.items()])
+texts = [(s, [p[:3] for p in pairs]) for s, pairs in splits.items()]
+text = repr(texts)
 print(hashlib.sha256(text.encode()).hexdigest())
 """
 

@@ -26,6 +26,20 @@ def test_greedy_takes_the_best_token_at_each_step(
         check_hypothesis(result, row, 0, chain, ids[2:], alpha, beta)
 
 
+def test_forced_search_follows_given_answers(draw_chain, check_hypothesis):
+    chain = draw_chain(2, [5, 1, 3], vocabulary_size=6)
+    answers = [[4, 5, 4, 4, END], [END], [5, 4, END]]
+    labels = np.full((3, 7), PAD)
+    for row, answer in enumerate(answers):
+        labels[row, : len(answer)] = answer
+    arguments = chain.arguments()
+    arguments.pop("max_lengths")
+    result = decoding.forced_search(**arguments, labels=labels)
+    for row, answer in enumerate(answers):
+        check_hypothesis(result, row, 0, chain, answer)
+    np.testing.assert_array_equal(result.ids[:, 0], labels[:, :5])
+
+
 def test_limits_hold_for_each_row(draw_chain):
     chain = draw_chain(0, [1, 2, 5, 3])
     chain.logits[..., END] = -20.0  # nobody would end by choice

@@ -19,8 +19,11 @@ from collections.abc import Callable, Iterator
 import num2words
 from babel import dates, numbers, units
 
-Pair = collections.namedtuple("Pair", ["source", "target", "category"])
-Format = Callable[[str], str]  # language -> text
+Pair = collections.namedtuple(
+    "Pair", ["source", "target", "category", "writing"]
+)
+# What both texts of a pair came from: `function(*arguments, language)`.
+Writing = collections.namedtuple("Writing", ["function", "arguments"])
 
 UNITS = (
     "duration-day",
@@ -59,30 +62,57 @@ def _moment(generator: random.Random) -> datetime.datetime:
     return datetime.datetime.combine(_date(generator), midnight) + seconds
 
 
-def _in_words(value: int) -> Format:
-    return lambda language: num2words.num2words(value, lang=language)
+def words(value: int, kind: str, language: str) -> str:
+    """A number in words, or an ordinal, or a year."""
+    return num2words.num2words(value, lang=language, to=kind)
 
 
-def cardinal(generator: random.Random) -> Format:
-    """345: "three hundred and forty-five"."""
-    return _in_words(_number(generator))
+def day(value: datetime.date, style: str, language: str) -> str:
+    """A date, in a style of CLDR or a skeleton."""
+    if style in ("full", "long"):
+        return dates.format_date(value, style, locale=language)
+    return dates.format_skeleton(style, value, locale=language)
 
 
-def ordinal(generator: random.Random) -> Format:
-    """21st: "twenty-first"."""
-    value = 1 + generator.randrange(10 ** generator.randint(1, 4))
-    return lambda language: num2words.num2words(
-        value, lang=language, to="ordinal"
+def time_of_day(value: datetime.datetime, style: str, language: str) -> str:
+    """A time, in a style of CLDR."""
+    return dates.format_time(value.time(), style, locale=language)
+
+
+def day_and_time(value: datetime.datetime, style: str, language: str) -> str:
+    """A date and a time, in a style of CLDR."""
+    return dates.format_datetime(value, style, locale=language)
+
+
+def amount(value: float, unit: str, language: str) -> str:
+    """A number of units, in CLDR's long form."""
+    return units.format_unit(value, unit, length="long", locale=language)
+
+
+def money(value: float, currency: str, style: str, language: str) -> str:
+    """An amount of money, with the currency's sign or its name."""
+    return numbers.format_currency(
+        value, currency, locale=language, format_type=style
     )
 
 
-def year(generator: random.Random) -> Format:
+def cardinal(generator: random.Random) -> Writing:
+    """345: "three hundred and forty-five"."""
+    return Writing(words, (_number(generator), "cardinal"))
+
+
+def ordinal(generator: random.Random) -> Writing:
+    """21st: "twenty-first"."""
+    value = 1 + generator.randrange(10 ** generator.randint(1, 4))
+    return Writing(words, (value, "ordinal"))
+
+
+def year(generator: random.Random) -> Writing:
     """1984: "nineteen eighty-four"."""
-    value = generator.randrange(1100, 2100)
-    return lambda language: num2words.num2words(value, lang=language, to="year")
+    return Writing(words, (generator.randrange(1100, 2100), "year"))
 
 
-def date(generator: random.Random) -> Format:
+def date(generator: random.Random) -> Writing:
     """A day in one of four styles: "March 2025", "Mon, Mar 3" and longer ones.
 
     Without "medium", which in May looks like "long" in English but not in
@@ -92,44 +122,38 @@ def date(generator: random.Random) -> Format:
     style = generator.choice(
         ("full", "full", "long", "long", "yMMMM", "MMMMEEEEd")
     )
-    if style in ("full", "long"):
-        return lambda language: dates.format_date(value, style, locale=language)
-    return lambda language: dates.format_skeleton(style, value, locale=language)
+    return Writing(day, (value, style))
 
 
-def time(generator: random.Random) -> Format:
+def time(generator: random.Random) -> Writing:
     """A time of day: "7:05 PM" or "7:05:09 PM"."""
-    value = _moment(generator).time()
+    value = _moment(generator)
     style = generator.choice(("short", "medium"))
-    return lambda language: dates.format_time(value, style, locale=language)
+    return Writing(time_of_day, (value, style))
 
 
-def moment(generator: random.Random) -> Format:
+def moment(generator: random.Random) -> Writing:
     """A day and a time: "3/3/25, 7:05 PM"."""
     value = _moment(generator)
     style = generator.choice(("short", "medium"))
-    return lambda language: dates.format_datetime(value, style, locale=language)
+    return Writing(day_and_time, (value, style))
 
 
-def quantity(generator: random.Random) -> Format:
+def quantity(generator: random.Random) -> Writing:
     """A number of units: "12.5 kilograms"."""
     unit = generator.choice(UNITS)
     value = _number(generator) // generator.choice((1, 10, 100))
     if generator.random() < 0.3:
         value += generator.randrange(1, 10) / 10
-    return lambda language: units.format_unit(
-        value, unit, length="long", locale=language
-    )
+    return Writing(amount, (value, unit))
 
 
-def price(generator: random.Random) -> Format:
+def price(generator: random.Random) -> Writing:
     """An amount of money: "€1,234.50" or "1,234.50 euros"."""
     currency = generator.choice(CURRENCIES)
     value = generator.randrange(10 ** generator.randint(1, 6)) / 100
     style = generator.choice(("standard", "name"))
-    return lambda language: numbers.format_currency(
-        value, currency, locale=language, format_type=style
-    )
+    return Writing(money, (value, currency, style))
 
 
 # Category -> share of the corpus.
@@ -150,14 +174,14 @@ def _clean(text: str) -> str:
     return unicodedata.normalize("NFC", " ".join(text.split()))
 
 
-def _written(text: Format, language: str) -> str:
+def _written(writing: Writing, language: str) -> str:
     """The text in one language.
 
     Errors: `ValueError` for a language that the libraries cannot write: a
     few of num2words' raise whatever comes, and for some values only.
     """
     try:
-        return _clean(text(language))
+        return _clean(writing.function(*writing.arguments, language))
     except Exception as error:
         raise ValueError(
             "Expected a language code whose numbers and dates both Babel and "
@@ -166,16 +190,19 @@ def _written(text: Format, language: str) -> str:
         ) from error
 
 
+def _pair(writing: Writing, category: str, source: str, target: str) -> Pair:
+    texts = [_written(writing, language) for language in (source, target)]
+    return Pair(*texts, category, writing)
+
+
 def _draw(
     category: Callable, source: str, target: str, generator: random.Random
 ) -> Iterator[Pair]:
     """Endless pairs of one category."""
     while True:
-        text = category(generator)
-        pair = Pair(
-            _written(text, source), _written(text, target), category.__name__
-        )
-        if all(unicodedata.normalize("NFKC", t) == t for t in pair):
+        pair = _pair(category(generator), category.__name__, source, target)
+        texts = pair.source, pair.target
+        if all(unicodedata.normalize("NFKC", text) == text for text in texts):
             yield pair
 
 
@@ -209,9 +236,10 @@ def generate(
             "Expected train >= 101, validation >= 1 and test >= 1. Received: "
             f"train={train}, validation={validation}, test={test}"
         )
+    codes = source, target
     basics = (
-        Pair(_written(text, source), _written(text, target), "cardinal")
-        for text in map(_in_words, range(101))
+        _pair(Writing(words, (number, "cardinal")), "cardinal", *codes)
+        for number in range(101)
     )
     total = train + validation + test
     seen, basic, drawn = set(), [], []

@@ -1,0 +1,94 @@
+"""What all pictures share: colours, fonts, whole files."""
+
+import contextlib
+import os
+import pathlib
+import threading
+import warnings
+from collections.abc import Iterator
+
+import matplotlib as mpl
+from matplotlib import font_manager
+
+# Okabe and Ito's palette, which readers of any colour vision can tell apart.
+COLORS = (
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+INK = "#333333"
+# The first font draws most alphabets; the others, if installed, fill its gaps.
+FONTS = (
+    "DejaVu Sans", "Noto Sans", "Noto Sans CJK JP", "Noto Sans Arabic",
+    "Noto Sans Devanagari", "Arial Unicode MS", "Hiragino Sans",
+)  # fmt: skip
+STYLE = {
+    "axes.edgecolor": "#888888",
+    "axes.labelcolor": INK,
+    "axes.labelsize": 12,
+    "axes.titlesize": 11,
+    "font.size": 11,
+    "legend.frameon": False,
+    "lines.linewidth": 2.2,
+    "lines.markersize": 5.5,
+    "text.color": INK,
+    "xtick.color": INK,
+    "xtick.major.size": 0,
+    "ytick.color": INK,
+    "ytick.major.size": 0,
+}
+
+
+def finish(axes):
+    """A light grid, two open sides and a legend that hides no line."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="#E4E4E4", linewidth=0.8)
+    axes.set_axisbelow(True)
+    legend = axes.legend(
+        loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2,
+        columnspacing=1.4, handlelength=2.4,
+    )  # fmt: skip
+    for text in legend.get_texts():
+        text.set_parse_math(False)
+
+
+def printable(token):
+    """A token as text, with what cannot be seen (a newline, say) escaped."""
+    if isinstance(token, bytes):
+        token = token.decode("utf-8", "replace")
+    return "".join(
+        character
+        if character.isprintable()
+        else character.encode("unicode_escape").decode("ascii")
+        for character in str(token)
+    )
+
+
+# Matplotlib's settings and the filters of warnings belong to all threads.
+_ONE_DRAWS = threading.RLock()
+
+
+@contextlib.contextmanager
+def style() -> Iterator[None]:
+    """Our look, and no complaint about an alphabet that no font here has."""
+    installed = set(font_manager.get_font_names())
+    fonts = [name for name in FONTS if name in installed]
+    style = {**STYLE, "font.family": fonts or ["sans-serif"]}
+    with _ONE_DRAWS, mpl.rc_context(style), warnings.catch_warnings():
+        for message in ("Glyph .* missing from", "Matplotlib currently does"):
+            warnings.filterwarnings("ignore", message=message)
+        yield
+
+
+def save(result, path):
+    """Writes `result` beside `path` and moves it there in one step."""
+    if path is None:
+        return result
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        result.savefig(partial, format="png", dpi=200, facecolor="white")
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+    return result

@@ -35,6 +35,7 @@ _MODULES = (
     "savedmodel",
     "schedules",
     "text",
+    "text_to_text",
     "tokens",
     "trainer",
     "training",

@@ -28,7 +28,7 @@ def measure(
     Args:
         translators: at least one `Translator` by its name, each trained on
             `phrases`.
-        source, target: the corpus's languages.
+        source, target: the corpus's languages, `en` and `de`.
         picture: where to draw one phrase, the true links framed, of the
             models that have the first one's tokens.
 
@@ -41,6 +41,7 @@ def measure(
     Errors: `ValueError` for languages whose number words are not known, and
     for a phrase that is too long for a model.
     """
+    _check_languages(source, target)
     splits = phrases.generate(source, target)
     pairs = splits["test"]
     said = [parts.links(pair, source, target) for pair in pairs]
@@ -65,6 +66,15 @@ def measure(
     if picture is not None:
         _draw(pairs, aligned, true[first], picture)
     return [_row(name, pairs, links[name], true[name]) for name in links]
+
+
+def _check_languages(*languages):
+    for language in languages:
+        if (language, "cardinal") not in parts.NUMBER_WORDS:
+            raise ValueError(
+                "Expected languages whose number words can be cut into parts: "
+                f"en and de. Received: {language!r}"
+            )
 
 
 def _true_links(pairs, said, rows):

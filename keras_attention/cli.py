@@ -119,7 +119,9 @@ def evaluate(arguments) -> None:
     results = {}
     models = (*arguments.beside, arguments.model)
     for model, label in zip(models, _labels(models), strict=True):
-        translator = runs.load(model, arguments.num_beams)
+        translator = runs.load(
+            model, arguments.num_beams, arguments.length_penalty
+        )
 
         def translate(texts, translator=translator):
             return translator(
@@ -168,7 +170,9 @@ def translate(arguments) -> None:
     texts = [
         os.fsencode(text).decode("utf-8", "replace") for text in arguments.texts
     ] or _standard_input()
-    translator = runs.load(arguments.model, arguments.num_beams)
+    translator = runs.load(
+        arguments.model, arguments.num_beams, arguments.length_penalty
+    )
     count = arguments.n_best or 1
     if not 1 <= count <= translator.num_beams:
         raise ValueError(
@@ -233,10 +237,9 @@ def export(arguments) -> None:
     from keras_attention import reporting, runs
 
     run = runs.RunDirectory(pathlib.Path(arguments.run))
-    config = runs.read_config(run)
-    if arguments.num_beams is not None:
-        config = dataclasses.replace(config, num_beams=arguments.num_beams)
-    translator = runs.load_run(run.path, arguments.num_beams)
+    search = arguments.num_beams, arguments.length_penalty
+    config = runs.with_search(runs.read_config(run), *search)
+    translator = runs.load_run(run.path, *search)
     scores = reporting.read_scores(run, config)
     if scores is None:
         result = reporting.evaluate_held_out(translator, config)

@@ -2,16 +2,18 @@
 
 Each stage is a function that makes a transform, for `dataset.apply`:
 
-    batches = (
-        pairs                                    # {"source", "target"}: text
-        .apply(tokenize(tokenizer))              # blocks of rows of ids
-        .apply(filter_by_length(max_length=100))
-        .cache()
-        .apply(shuffle(seed=1, epoch=0))
-        .apply(batch_by_tokens(max_tokens=4096))
-        .apply(to_examples())                    # (inputs, labels, weights)
-        .prefetch(tf.data.AUTOTUNE)
-    )
+```
+batches = (
+    pairs                                    # {"source", "target"}: text
+    .apply(tokenize(tokenizer))              # blocks of rows of ids
+    .apply(filter_by_length(max_length=100))
+    .cache()
+    .apply(shuffle(seed=1, epoch=0))
+    .apply(batch_by_tokens(max_tokens=4096))
+    .apply(to_examples())                    # (inputs, labels, weights)
+    .prefetch(tf.data.AUTOTUNE)
+)
+```
 
 The order is a function of seed, epoch and TensorFlow's global seed: training
 that was stopped goes on at `batches.skip(step)` with the batches it would have

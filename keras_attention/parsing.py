@@ -4,14 +4,39 @@ This module imports neither TensorFlow nor Keras: `--help` answers at once.
 """
 
 import itertools
+import pathlib
 
 import jsonargparse
 
 from keras_attention import __version__
 from keras_attention import config as configuration
 
+# Choices that ship with the package: `train --config NAME`.
+RECIPES = {
+    path.stem: path
+    for path in (pathlib.Path(__file__).parent / "recipes").glob("*.yaml")
+}
 # Those of `translate` that take a value.
-TRANSLATE_OPTIONS = ("--num_beams", "--n_best", "--attention")
+TRANSLATE_OPTIONS = (
+    "--num_beams",
+    "--length_penalty",
+    "--n_best",
+    "--attention",
+)
+
+
+class ConfigAction(jsonargparse.ActionConfigFile):
+    """A file of choices, or the name of a recipe."""
+
+    def __call__(self, parser, config, value, option_string=None):
+        if not pathlib.Path(value).is_file():
+            if value not in RECIPES:
+                raise TypeError(
+                    "Expected a YAML file, or one of the recipes "
+                    f"{sorted(RECIPES)}. Received: {value}"
+                )
+            value = str(RECIPES[value])
+        super().__call__(parser, config, value, option_string)
 
 
 def _train_parser(defaults: dict) -> jsonargparse.ArgumentParser:
@@ -20,8 +45,9 @@ def _train_parser(defaults: dict) -> jsonargparse.ArgumentParser:
     )
     parser.add_argument(
         "--config",
-        action="config",
-        help="Choices in a YAML file (a language `no` in quotes).",
+        action=ConfigAction,
+        help="Choices in a YAML file (a language `no` in quotes), or a recipe: "
+        + ", ".join(sorted(RECIPES)),
     )
     parser.add_class_arguments(configuration.TrainingConfig, skip={"resume"})
     parser.add_argument(
@@ -33,14 +59,24 @@ def _train_parser(defaults: dict) -> jsonargparse.ArgumentParser:
     return parser
 
 
-def _model_parser(description: str) -> jsonargparse.ArgumentParser:
-    parser = jsonargparse.ArgumentParser(description=description)
-    parser.add_argument("model", help="a SavedModel's folder or a run's")
+def _add_search(parser: jsonargparse.ArgumentParser) -> None:
     parser.add_argument(
         "--num_beams",
         type=int | None,
         help="1 for greedy search; by default the model's own number",
     )
+    parser.add_argument(
+        "--length_penalty",
+        type=float | None,
+        help="strength of the penalty on length, 0 for none; by default the "
+        "run's own (a SavedModel keeps its own)",
+    )
+
+
+def _model_parser(description: str) -> jsonargparse.ArgumentParser:
+    parser = jsonargparse.ArgumentParser(description=description)
+    parser.add_argument("model", help="a SavedModel's folder or a run's")
+    _add_search(parser)
     return parser
 
 
@@ -112,9 +148,7 @@ def _export_parser() -> jsonargparse.ArgumentParser:
     parser.add_argument(
         "--to", required=True, help="its folder, such as savedmodels/NAME"
     )
-    parser.add_argument(
-        "--num_beams", type=int | None, help="by default the run's own number"
-    )
+    _add_search(parser)
     return parser
 
 

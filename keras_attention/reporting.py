@@ -13,6 +13,7 @@ import rich.table
 import yaml
 
 from keras_attention import (
+    __version__,
     checkpoints,
     corpora,
     evaluation,
@@ -20,6 +21,7 @@ from keras_attention import (
     plotting,
     runs,
 )
+from keras_attention import config as configuration
 
 LANGUAGE_NAMES = {
     "de": "German",
@@ -105,9 +107,8 @@ def _choices(config) -> dict:
     choices = dataclasses.asdict(config)
     for name in ("output", "resume"):
         choices.pop(name)
-    # The name of a corpus's folder; its path is this machine's own.
-    if not config.corpus.startswith("tfds:"):
-        choices["corpus"] = pathlib.Path(config.corpus).resolve().name
+    # Its path is this machine's own.
+    choices["corpus"] = configuration.corpus_name(config.corpus)
     return choices
 
 
@@ -134,17 +135,23 @@ def model_card(config, scores: dict, num_parameters: int) -> str:
     source = LANGUAGE_NAMES.get(config.source, config.source)
     target = LANGUAGE_NAMES.get(config.target, config.target)
     choices = _choices(config)
+    note = " ".join((choices.pop("data_note") or "Unknown.").split())
+    megabytes = 4 * num_parameters / 1e6
     return f"""# {source} to {target}: {config.model}
 
 A SavedModel that takes text and gives text. It loads with `tensorflow` and
 `tensorflow_text` alone.
 
-- Data: `{choices["corpus"]}`, {config.source} to {config.target}
-- Parameters: {num_parameters:,}
+- Data: `{choices["corpus"]}`, {config.source} to {config.target}. {note}
+- Parameters: {num_parameters:,} ({megabytes:.1f} MB in float32)
 - Seed: {config.seed}
+- Training: `keras-attention train --config FILE.yaml`, with the configuration
+  below in the file; exported by version {__version__}
+- Limits: it knows texts like those of its data, and translates any other text
+  too, badly and without a warning.
 - Longest input: {config.max_length} tokens, END included. The bare SavedModel
-  translates what fits and says so in `truncated`; the Python API and the
-  command line refuse longer texts.
+  translates what fits, and says so in `truncated` or, asked beforehand, by
+  `num_tokens`; the Python API and the command line refuse longer texts.
 - Search: beam {config.num_beams}, length penalty {config.length_penalty}
 
 ## Scores on `{scores["split"]}` ({scores["sentences"]:,} sentences)
@@ -166,7 +173,7 @@ A SavedModel that takes text and gives text. It loads with `tensorflow` and
 | `score` | `text`, `reference` | `log_probability`, `num_tokens`, \
 `truncated` |
 | `align` | `text`, `reference` | `source_tokens`, `target_tokens`, \
-`attention`, `truncated` |
+`attention`, `num_tokens`, `truncated` |
 | `num_tokens` | `text` | `num_tokens`, `limit` |
 
 ```python

@@ -21,7 +21,7 @@ SIZES = ("mini", "tiny", "base", "big")
 # Choices that may change when a run is resumed.
 FREE_ON_RESUME = (
     *("resume", "output", "epochs", "steps", "patience"),
-    *("checkpoint_steps", "num_beams", "length_penalty"),
+    *("checkpoint_steps", "num_beams", "length_penalty", "data_note"),
 )
 
 
@@ -101,8 +101,8 @@ def check_resumable(saved, config) -> None:
         if field.name not in FREE_ON_RESUME and old != new:
             raise ValueError(
                 f"Expected {field.name}={old!r}, as the run began: leave it "
-                "out to go on, or start another run with another --output. "
-                f"Received: {field.name}={new!r}"
+                "out (of a --config too) to go on, or start another run with "
+                f"another --output. Received: {field.name}={new!r}"
             )
 
 
@@ -169,19 +169,32 @@ def make_translator(config, model, tokenizers) -> translator.Translator:
     )
 
 
-def load_run(path, num_beams: int | None = None) -> translator.Translator:
+def with_search(
+    config: configuration.TrainingConfig,
+    num_beams: int | None = None,
+    length_penalty: float | None = None,
+) -> configuration.TrainingConfig:
+    """A run's choices with another search; None leaves it as it is."""
+    search = {"num_beams": num_beams, "length_penalty": length_penalty}
+    given = {name: value for name, value in search.items() if value is not None}
+    return dataclasses.replace(config, **given)
+
+
+def load_run(
+    path, num_beams: int | None = None, length_penalty: float | None = None
+) -> translator.Translator:
     """The translator of a run's selected weights, in float32.
 
     Args:
         path: the run's folder.
-        num_beams: beams, if not those the run was configured with.
+        num_beams, length_penalty: of the search, if not those that the run
+            was configured with.
 
     Errors: `ValueError` if the folder holds no finished run.
     """
     run = RunDirectory(pathlib.Path(path))
-    config = dataclasses.replace(read_config(run), precision="float32")
-    if num_beams is not None:
-        config = dataclasses.replace(config, num_beams=num_beams)
+    config = with_search(read_config(run), num_beams, length_penalty)
+    config = dataclasses.replace(config, precision="float32")
     if not run.weights.is_file():
         raise ValueError(
             "Expected a run that has finished an epoch at least (with "
@@ -195,18 +208,22 @@ def load_run(path, num_beams: int | None = None) -> translator.Translator:
     return make_translator(config, model, tokenizers)
 
 
-def load(path, num_beams: int | None = None) -> text_to_text.TextToText:
+def load(
+    path, num_beams: int | None = None, length_penalty: float | None = None
+) -> text_to_text.TextToText:
     """Loads a translator: a SavedModel's folder or a run's.
 
     Args:
         path: `savedmodels/NAME`, one of its versions, or a run's folder.
         num_beams: beams of a run's search; a SavedModel has those it was
             exported with.
+        length_penalty: of a run's search; that of a SavedModel is its own.
 
     Returns:
         A function of a list of texts, see `text_to_text.TextToText`.
 
-    Errors: `ValueError` if there is neither, or a file is damaged.
+    Errors: `ValueError` if there is neither, a file is damaged, or a
+    SavedModel is to have another length penalty.
 
     On two cores, TensorFlow is asked to compute each operation on one of
     them, see `trainer.share_cores`.
@@ -214,5 +231,12 @@ def load(path, num_beams: int | None = None) -> text_to_text.TextToText:
     trainer.share_cores()
     path = pathlib.Path(path)
     if (path / "config.yaml").is_file():
-        return load_run(path, num_beams)
-    return savedmodel.load(path)
+        return load_run(path, num_beams, length_penalty)
+    loaded = savedmodel.load(path)
+    if length_penalty is not None:
+        raise ValueError(
+            "A SavedModel has the length penalty that it was exported with: "
+            "leave it out, or give the folder of a run. Received: "
+            f"length_penalty={length_penalty}, {path}"
+        )
+    return loaded

@@ -3,6 +3,7 @@
 import functools
 import io
 import itertools
+import types
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -167,6 +168,21 @@ class Tokenizer(tf.Module):
                 f"and END are {expected}. Received: {received}"
             )
         self.model = model
+        # The vocabulary is an attribute of an operation. As functions these
+        # two are one copy of it each, however many signatures call them;
+        # hidden, so that an export holds only those that are called.
+        self._functions = types.SimpleNamespace(
+            tokenize=tf.function(
+                lambda text: self._sentencepiece().tokenize(text),
+                input_signature=[tf.TensorSpec([None], tf.string)],
+                autograph=False,
+            ),
+            detokenize=tf.function(
+                lambda ids: self._sentencepiece().detokenize(ids),
+                input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
+                autograph=False,
+            ),
+        )
         self._segmentations = functools.lru_cache(maxsize=50_000)(
             self._n_best_of_a_word
         )
@@ -186,7 +202,7 @@ class Tokenizer(tf.Module):
 
     def tokenize(self, text) -> tf.RaggedTensor:
         """Ids of text: string [B] -> int32 [B, None], no START and END."""
-        return self._sentencepiece().tokenize(valid_utf8(text))
+        return self._functions.tokenize(valid_utf8(text))
 
     def detokenize(self, ids) -> tf.Tensor:
         """Text of ids: int [B, T] or ragged -> string [B].
@@ -195,10 +211,10 @@ class Tokenizer(tf.Module):
         """
         if not isinstance(ids, tf.RaggedTensor):
             ids = tf.RaggedTensor.from_tensor(ids)
-        ids = tf.cast(ids, tf.int32)
+        ids = tf.cast(ids, tf.int32).with_row_splits_dtype(tf.int64)
         silent = (ids == tokens.PAD) | (ids == tokens.START)
         ids = tf.ragged.boolean_mask(ids, ~(silent | (ids == tokens.END)))
-        return valid_utf8(self._sentencepiece().detokenize(ids))
+        return valid_utf8(self._functions.detokenize(ids))
 
     def pieces(self, ids) -> tf.Tensor:
         """The piece of each id, to label a picture: [B, T] -> string [B, T].

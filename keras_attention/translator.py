@@ -58,6 +58,17 @@ def _in_halves(search, source_ids, max_lengths):
     )
 
 
+def _ended(ids):
+    """Ragged ids [B, None] with END, then padding: int [B, S].
+
+    No rows have one column: recurrent networks cannot compute no step.
+    """
+    ends = tf.fill([ids.nrows(), 1], END)
+    rows = tf.concat([ids, ends], axis=1).to_tensor(PAD)
+    missing = tf.maximum(1 - tf.shape(rows)[1], 0)
+    return tf.pad(rows, [[0, 0], [0, missing]], constant_values=PAD)
+
+
 def _tokens(tokenizer, ids):
     """The pieces of ids, END as a word of its own, "" for padding."""
     return tf.where(ids == END, END_TEXT, tokenizer.pieces(ids))
@@ -156,9 +167,7 @@ class Translator(TextToText, tf.Module):
         text = tf.ensure_shape(text, [None])
         ids = self.source_tokenizer.tokenize(text)
         lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
-        ids = ids[:, : self._max_source_length - 1]
-        ends = tf.fill([ids.nrows(), 1], END)
-        return tf.concat([ids, ends], axis=1).to_tensor(PAD), lengths
+        return _ended(ids[:, : self._max_source_length - 1]), lengths
 
     def _search_text(self, text, num_beams, n_best):
         source_ids, lengths = self._encode_text(text)
@@ -274,8 +283,7 @@ class Translator(TextToText, tf.Module):
         ids = self.target_tokenizer.tokenize(tf.ensure_shape(reference, [None]))
         lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
         limit = self._max_lengths(self._max_source_length)
-        ends = tf.fill([ids.nrows(), 1], END)
-        labels = tf.concat([ids[:, : limit - 1], ends], axis=1).to_tensor(PAD)
+        labels = _ended(ids[:, : limit - 1])
         told = {
             "num_tokens": tf.minimum(lengths, limit),
             "truncated": (lengths > limit)

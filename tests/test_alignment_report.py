@@ -102,3 +102,10 @@ def test_runs_on_another_corpus_are_refused(tmp_path):
 def test_a_savedmodel_is_no_run(tmp_path):
     with pytest.raises(SystemExit, match="Expected the folders of runs"):
         cli.main(["align", str(tmp_path)])
+
+
+@pytest.mark.parametrize("languages", [("fr", "de"), ("en", "fr")])
+def test_languages_without_parts_are_refused_at_once(languages, monkeypatch):
+    monkeypatch.delattr(phrases, "generate")  # It takes long.
+    with pytest.raises(ValueError, match="Expected languages .* 'fr'"):
+        alignment_report.measure({}, *languages)

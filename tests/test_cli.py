@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import yaml
 
-from keras_attention import checkpoints, cli, parsing, reporting
+from keras_attention import checkpoints, cli, parsing, reporting, runs
 
 MODEL_ARGUMENTS = (
     '{"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 32, '
@@ -187,6 +187,7 @@ def test_n_best_with_scores_is_sorted(run, capsys):
         ("RUN a b", "RUN a b"),
         ("RUN --n_best 3 a --scores b", "--n_best 3 --scores RUN a b"),
         ("--num_beams 1 RUN a", "--num_beams 1 RUN a"),
+        ("RUN a --length_penalty 0 b", "--length_penalty 0 RUN a b"),
         ("RUN --n_best=3 a", "--n_best=3 RUN a"),
         ("RUN a --attention file.png", "--attention file.png RUN a"),
         ("RUN a --scores -- --b --c", "--scores RUN a -- --b --c"),
@@ -218,11 +219,21 @@ def test_export_writes_the_next_version(run, tmp_path, monkeypatch):
     choices = first.partition("```yaml\n")[2].partition("```")[0]
     assert yaml.safe_load(choices)["vocabulary_size"] == 320
     # Of another search the scores have to be found.
-    other = ["--num_beams=2"]
+    other = ["--num_beams=2", "--length_penalty=0.5"]
     cli.main(["export", str(run), "--to", str(tmp_path / "digits"), *other])
     assert (tmp_path / "digits" / "2" / "saved_model.pb").is_file()
     second = (tmp_path / "digits" / "README.md").read_text("utf-8")
-    assert "Search: beam 2" in second and second != first
+    assert "Search: beam 2, length penalty 0.5" in second
+    exported, same, other = (
+        [score for _, score in translate.n_best(["1 2 3"])[0]]
+        for translate in (
+            runs.load(tmp_path / "digits"),
+            runs.load(run, num_beams=2, length_penalty=0.5),
+            runs.load(run, num_beams=2),
+        )
+    )
+    np.testing.assert_allclose(exported, same, rtol=1e-5)
+    assert same != other
 
 
 @pytest.mark.parametrize(
@@ -233,6 +244,10 @@ def test_export_writes_the_next_version(run, tmp_path, monkeypatch):
         (
             ["translate", "{run}/savedmodel", "a", "--num_beams=7"],
             "num_beams=7",
+        ),
+        (
+            ["translate", "{run}/savedmodel", "a", "--length_penalty=0"],
+            "length_penalty=0.0",
         ),
         (["evaluate", "{tmp}"], "Expected --source and --reference"),
         (["evaluate", "{run}", "--source", "a"], "reference=None"),

@@ -1,8 +1,11 @@
-"""What a run chooses where nothing is said."""
+"""What a run chooses where nothing is said, and the recipes."""
+
+import dataclasses
+import pathlib
 
 import pytest
 
-from keras_attention import config
+from keras_attention import config, parsing, runs
 
 
 @pytest.mark.parametrize(
@@ -32,3 +35,41 @@ def test_what_is_said_is_kept():
 
 def test_steps_leave_the_epochs_open():
     assert config.resolve(config.TrainingConfig(steps=7)).epochs is None
+
+
+def parsed(words):
+    arguments = parsing.make_parser().parse_args(words)
+    names = [field.name for field in dataclasses.fields(config.TrainingConfig)]
+    return config.resolve(
+        config.TrainingConfig(**{n: arguments.train[n] for n in names})
+    )
+
+
+@pytest.mark.parametrize("name", sorted(parsing.RECIPES))
+def test_a_recipe_trains_the_model_that_it_names(name):
+    recipe = parsed(["train", "--config", name])
+    assert recipe.output == f"runs/{name}"
+    assert "Elliott" in recipe.data_note
+    size = recipe.vocabulary_size
+    assert runs.create_model(recipe, size, size).count_params() > 1e6
+
+
+def test_a_recipe_gives_way_to_flags_and_to_a_file_of_its_name(
+    tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    name = "multi30k_en_de_rnnsearch"
+    later = parsed(["train", f"--config={name}", "--corpus=a/b", "--seed=3"])
+    assert (later.model, later.corpus, later.seed) == ("rnnsearch", "a/b", 3)
+    # Not the name nor the note of another corpus.
+    assert later.output == "runs/b_en_de_rnnsearch"
+    assert "Elliott" not in later.data_note
+    pathlib.Path(name).write_text("model: luong\n", "utf-8")
+    assert parsed(["train", "--config", name]).model == "luong"
+
+
+def test_a_recipe_that_does_not_exist_is_refused_with_a_list(capsys):
+    with pytest.raises(SystemExit):
+        parsed(["train", "--config", "multi30k_en_de_long"])
+    message = capsys.readouterr().err
+    assert "multi30k_en_de_luong" in message and "en_de_long" in message

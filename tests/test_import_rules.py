@@ -74,12 +74,6 @@ TABLE = {
         GRAPH,
     ),
     "reporting": (CORE | {"pipeline", "runs"}, {"rich", "yaml"}),
-    "serving": (
-        {"serving", "translator", "__version__"},
-        GRAPH
-        | {"tensorflow_serving", "grpc", "google"}
-        | {"fastapi", "starlette", "pydantic", "uvicorn"},
-    ),
     "parsing": ({"config", "__version__"}, {"jsonargparse"}),
     "cli": ({"parsing", "config"}, {"rich", "yaml"}),
 }

@@ -279,3 +279,14 @@ def test_another_rank_or_type_is_refused(text, transformer):
             inputs["reference"] = text
         with pytest.raises((TypeError, ValueError)):
             function(**inputs)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_batch_of_no_texts_has_no_answers(name, random_translator):
+    translator = random_translator(name)
+    none = tf.constant([], tf.string)
+    for signature, function in translator.signatures.items():
+        pairs = signature in ("score", "align")
+        inputs = {"text": none, **({"reference": none} if pairs else {})}
+        outputs = function(**inputs)
+        assert {value.shape[0] for value in outputs.values()} == {0}

@@ -16,12 +16,12 @@ SearchResult = collections.namedtuple(
 )
 SearchResult.__doc__ = """Hypotheses of a search, best first.
 
-ids: int32 [B, N, L], END included, then PAD.
-lengths: int32 [B, N], END included; 0 where there is no N-th hypothesis,
-    whose log-probability and score are then -1e9.
-log_probability: float32 [B, N], sum of the tokens' log p, END included.
-score: float32 [B, N], the log-probability after the penalties.
-attention_weights: float32 [B, N, L, S], 0 after END.
+- `ids`: int32 [B, N, L], END included, then PAD.
+- `lengths`: int32 [B, N], END included; 0 where there is no N-th hypothesis,
+  whose log-probability and score are then -1e9.
+- `log_probability`: float32 [B, N], sum of the tokens' log p, END included.
+- `score`: float32 [B, N], the log-probability after the penalties.
+- `attention_weights`: float32 [B, N, L, S], 0 after END.
 """
 
 
@@ -46,7 +46,7 @@ def check_end(end_id, forbidden_ids):
 def length_penalty(lengths, alpha):
     """`lp(Y) = ((5 + |Y|) / 6)^alpha` (Wu et al. 2016, equation 14).
 
-    |Y| counts END. Reference: https://arxiv.org/abs/1609.08144
+    `|Y|` counts END. Reference: https://arxiv.org/abs/1609.08144
     """
     return ((5.0 + ops.cast(lengths, "float32")) / 6.0) ** alpha
 

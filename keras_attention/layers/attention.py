@@ -45,8 +45,10 @@ def weighted_sum(attention_weights, value):
         value: [..., S, D].
 
     Returns:
-        [..., T, D], in the dtype of `value`.
+        [..., T, D], in the dtype of `value`; float32 of integers.
     """
+    if not keras.backend.is_float_dtype(value.dtype):
+        value = ops.cast(value, attention_weights.dtype)
     return ops.matmul(ops.cast(attention_weights, value.dtype), value)
 
 

@@ -101,6 +101,12 @@ def test_weighted_sum(rng):
     np.testing.assert_allclose(context, expected, atol=1e-5)
 
 
+def test_weighted_sum_of_integers_is_no_integer():
+    weights = tf.constant([[[0.25, 0.75]]])
+    context = attention.weighted_sum(weights, tf.constant([[[1], [3]]]))
+    assert context.numpy().tolist() == [[[2.5]]]
+
+
 def test_weighted_sum_keeps_the_dtype_of_the_value():
     context = attention.weighted_sum(
         tf.ones((2, 3, 5)), tf.ones((2, 5, 7), "bfloat16")

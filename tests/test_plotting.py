@@ -10,6 +10,7 @@ from matplotlib import figure as mpl_figure
 from matplotlib import image as mpl_image
 
 from keras_attention import evaluation, plotting
+from keras_attention.plotting import drawing
 
 SOURCES = ["▁The", "▁old", "▁dog", "▁sleeps", "[END]"]
 TARGETS = ["▁Der", "▁Hund", "[END]"]
@@ -46,6 +47,18 @@ def draw(name, path=None):
 each_picture = pytest.mark.parametrize(
     "name", ["attention_heat_map", "learning_curve", "scores_by_length"]
 )
+
+
+def test_axes_without_names_have_no_legend():
+    axes = drawing.Figure().subplots()
+    axes.plot([0, 1])
+    drawing.finish(axes)  # Warnings are errors.
+    assert axes.get_legend() is None
+
+
+@each_picture
+def test_a_notebook_shows_it_as_a_picture(name):
+    assert draw(name)._repr_png_().startswith(b"\x89PNG")
 
 
 @each_picture

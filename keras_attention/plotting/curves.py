@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import figure as mpl_figure
 from matplotlib import ticker
 
 from keras_attention.plotting import drawing
@@ -23,7 +22,7 @@ SCORE_KEYS = ("bleu", "chrf", "accuracy", "exact_match")
 def learning_curve(
     history: Mapping[str, Sequence[float | None]],
     path: str | os.PathLike | None = None,
-) -> mpl_figure.Figure:
+) -> drawing.Figure:
     """Draws losses, and beside them BLEU and accuracy where there are any.
 
     Args:
@@ -60,7 +59,7 @@ def learning_curve(
             f"{', '.join(SCORE_KEYS)}. Received: {dict(history)}"
         )
     with drawing.style():
-        result = mpl_figure.Figure(
+        result = drawing.Figure(
             figsize=(4.8 * len(panels), 3.8), layout="constrained"
         )
         axes = result.subplots(1, len(panels), squeeze=False)[0]
@@ -74,7 +73,7 @@ def scores_by_length(
     rows_by_label: Mapping[str, Sequence[Mapping[str, Any]]],
     path: str | os.PathLike | None = None,
     metric: str = "bleu",
-) -> mpl_figure.Figure:
+) -> drawing.Figure:
     """Draws how scores change with the length of the source.
 
     This is figure 2 of Bahdanau et al. (2015), which showed what attention is
@@ -101,7 +100,7 @@ def scores_by_length(
         key=lambda limits: (limits[0], limits[1] or math.inf),
     )
     with drawing.style():
-        result = mpl_figure.Figure(figsize=(6.4, 4.0), layout="constrained")
+        result = drawing.Figure(figsize=(6.4, 4.0), layout="constrained")
         axes = result.subplots()
         for index, (label, rows) in enumerate(rows_by_label.items()):
             places = [bins.index((row["low"], row["high"])) for row in rows]

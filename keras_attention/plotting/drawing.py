@@ -1,6 +1,7 @@
 """What all pictures share: colours, fonts, whole files."""
 
 import contextlib
+import io
 import os
 import pathlib
 import threading
@@ -8,6 +9,7 @@ import warnings
 from collections.abc import Iterator
 
 import matplotlib as mpl
+from matplotlib import figure as mpl_figure
 from matplotlib import font_manager
 
 # Okabe and Ito's palette, which readers of any colour vision can tell apart.
@@ -39,10 +41,12 @@ STYLE = {
 
 
 def finish(axes):
-    """A light grid, two open sides and a legend that hides no line."""
+    """A light grid, two open sides and a legend, if any, beside the lines."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#E4E4E4", linewidth=0.8)
     axes.set_axisbelow(True)
+    if not axes.get_legend_handles_labels()[0]:
+        return
     legend = axes.legend(
         loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2,
         columnspacing=1.4, handlelength=2.4,
@@ -77,6 +81,16 @@ def style() -> Iterator[None]:
         for message in ("Glyph .* missing from", "Matplotlib currently does"):
             warnings.filterwarnings("ignore", message=message)
         yield
+
+
+class Figure(mpl_figure.Figure):
+    """Matplotlib's figure, which a notebook shows without its `pyplot`."""
+
+    def _repr_png_(self):
+        picture = io.BytesIO()
+        with style():
+            self.savefig(picture, format="png", dpi=120, facecolor="white")
+        return picture.getvalue()
 
 
 def save(result, path):

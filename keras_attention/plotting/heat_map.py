@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib import figure as mpl_figure
 from matplotlib import patches
 
 from keras_attention.plotting import drawing
@@ -20,7 +19,7 @@ def attention_heat_map(
     title: str | None = None,
     names: Sequence[str] | None = None,
     links: Iterable[tuple[int, int]] = (),
-) -> mpl_figure.Figure:
+) -> drawing.Figure:
     """Draws what each target token attended to, one panel per head.
 
     Sources run along the top and targets down the side, as in figure 3 of
@@ -94,7 +93,7 @@ def _head_panels(sources, targets, num_heads):
         length - width * (1 - (index + 0.5) / num_sources)
         for index, length in enumerate(turned)
     )
-    result = mpl_figure.Figure(
+    result = drawing.Figure(
         figsize=(
             num_columns * (width + max(overhang, 0))
             + letter * max(map(len, targets))

@@ -1,0 +1,55 @@
+"""The tutorials run, and their notebooks are what they run to."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import jupytext
+import nbformat
+import pytest
+
+FOLDER = pathlib.Path(__file__).parents[1] / "tutorials"
+TUTORIALS = sorted(FOLDER.glob("[0-9]*.py"))
+
+
+def test_there_are_tutorials():
+    assert TUTORIALS
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_notebook_has_the_cells_of_its_script(path):
+    script = jupytext.read(path)
+    notebook = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
+    assert [(cell.cell_type, cell.source) for cell in notebook.cells] == [
+        (cell.cell_type, cell.source) for cell in script.cells
+    ], "make it anew: python tutorials/execute.py " + path.stem
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    counts = [cell.execution_count for cell in code]
+    assert counts == list(range(1, len(code) + 1))
+    outputs = [output for cell in code for output in cell.outputs]
+    assert "error" not in {output.output_type for output in outputs}
+    # Progress bars, logs and folders of the machine that it ran on.
+    unwanted = re.compile(r"\r|^INFO:|^[IWE]\d{4} |/(root|home|Users)/", re.M)
+    printed = [output.text for output in outputs if "text" in output]
+    assert not [text for text in printed if unwanted.search(text)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_tutorial_runs_in_its_fast_mode(path, tmp_path):
+    environment = {
+        **os.environ,
+        "KERAS_ATTENTION_FAST": "1",
+        "KERAS_ATTENTION_PICTURES": str(tmp_path / "pictures"),
+        "PYTHONPATH": str(FOLDER.parent),
+    }
+    result = subprocess.run(
+        [sys.executable, str(path)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert not result.returncode, result.stderr[-2000:]

@@ -1,0 +1,200 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 0. Quickstart
+#
+# [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/00_quickstart.ipynb)
+# (there, first `%pip install
+# git+https://github.com/keras-attention/keras_attention`)
+#
+# Train a translator, look at its attention, export it and serve it, in about
+# ten lines each. The corpus is made by the package: numbers, dates, times and
+# sums of money as one writes them in English, and as one writes them in
+# German. Nothing is downloaded.
+#
+# Takes about five minutes on two cores. At the end a model that knows nothing
+# of this package's code turns "twenty-one" into "einundzwanzig".
+#
+# Here and in all chapters, a line that begins with `assert` checks that the
+# text tells the truth. You may read past them.
+
+# %%
+import os
+import pathlib
+
+import keras
+import tensorflow as tf
+
+import keras_attention as ka
+
+# With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
+FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
+# Where pictures go.
+PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
+keras.utils.set_random_seed(1)
+
+# %% [markdown]
+# ## The data
+#
+# A corpus is pairs of texts in splits. These are the first five of the test
+# set, which training never sees.
+
+# %%
+corpus = ka.corpora.load("phrases", source="en", target="de")
+print(corpus.sizes)
+for pair in corpus.splits["test"].take(5).as_numpy_iterator():
+    print(f"{pair['source'].decode():34} {pair['target'].decode()}")
+
+# %% [markdown]
+# ## Train
+#
+# One call learns a vocabulary of word pieces, builds a small Transformer and
+# fits it with Keras's `fit`. After each epoch it shows three translations of
+# sentences that were not trained on. `resume=True` makes the call safe to
+# repeat: a run that was stopped goes on, one that is finished is left alone.
+
+# %%
+config = ka.config.TrainingConfig(
+    model="transformer",
+    corpus="phrases",
+    output="runs/quickstart_fast" if FAST else "runs/quickstart",
+    steps=20 if FAST else None,
+    resume=True,
+)
+run = ka.training.train(config)
+
+# %% [markdown]
+# ## Translate
+
+# %%
+translator = ka.load(run.path)
+texts = ["twenty-one", "Monday, March 3, 2025", "7:05 PM", "$1,250.40"]
+for text, translation in zip(texts, translator(texts), strict=True):
+    print(f"{text:24} {translation}")
+if not FAST:
+    assert translator(["twenty-one"]) == ["einundzwanzig"]
+
+# %% [markdown]
+# How good is it? We translate the whole test set and count. Exact match is the
+# percentage of answers that equal the reference to the letter; BLEU counts
+# the runs of one to four words that both have (chapter 8 says what it is
+# worth, and why it never stands without its signature, the settings that it
+# was computed with). `num_beams=1` asks for the simplest search: always the
+# most probable next token.
+
+# %%
+pairs = list(corpus.splits["test"].as_numpy_iterator())
+if FAST:
+    pairs = pairs[:20]
+scores = ka.evaluation.corpus_scores(
+    translator([pair["source"].decode() for pair in pairs], num_beams=1),
+    [pair["target"].decode() for pair in pairs],
+)
+print(f"exact match {scores['exact_match']:.1f} %")
+print(f"BLEU {scores['bleu']['score']:.1f} ({scores['bleu']['signature']})")
+if not FAST:
+    assert scores["exact_match"] > 98
+
+# %% [markdown]
+# ## Look at the attention
+#
+# While it writes, the model looks back at the source. Each row of the picture
+# is a token that it wrote; the darker a cell, the more it looked there. For
+# "twenty-one" German says one-and-twenty: "einund" (one-and) looks to the
+# right, at the hyphen and at "one", and "zwanzig" to the left, at "twenty".
+# The two cross. How a network learns this is the subject of chapter 3. ("▁"
+# is the beginning of a word, "[END]" the end of a text. The vector of a
+# source token knows its neighbours, so that the hyphen may stand for the
+# one.)
+
+# %%
+(shown,) = translator.with_attention(["twenty-one"])
+figure = ka.plotting.attention_heat_map(
+    shown["source_tokens"],
+    shown["target_tokens"],
+    shown["attention"],
+    path=PICTURES / "00_attention.png",
+)
+if not FAST:
+    assert shown["target_tokens"][-2:] == ["zwanzig", "[END]"]
+    assert shown["source_tokens"][0].endswith("twenty")
+    first, zwanzig = shown["attention"][0], shown["attention"][-2]
+    assert first[1:].sum() > first[0]
+    assert zwanzig.argmax() == 0
+figure
+
+# %% [markdown]
+# ## Export
+#
+# Tokenizer, model and search become one SavedModel: text in, text out.
+
+# %%
+version = translator.export(run.path / "exported")
+print(version)
+
+# %% [markdown]
+# ## Serve
+#
+# The SavedModel needs TensorFlow and tensorflow-text, and nothing of this
+# package. This is all that a server has to do; chapter 9 does it in a process
+# without Python, too.
+
+# %%
+import tensorflow_text  # noqa: E402, F401 (registers the tokenizer's op)
+
+serve = tf.saved_model.load(str(version)).signatures["serving_default"]
+answer = serve(text=tf.constant(texts))["translation"].numpy()
+print([text.decode() for text in answer])
+assert [text.decode() for text in answer] == translator(texts)
+
+# %% [markdown]
+# ## What to take away
+#
+# A translator is a vocabulary, a model and a search, which picks one token
+# after the other (chapters 2 and 7). Here they are trained by one call, and
+# exported as one file tree that answers text with text. Between the two lies
+# the model, and in the model the attention, which you have seen in a picture.
+# The chapters that follow open each part.
+#
+# ## Exercises
+#
+# 1. What does the model make of a sentence that is no number at all, such as
+#    "I like apples"? How can you see that it should not be believed?
+#
+#    <details><summary>Solution</summary>
+#
+#    `translator(["I like apples"])` answers with some number: a model
+#    that translates has no way to say that it does not know. But it can say
+#    how sure it is. `translator.n_best(["I like apples", "twenty-one"])` gives
+#    log-probabilities (divided by a power of the length), and that of the
+#    first text is far lower.
+#
+#    ```python
+#    (_, unsure), *_ = translator.n_best(["I like apples"])[0]
+#    (_, sure), *_ = translator.n_best(["twenty-one"])[0]
+#    assert unsure < sure - 1
+#    ```
+#
+#    </details>
+# 2. Train another model, with recurrent networks instead of a Transformer:
+#    chapter 3's, `model="rnnsearch"`. Which lines of this chapter change?
+#
+#    <details><summary>Solution</summary>
+#
+#    Only that argument and `output`, the folder. The SavedModel has the same
+#    signatures, and the code that serves it does not change at all.
+#
+#    </details>
+#
+# Next: how a network reads a sequence of any length, in
+# [chapter 1](01_recurrence.ipynb).

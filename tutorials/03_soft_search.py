@@ -1,0 +1,1024 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 3. Soft search: learning where to look
+#
+# [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/03_soft_search.ipynb)
+# (there, first `%pip install
+# git+https://github.com/keras-attention/keras_attention`)
+#
+# A sentence crammed into one vector gets lost as it grows: that was the end
+# of chapter 2. The way out is to keep a vector for every word of the source
+# and to let the decoder choose among them while it writes. But which one
+# should it look at, and when? We follow the path of the inventor: first two
+# cursors that move in step, which is a rule, then a search that is learned,
+# which is attention.
+#
+# Takes about 3 minutes on two cores. At the end it prints how many
+# translations of three models are right for each length of the source, and
+# how well attention found out which word comes from which, without ever
+# being told.
+
+# %%
+import itertools
+import os
+import pathlib
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+import keras_attention as ka
+from keras_attention.corpora import phrases
+from keras_attention.corpora.phrases import parts
+from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
+
+# With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
+FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
+# Where pictures go.
+PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
+keras.utils.set_random_seed(1)
+
+# %% [markdown]
+# ## Two cursors
+#
+# Dzmitry Bahdanau has told how attention came about, in a letter that
+# Andrej Karpathy [published](https://x.com/karpathy/status/1864023344435380613)
+# in December 2024. As an intern in Montreal he was sceptical of cramming a
+# sequence of words into a vector. He thought of two cursors, one that moves
+# through the source and one that moves through the target. Nobody says how
+# they move, so the model would have had to sum over all possible movements.
+# For that the time was too short, so he tried something simpler: both cursors
+# move at the same time, in step. He calls it hard-coded diagonal attention, and
+# says that it sort of worked.
+#
+# In symbols: a source of $S$ tokens, a target of $T$ tokens, a vector $h_j$
+# for each source token $j$. When token $i$ of the target is due, the decoder
+# receives a *context* $c_i$, a weighted sum of the source's vectors:
+#
+# $$c_i = \sum_j \alpha_{ij} h_j, \qquad
+#   \alpha_{ij} = \begin{cases}
+#     1 & \text{if } j = \min(i, S) \\
+#     0 & \text{otherwise}
+#   \end{cases}$$
+#
+# The cursor of the source waits at the end, if the target is longer. The
+# weights $\alpha_{ij}$ of all $i$ and $j$ form a matrix, and this one is a
+# diagonal line. (The text counts from 1, as the paper does, Python from 0.)
+
+
+# %%
+def diagonal(T, S):
+    """alpha: both cursors move in step; float [T, S]."""
+    alpha = np.zeros((T, S))
+    for i in range(T):
+        alpha[i, min(i, S - 1)] = 1
+    return alpha
+
+
+print(diagonal(5, 3).astype(int))
+assert (diagonal(4, 4) == np.eye(4)).all()
+
+# %% [markdown]
+# What can a model do that has nothing but such cursors? Take $h_j$ to be no
+# more than the embedding of symbol $j$, so that nothing else mixes
+# positions: no recurrence. Give the model two tasks on random sequences of
+# eight symbols out of ten: to **copy** the sequence, and to **reverse** it.
+
+# %%
+SYMBOLS, S = 10, 8
+generator = np.random.default_rng(1)
+sequences = generator.integers(0, SYMBOLS, (500 if FAST else 4000, S))
+fresh = generator.integers(0, SYMBOLS, (4000, S))
+TASKS = {
+    "copy": lambda x: x,
+    "reverse": lambda x: x[:, ::-1],
+}
+
+
+def two_cursors():
+    """Symbols [B, S] -> logits [B, S, SYMBOLS]; alpha is fixed."""
+    x = keras.Input((S,), dtype="int32")
+    h = keras.layers.Embedding(SYMBOLS, 32)(x)
+    c = ka.layers.weighted_sum(diagonal(S, S), h)  # alpha @ h
+    return keras.Model(x, keras.layers.Dense(SYMBOLS)(c))
+
+
+def learn(model, task):
+    """Loss and accuracy on fresh sequences, after training."""
+    model.compile(
+        keras.optimizers.Adam(1e-2),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    model.fit(
+        sequences,
+        task(sequences),
+        batch_size=64,
+        epochs=1 if FAST else 6,
+        verbose=0,
+    )
+    return model.evaluate(fresh, task(fresh), verbose=0)
+
+
+results = {}
+for name, task in TASKS.items():
+    results[name] = learn(two_cursors(), task)
+    loss, accuracy = results[name]
+    print(f"{name:8} loss {loss:.3f}, accuracy {accuracy:.3f}")
+print(f"log {SYMBOLS} = {np.log(SYMBOLS):.3f}")
+
+# %% [markdown]
+# Copying is solved: the cursor stands where the answer is. Reversing is not
+# just harder, it is impossible. When the first symbol of the answer is due,
+# the cursor stands on the first of the source, and that says nothing about
+# the last one. With independent symbols the best prediction is the uniform
+# one: a loss of $\log 10$ and one right guess in ten, and that is what the
+# model arrives at.
+
+# %%
+if not FAST:
+    assert results["copy"][1] == 1
+    assert abs(results["reverse"][0] - np.log(SYMBOLS)) < 0.02
+    assert abs(results["reverse"][1] - 1 / SYMBOLS) < 0.02
+
+# %% [markdown]
+# ## German is not a straight line
+#
+# Is translation more like copying or more like reversing? English says
+# twenty-one, German *einundzwanzig*, one-and-twenty. We can measure how far
+# a straight line goes, because the package composed the numbers and knows
+# the name of each part: tens, units, hundreds. Parts with equal names say the
+# same, so they are *linked*: (position in the source, position in the target).
+
+
+# %%
+def tokens(pair, language):
+    """What a number is composed of: (name, text) of each part."""
+    found = parts.parts(pair, language)
+    return [(name, text.strip()) for name, text in found if text.strip()]
+
+
+def links_of(source, target):
+    """{(j, i)}: source[j] and target[i] have the same name."""
+    return {
+        (j, i)
+        for j, (source_name, _) in enumerate(source)
+        for i, (target_name, _) in enumerate(target)
+        if source_name == target_name
+    }
+
+
+def value(pair):
+    """Which number it is: 21 of twenty-one."""
+    return pair.writing.arguments[0]
+
+
+numbers = [
+    pair
+    for pair in phrases.generate("en", "de", train=10_000)["train"]
+    if pair.category == "cardinal" and value(pair) < 1000
+]
+twenty_one = next(pair for pair in numbers if value(pair) == 21)
+source, target = tokens(twenty_one, "en"), tokens(twenty_one, "de")
+print(source, target, sorted(links_of(source, target)), sep="\n")
+assert source == [("tens", "twenty"), ("joint", "-"), ("units", "one")]
+assert target == [("units", "ein"), ("joint", "und"), ("tens", "zwanzig")]
+assert links_of(source, target) == {(0, 2), (1, 1), (2, 0)}
+
+# %% [markdown]
+# The hyphen is linked to *und*: both are the joint.
+#
+# We use the lists of chapter 2, drawn in the same way: one to seven numbers
+# below a thousand with commas between them, at most 28 tokens in English.
+# To keep the two "two" of a list apart, each name gets the place of its number
+# in the list: (tens, 0), (joint, 0), (units, 0), (comma, 1), (units, 1).
+
+# %%
+draws = np.random.default_rng(1)
+cut = {pair: (tokens(pair, "en"), tokens(pair, "de")) for pair in numbers}
+pools = [
+    [pair for pair in numbers if len(str(value(pair))) == digits]
+    for digits in (1, 2, 3)
+]
+COMMA = ("comma", ",")
+
+
+def draw():
+    """A list of numbers: (name, text) of each token, in both languages."""
+    chosen = [
+        pools[digits][draws.integers(len(pools[digits]))]
+        for digits in draws.integers(3, size=draws.integers(1, 8))
+    ]
+    sides = [], []
+    for place, pair in enumerate(chosen):
+        for side, found in zip(sides, cut[pair], strict=True):
+            for name, text in (COMMA, *found):
+                side.append(((name, place), text))
+    return sides[0][1:], sides[1][1:]  # without the first comma
+
+
+def corpus(size):
+    """So many lists that differ: (source, target, links)."""
+    lists = {}
+    while len(lists) < size:
+        source, target = draw()
+        if len(source) <= 28:
+            source_text = tuple(text for _, text in source)
+            target_text = tuple(text for _, text in target)
+            links = links_of(source, target)
+            lists[source_text] = source_text, target_text, links
+    return list(lists.values())
+
+
+NUM_HELD_OUT, NUM_TRAINING = (100, 400) if FAST else (1000, 8000)
+lists = corpus(NUM_HELD_OUT + NUM_TRAINING)
+held_out, training = lists[:NUM_HELD_OUT], lists[NUM_HELD_OUT:]
+source, target, links = held_out[0]
+print(" ".join(source), "|", " ".join(target))
+print([(source[j], target[i]) for j, i in sorted(links)])
+
+# %% [markdown]
+# Every German token says what exactly one English token says. Only the
+# "and" of "three hundred and five" has no counterpart.
+
+# %%
+for source, target, links in held_out:
+    assert sorted(i for _, i in links) == list(range(len(target)))
+    lone = set(range(len(source))) - {j for j, _ in links}
+    assert all(source[j] == "and" for j in lone)
+
+# %% [markdown]
+# How good is an alignment? Let each token of the target be linked to one of
+# the source. The *alignment error rate* (Och and Ney 2003) counts false links
+# and missing ones; here, where each token has one true link, it is the share
+# of tokens whose link is false.
+
+
+# %%
+def error_rate(positions):
+    """Alignment error rate in percent, from the positions [T] of each."""
+    return 100 * ka.alignment.alignment_error_rate(
+        (found, links, links)
+        for found, (_, _, links) in zip(positions, held_out, strict=True)
+    )
+
+
+in_step = [
+    diagonal(len(target), len(source)).argmax(axis=1)
+    for source, target, _ in held_out
+]
+rates = {"two cursors": error_rate(in_step)}
+print(f"two cursors in step: error rate {rates['two cursors']:.1f} %")
+false = [
+    (j, i) not in links
+    for positions, (_, _, links) in zip(in_step, held_out, strict=True)
+    for i, j in enumerate(positions)
+]
+assert np.isclose(rates["two cursors"], 100 * np.mean(false))
+
+# %% [markdown]
+# Most of the links are false. Two reasons: numbers such as twenty-one turn
+# round, and every "and" that German does not write moves all that follows
+# away from the line by one token. In a list with $n$ of them the cursor is
+# in the end $n$ tokens behind.
+
+# %%
+assert 55 < rates["two cursors"] < 75
+behind = np.array([len(source) - len(target) for source, target, _ in held_out])
+lone = [len(source) - len(links) for source, _, links in held_out]
+assert (behind == lone).all()
+print("lists by how far the cursor falls behind:", np.bincount(behind))
+
+# %% [markdown]
+# ## Soft search
+#
+# So one day, Bahdanau writes, he thought of letting the decoder *learn* to
+# search where to put the cursor; who translates by hand looks back and
+# forth, too. What should decide? What the decoder has in mind when token $i$
+# is due is its state $s_{i-1}$. Each place of the source has its vector
+# $h_j$, which the paper calls annotation. Compare the two, for every $j$,
+# by a small network with one number as its answer, the *score*
+# (Bahdanau, Cho and Bengio 2014, equations 5 and 6 and appendix A.1.2):
+#
+# $$
+# \begin{aligned}
+# e_{ij} &= v^\top \tanh(W s_{i-1} + U h_j) && \text{score} \\
+# \alpha_{ij} &= \frac{\exp(e_{ij})}{\sum_{k} \exp(e_{ik})}
+#   && \text{attention weights} \\
+# c_i &= \sum_j \alpha_{ij} h_j && \text{context}
+# \end{aligned}
+# $$
+#
+# $W$ and $U$ bring state and annotation to one width, so that they can be
+# added; $v$ weighs the result. All three are learned with the rest of the
+# network. Without the $\tanh$ the score would be $v^\top W s_{i-1} + v^\top U
+# h_j$; the first term is the same for all $j$ and cancels in the softmax, so
+# the query would not matter. The softmax makes positive weights
+# that sum to one. In today's words $s_{i-1}$ is the **query**, $h_j$ is
+# both **key** (what is compared) and **value** (what is fetched). Because
+# query and key are added, this is called additive attention.
+#
+# The same in numpy, with the same names. Rows are vectors, so $W s$ is
+# `s @ W`.
+
+
+# %%
+def soft_search(s, h, W, U, v):
+    """One query s [Dq], annotations h [S, Dh] -> (context, weights)."""
+    e = np.array([np.tanh(s @ W + h_j @ U) @ v for h_j in h])
+    alpha = np.exp(e) / np.sum(np.exp(e))
+    c = sum(alpha_j * h_j for alpha_j, h_j in zip(alpha, h, strict=True))
+    return c, alpha
+
+
+s = generator.normal(size=3)  # the query has 3 features,
+h = generator.normal(size=(5, 7))  # five annotations have 7 each,
+W = generator.normal(size=(3, 11))  # and they are compared in 11.
+U = generator.normal(size=(7, 11))
+v = generator.normal(size=11)
+c, alpha = soft_search(s, h, W, U, v)
+print("weights", alpha.round(3), "sum", alpha.sum().round(6))
+
+layer = ka.layers.AdditiveAttention(units=11)
+layer.build((None, None, 3), (None, None, 7))
+layer.set_weights([W, U, v[:, None]])
+context, attention_weights = layer(query=s[None, None], value=h[None])
+print("layer  ", np.array(attention_weights)[0, 0].round(3))
+
+assert np.allclose(attention_weights[0, 0], alpha, atol=1e-6)
+assert np.allclose(context[0, 0], c, atol=1e-5)
+
+# %% [markdown]
+# ### The layer
+#
+# A layer takes many queries and whole batches at once, and a mask, since rows
+# of a batch have different lengths. A masked place gets a score so low that
+# its weight is exactly 0, and what stands there makes no difference. (In
+# `build` Keras gives each argument `name_shape` the shape of the argument
+# `name` of `call`.)
+
+
+# %%
+class Additive(keras.layers.Layer):
+    """query [B, T, D], value [B, S, D'], padding_mask [B, S]."""
+
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+
+    def build(self, query_shape, value_shape):
+        self.W = self.add_weight((query_shape[-1], self.units))
+        self.U = self.add_weight((value_shape[-1], self.units))
+        self.v = self.add_weight((self.units, 1))
+
+    def call(self, query, value, padding_mask=None):
+        s, h = query @ self.W, value @ self.U
+        e = ops.tanh(s[:, :, None] + h[:, None]) @ self.v  # [B, T, S, 1]
+        e = e[..., 0]
+        if padding_mask is not None:
+            e = ops.where(padding_mask[:, None], e, -1e9)
+        alpha = ops.softmax(e, axis=-1)  # [B, T, S]
+        return alpha @ value, alpha  # context [B, T, D'] and weights
+
+
+query = generator.normal(size=(2, 4, 3)).astype("float32")
+values = generator.normal(size=(2, 5, 7)).astype("float32")
+values[1, 3:] = 1e3  # masked: it makes no difference
+mask = np.array([[True] * 5, [True] * 3 + [False] * 2])
+ours = Additive(units=11)
+ours(query, values)
+ours.set_weights(layer.get_weights())
+c, alpha = ours(query, values, padding_mask=mask)
+context, attention_weights = layer(query, values, padding_mask=mask)
+assert np.allclose(c, context, atol=1e-5)
+assert np.allclose(alpha, attention_weights, atol=1e-5)
+assert (np.array(alpha)[1, :, 3:] == 0).all()
+c_i, alpha_i = soft_search(query[1, 2], values[1, :3], W, U, v)
+assert np.allclose(context[1, 2], c_i, atol=1e-5)
+
+# %% [markdown]
+# The package's layer differs in three points. It takes a separate `key`, to
+# which $U$ is then applied in place of the value. It is split in two,
+# `project` for $U h_j$, which a decoder needs once for each sentence, and
+# `attend` for the rest, once for each token. And a row in which every place is
+# masked gets weights 0 and the context 0; in ours all its scores are equal, and
+# so the weights are.
+
+# %%
+nothing = np.zeros((2, 5), bool)
+_, alpha = ours(query, values, padding_mask=nothing)
+assert np.allclose(alpha, 1 / 5)
+context, attention_weights = layer(query, values, padding_mask=nothing)
+assert (np.array(attention_weights) == 0).all()
+assert (np.array(context) == 0).all()
+
+projected = layer.project(values)
+assert np.allclose(projected, values @ U, rtol=1e-5, atol=1e-4)
+context, _ = layer.attend(query, projected, values, padding_mask=mask)
+assert np.allclose(context, c, atol=1e-5)
+
+# %% [markdown]
+# ### Why soft?
+#
+# The hard choice, $\alpha_{ij} = 1$ for the greatest score, would give a
+# context too. But nothing could be learned from it: move a score a little,
+# and the choice stays what it was, so the gradient is zero. The soft
+# weights move with the scores. Differentiate the two lines with $\alpha$
+# above, and the result is short:
+#
+# $$\frac{\partial c_i}{\partial e_{ij}} = \alpha_{ij}\,(h_j - c_i)$$
+#
+# If the loss would fall with a context more like $h_j$ than like the
+# present average $c_i$, then gradient descent raises the score $e_{ij}$,
+# the more the greater its weight already is. No one has to say where to
+# look: that a look helped is enough. By finite differences:
+
+
+# %%
+def soft(e):
+    alpha = np.exp(e) / np.exp(e).sum()
+    return alpha @ h
+
+
+def hard(e):
+    return h[np.argmax(e)]
+
+
+e = np.array([np.tanh(s @ W + h_j @ U) @ v for h_j in h])
+alpha, c = np.exp(e) / np.exp(e).sum(), soft(e)
+small = 1e-5
+for j in range(len(h)):
+    nudge = small * np.eye(len(h))[j]
+    slope = (soft(e + nudge) - soft(e - nudge)) / (2 * small)
+    assert np.allclose(slope, alpha[j] * (h[j] - c), atol=1e-7)
+    assert (hard(e + nudge) == hard(e - nudge)).all()
+print("soft: alpha_j (h_j - c). hard: 0.")
+
+# %% [markdown]
+# ### The reversal again
+#
+# Back to the task that defeated the cursors. The model stays as it was,
+# except that $\alpha$ is now computed by an `AdditiveAttention`. There is no
+# decoder and so no state: the query is an embedding of the place $i$ that
+# is to be written, the key is an embedding of the place $j$, the value is
+# $h_j$ as before.
+
+
+# %%
+class Positions(keras.layers.Layer):
+    """A learned vector for each place of a sequence [B, S]: [1, S, 32]."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding = keras.layers.Embedding(S, 32)
+
+    def call(self, x):
+        # x only ties the layer to the graph; the batch of 1 is broadcast.
+        return self.embedding(ops.arange(S))[None]
+
+
+x = keras.Input((S,), dtype="int32")
+h_j = keras.layers.Embedding(SYMBOLS, 32)(x)
+c_i, alpha_ij = ka.layers.AdditiveAttention(32)(
+    query=Positions()(x), key=Positions()(x), value=h_j
+)
+searching = keras.Model(x, keras.layers.Dense(SYMBOLS)(c_i))
+where_to_look = keras.Model(x, alpha_ij)
+
+results["reverse, searching"] = learn(searching, TASKS["reverse"])
+loss, accuracy = results["reverse, searching"]
+print(f"reverse, searching: loss {loss:.3f}, accuracy {accuracy:.3f}")
+found = np.array(where_to_look(fresh[:1]))[0].argmax(axis=1)
+print("position i looks at", found)
+
+if not FAST:
+    assert accuracy > 0.99
+    assert (found == np.arange(S)[::-1]).all()
+
+# %% [markdown]
+# ## RNNsearch
+#
+# Now the whole model of Bahdanau, Cho and Bengio (2014, section 3 and
+# appendix A). Beside the search it has two more ideas: the encoder is
+# *bidirectional*, so that $h_j$ says what word $j$ means among the words
+# on both sides of it; and what the decoder receives at each step is no
+# fixed summary but the context of that step.
+#
+# $$
+# \begin{aligned}
+# h_j &= [\overrightarrow{\mathrm{GRU}}(x)_j;\,
+#   \overleftarrow{\mathrm{GRU}}(x)_j] && \text{annotations} \\
+# s_0 &= \tanh(W_s \overleftarrow{h}_1) \\
+# c_i &= \textstyle\sum_j \alpha_{ij} h_j && \text{the search, with }
+#   s_{i-1} \\
+# s_i &= \mathrm{GRU}(s_{i-1},\, [E y_{i-1};\, c_i]) \\
+# t_i &= \mathrm{maxout}(W_t [s_i;\, E y_{i-1};\, c_i]) \\
+# p(y_i) &= \mathrm{softmax}(W_o t_i)
+# \end{aligned}
+# $$
+#
+# The letters follow the paper: $s_i$ is chapter 2's $h'_t$, $t_i$ its $s_t$,
+# and $i$ its $t$; biases are left out. The decoder starts from the backward
+# state at $x_1$, which has read the whole source. Compare Cho's model: the same
+# decoder with $c_i$ in the place of $c$. In `ka.models.RNNSearch` the contract
+# is the same too: encode, initial_state, step, call. Only now the memory grows
+# with the source, and the weights that `step` returns mean something. The next
+# cell makes vocabularies and arrays as in chapter 2; skip it.
+
+
+# %%
+def vocabulary(texts):
+    """Tokens in the order of their ids, the control tokens first."""
+    return [
+        *CONTROL_TEXTS,
+        *sorted({token for text in texts for token in text}),
+    ]
+
+
+source_vocabulary = vocabulary(source for source, _, _ in lists)
+target_vocabulary = vocabulary(target for _, target, _ in lists)
+source_id = {token: i for i, token in enumerate(source_vocabulary)}
+target_id = {token: i for i, token in enumerate(target_vocabulary)}
+
+
+def ids_of(source, target):
+    """Ids of a pair: the source with END, START and END round the target."""
+    return (
+        [*(source_id[token] for token in source), END],
+        [START, *(target_id[token] for token in target), END],
+    )
+
+
+def padded(rows):
+    """Rows of ids as one array [B, longest row], PAD at the end."""
+    return keras.utils.pad_sequences(rows, padding="post", value=PAD)
+
+
+def arrays(pairs):
+    """Inputs and labels, as in chapter 2."""
+    sources, targets = zip(*(ids_of(*pair[:2]) for pair in pairs), strict=True)
+    inputs = {
+        "source_ids": padded(sources),
+        "target_ids": padded([ids[:-1] for ids in targets]),
+    }
+    return inputs, padded([ids[1:] for ids in targets])
+
+
+# %%
+SIZES = {
+    "vocabulary_size": len(target_vocabulary),
+    "source_vocabulary_size": len(source_vocabulary),
+    "embedding_dim": 64,
+}
+UNITS = 64
+
+
+def new_search(seed):
+    """RNNsearch; the seed says with which weights it begins."""
+    keras.utils.set_random_seed(seed)
+    model = ka.models.RNNSearch(**SIZES, units=UNITS, readout_dim=UNITS)
+    model.build()
+    return model
+
+
+rnnsearch = new_search(seed=1)
+
+for source in (("seven",), ("twenty", "-", "one"), held_out[0][0]):
+    inputs, _ = arrays([(source, ())])
+    memory = rnnsearch.encode(inputs["source_ids"])
+    print(memory["annotations"].shape, " ".join(source))
+    assert memory["annotations"].shape == (1, len(source) + 1, 2 * UNITS)
+
+# %% [markdown]
+# The first search of `step`, with `soft_search` from above and the model's
+# own W, U and v:
+
+# %%
+state = rnnsearch.initial_state(memory)
+_, next_state, attention_weights = rnnsearch.step(
+    np.array([START]), memory, state
+)
+W, U, v = rnnsearch.attention.get_weights()
+c, alpha = soft_search(
+    np.array(state["hidden"])[0],
+    np.array(memory["annotations"])[0],
+    *(W, U, v[:, 0]),
+)
+assert np.allclose(attention_weights[0], alpha, atol=1e-5)
+assert np.allclose(next_state["context"][0], c, atol=1e-5)
+
+# %% [markdown]
+# ## Three models, the same lists
+#
+# Chapter 2's plain model, whose decoder sees one summary; two cursors in
+# step; and the search, trained twice with other weights at the beginning, to
+# see what depends on them. All get chapter 2's lists, its number of epochs
+# and its optimizer. The cursors now get what our first experiment lacked:
+# recurrence. Read by a bidirectional GRU, $h_j$ knows of its neighbours,
+# and if the line points a token too far to the left, the answer may still be
+# in there. Since the line does not depend on what is written, all contexts
+# are known beforehand, and the model is short:
+
+
+# %%
+class TwoCursors(keras.Model):
+    """Recurrent encoder and decoder; the cursors move in step."""
+
+    def __init__(self):
+        super().__init__()
+        self.read = keras.layers.Embedding(len(source_vocabulary), 64)
+        self.written = keras.layers.Embedding(len(target_vocabulary), 64)
+        self.encoder = keras.layers.Bidirectional(
+            keras.layers.GRU(UNITS, return_sequences=True)
+        )
+        self.decoder = keras.layers.GRU(UNITS, return_sequences=True)
+        self.answer = keras.layers.Dense(len(target_vocabulary))
+
+    def call(self, inputs):
+        source_ids, target_ids = inputs["source_ids"], inputs["target_ids"]
+        mask = source_ids != PAD
+        h = self.encoder(self.read(source_ids), mask=mask)
+        # As `diagonal`, for rows of different lengths.
+        last = ops.sum(ops.cast(mask, "int32"), axis=1, keepdims=True) - 1
+        i = ops.arange(ops.shape(target_ids)[1])[None]
+        j = ops.minimum(i, last)  # [B, T]
+        alpha = ops.one_hot(j, ops.shape(source_ids)[1])  # [B, T, S]
+        c = ka.layers.weighted_sum(alpha, h)
+        x = ops.concatenate([self.written(target_ids), c], axis=-1)
+        return self.answer(self.decoder(x))
+
+
+def batches(pairs):
+    """As in chapter 2: batches of (inputs, labels, weights)."""
+    sources, targets = zip(*(ids_of(*pair[:2]) for pair in pairs), strict=True)
+    block = {
+        "source_ids": tf.ragged.constant(sources, dtype=tf.int32),
+        "target_ids": tf.ragged.constant(targets, dtype=tf.int32),
+    }
+    found = (
+        tf.data.Dataset.from_tensors(block)
+        .apply(ka.data.batch_by_tokens(1024))
+        .apply(ka.data.to_examples())
+        .cache()
+    )
+    size = sum(1 for _ in found)
+    return found.shuffle(size).apply(
+        tf.data.experimental.assert_cardinality(size)
+    )
+
+
+EPOCHS = 1 if FAST else 8
+examples = batches(training)
+models = {
+    "one vector": ka.models.RNNEncoderDecoder(
+        **SIZES, units=128, readout_dim=128
+    ),
+    "two cursors": TwoCursors(),
+    "soft search": rnnsearch,
+    "soft search 2": new_search(seed=2),
+}
+for name, model in models.items():
+    print(name)
+    keras.utils.set_random_seed(1)
+    rate = keras.optimizers.schedules.CosineDecay(3e-3, EPOCHS * len(examples))
+    model.compile(
+        keras.optimizers.Adam(rate, clipnorm=1.0),
+        loss=ka.losses.TokenCrossEntropy(),
+    )
+    model.fit(examples, epochs=EPOCHS, shuffle=False, verbose=2)
+
+sizes = {name: model.count_params() for name, model in models.items()}
+for name, size in sizes.items():
+    print(f"{name}: {size:,} weights")
+assert sizes["soft search"] < sizes["one vector"] / 2
+
+# %% [markdown]
+# As chapter 2 showed, a translation is right as a whole exactly if every
+# token is right under teacher forcing, so one call of the model tells.
+
+
+# %%
+EDGES = (0, 4, 8, 12, 16, 20, 24, 28)
+
+
+def exact_match(model):
+    """Which of the lists held out are right as a whole: bool."""
+    inputs, labels = arrays(held_out)
+    logits = model.predict(inputs, batch_size=250, verbose=0)
+    right = (logits.argmax(axis=-1) == labels) | (labels == PAD)
+    return right.all(axis=1)
+
+
+def by_length(exact):
+    """How many lists are right, for each range of lengths."""
+    lengths = np.array([len(source) for source, *_ in held_out])
+    rows = []
+    for low, high in itertools.pairwise(EDGES):
+        chosen = (lengths > low) & (lengths <= high)
+        rows.append(
+            {
+                "low": low + 1,
+                "high": high,
+                "sentences": int(chosen.sum()),
+                "exact_match": 100 * exact[chosen].mean(),
+            }
+        )
+    return rows
+
+
+exact = {name: exact_match(model) for name, model in models.items()}
+scores = {name: by_length(found) for name, found in exact.items()}
+print("length ", *(f"{name:>14}" for name in scores))
+for rows in zip(*scores.values(), strict=True):
+    print(
+        f"{rows[0]['low']:3}-{rows[0]['high']:2} ",
+        *(f"{row['exact_match']:12.1f} %" for row in rows),
+    )
+figure = ka.plotting.scores_by_length(
+    scores, PICTURES / "03_length.png", metric="exact_match"
+)
+figure
+
+# %% [markdown]
+# The one vector fails as in chapter 2, after as many epochs. The search does
+# not fail at any length, with less than half of the weights. The cursors come
+# far, too: a vector for each step, taken from about the right place, is enough
+# to be rid of the bottleneck. But they fall at the end of the scale. To see
+# why, sort the lists by how far the cursor falls behind, instead of by length.
+
+# %%
+print("behind  lists", *(f"{name:>14}" for name in exact))
+for distance in np.unique(behind):
+    chosen = behind == distance
+    print(
+        f"{distance:6} {chosen.sum():6}",
+        *(f"{100 * found[chosen].mean():12.1f} %" for found in exact.values()),
+    )
+
+if not FAST:
+    first, *_, last = scores["one vector"]
+    assert first["exact_match"] > 60 and last["exact_match"] < 20
+    for name in ("soft search", "soft search 2"):
+        assert all(row["exact_match"] > 90 for row in scores[name])
+    longest = {name: rows[-1]["exact_match"] for name, rows in scores.items()}
+    assert longest["two cursors"] < longest["soft search"] - 5
+    assert exact["two cursors"].mean() > exact["one vector"].mean() + 0.3
+    far = behind >= 3
+    assert exact["two cursors"][behind == 0].mean() > 0.95
+    assert exact["two cursors"][far].mean() < 0.9
+    assert exact["soft search"][far].mean() > 0.95
+
+# %% [markdown]
+# That is the drift. A backward GRU can carry what stands one or two
+# tokens ahead; the farther it has to carry it, the more of the sentence has
+# to go through one vector again. Each pair of languages would need a rule
+# of its own, and for German verbs, which may stand at the end of a sentence of
+# any length, no line fits. The search needs no rule.
+#
+# ## Where it looks
+#
+# The weights that `step` returns, while it writes the right translation of
+# "twenty-one":
+
+
+# %%
+def looks(inputs, model=rnnsearch):
+    """Attention weights of RNNsearch under teacher forcing: [B, T, S]."""
+    memory = model.encode(inputs["source_ids"])
+    state = model.initial_state(memory)
+    found = []
+    for token_ids in inputs["target_ids"].T:
+        _, state, attention_weights = model.step(token_ids, memory, state)
+        found.append(ops.convert_to_numpy(attention_weights))
+    return np.stack(found, axis=1)
+
+
+def heat_map(source, target, name):
+    """What each token of the target looked at, END included."""
+    inputs, _ = arrays([(source, target)])
+    return ka.plotting.attention_heat_map(
+        [*source, "END"],
+        [*target, "END"],
+        looks(inputs)[0],
+        PICTURES / name,
+    )
+
+
+source, target = (
+    [text for _, text in tokens(twenty_one, language)]
+    for language in ("en", "de")
+)
+figure = heat_map(source, target, "03_twenty_one.png")
+figure
+
+# %% [markdown]
+# Read it row by row: each row is one step of the decoder, its weights sum to
+# one. From the row of *ein* to that of *zwanzig* weight moves from "one" to
+# "twenty", back to the left, which no cursor in step can do. In a text as short
+# as this one each annotation has heard of all the others, so a row may be
+# spread, or dark beside the true token. A longer text makes the search look
+# closer.
+
+# %%
+alpha = looks(arrays([(source, target)])[0])[0]
+assert np.allclose(alpha.sum(axis=1), 1, atol=1e-5)
+if not FAST:
+    ein, zwanzig = alpha[target.index("ein")], alpha[target.index("zwanzig")]
+    one, twenty = source.index("one"), source.index("twenty")
+    assert ein[one] > zwanzig[one] and zwanzig[twenty] > ein[twenty]
+
+# %% [markdown]
+# So here is a whole list. The dark squares run down from the left to the right,
+# except where twenty-two turns round, and jump over each "and". In the rows of
+# commas, *und* and *hundert* the weight often lies beside the true token.
+
+# %%
+source, target, _ = next(
+    pair for pair in held_out if 14 <= len(pair[0]) <= 18 and "and" in pair[0]
+)
+figure = heat_map(source, target, "03_list.png")
+figure
+
+# %% [markdown]
+# ## How well does it align?
+#
+# Nobody told the model which token comes from which. So let us ask what it
+# found out. Link each token to the one it looks at most, and take the error
+# rate: of all tokens, and of the numerals alone, which say what number it is.
+# Beside it stands IBM Model 1 (Brown et al. 1993), the classic that aligns
+# words by counting which ones stand in the same pairs.
+
+# %%
+ids = [ids_of(source, target) for source, target, _ in lists]
+model_1 = ka.alignment.ibm_model_1(
+    [(source[:-1], target[1:-1]) for source, target in ids]
+)
+alignments = {"two cursors": in_step, "IBM Model 1": model_1[:NUM_HELD_OUT]}
+for name in ("soft search", "soft search 2"):
+    attention_weights = looks(arrays(held_out)[0], models[name])
+    alignments[name] = [
+        ka.alignment.best_links(weights[: len(target), : len(source)])
+        for weights, (source, target, _) in zip(
+            attention_weights, held_out, strict=True
+        )
+    ]
+# Their translations follow from what stands before and after.
+FORM = {",", "-", "hundred"}
+
+
+def numerals_only(positions):
+    """As `error_rate`, but of the words that say which number it is."""
+    kept = [
+        {(j, i) for j, i in links if source[j] not in FORM}
+        for source, _, links in held_out
+    ]
+    return 100 * ka.alignment.alignment_error_rate(
+        zip(positions, kept, kept, strict=True)
+    )
+
+
+print("error rate    all tokens   numerals")
+rates = {}
+for name, positions in alignments.items():
+    rates[name] = error_rate(positions), numerals_only(positions)
+    print(f"{name:13} {rates[name][0]:8.1f} % {rates[name][1]:8.1f} %")
+if not FAST:
+    assert 15 < rates["IBM Model 1"][1] < 20
+    for name in ("soft search", "soft search 2"):
+        assert rates[name][1] < 40
+        assert rates[name][1] < rates["two cursors"][1] - 25
+        assert rates[name][1] < rates[name][0] - 10
+    difference = exact["soft search"].mean() - exact["soft search 2"].mean()
+    assert abs(difference) < 0.03
+
+# %% [markdown]
+# Of the numerals, most links are true. Model 1 has between 15 and 20 % false:
+# it knows which words belong together, but not where they stand, and of two
+# "two" in a list it has to take either. The search can tell them apart, because
+# its query, the state, knows how far the translation has come. And that is a
+# by-product of training to translate. It need not beat Model 1, though: compare
+# the two rows, which differ in nothing but the weights at the beginning.
+#
+# Of all tokens the rate is worse. That a comma is due, or *und*, or
+# *hundert*, the decoder knows without another look, and where nothing hangs on
+# the look, nothing trains it. Even a numeral need not be looked at itself.
+# Its neighbour's annotation has heard of it, so from the place of "twenty" one
+# can fetch both numerals of twenty-one. A training may settle on that: its
+# links are worse, its translations as good. So attention weights tell where
+# the model looked. What it found there, and whether it mattered, they do not
+# tell.
+#
+# The name came last. The paper speaks of a soft search and of annotations;
+# "attention" was Yoshua Bengio's suggestion, says Bahdanau's letter, in one
+# of the last passes over the text.
+#
+# ## What to take away
+#
+# - Keep a vector for every token of the source, and give the decoder at
+#   each step a weighted sum of them: the context. The memory grows with the
+#   sentence, and the fall with its length is gone.
+# - Weights that follow a rule, two cursors in step, work as far as the rule
+#   fits. Weights that are computed from what the decoder has in mind and what
+#   the source offers need no rule.
+# - The computation has three lines: a score for each place, a softmax over
+#   the places, a weighted sum.
+# - It is soft so that it can be learned: the gradient of the context by a
+#   score is $\alpha_{ij} (h_j - c_i)$, so a look that helps grows.
+# - The weights can be drawn. For most numerals the greatest one lies on the
+#   word itself, without anyone having said so; but a neighbour may serve.
+#
+# ## Exercises
+#
+# 1. How many weights does the search itself have in `rnnsearch`, and how
+#    many scores does it compute for a source of 28 and a target of 25 tokens
+#    (each with its END)? Its comparison is `UNITS`, 64, wide.
+#
+# <details><summary>Solution</summary>
+#
+# $W$ is 64 by 64, $U$ 128 by 64 (an annotation has two directions), $v$ has
+# 64 entries. Each of 26 steps scores 29 places.
+#
+# ```python
+# assert rnnsearch.attention.count_params() == 64 * 64 + 128 * 64 + 64
+# assert rnnsearch.attention.count_params() == 12352
+# assert 26 * 29 == 754
+# ```
+#
+# </details>
+#
+# 2. Multiply all scores of `soft` by 1000. What is the gradient now?
+#
+# <details><summary>Solution</summary>
+#
+# The weights become those of `hard`: one is 1, all others are 0. For the
+# chosen place $h_j = c_i$, for all others $\alpha_{ij} = 0$, so
+# $\alpha_{ij}(h_j - c_i)$ is zero everywhere. A search that is quite sure
+# learns no more, be it right or wrong.
+#
+# ```python
+# alpha = np.exp(1000 * (e - e.max()))
+# alpha /= alpha.sum()
+# print(np.abs(alpha[:, None] * (h - alpha @ h)).max())  # below 1e-9
+# ```
+#
+# </details>
+#
+# 3. Does the place where `rnnsearch` looks for the second token depend on
+#    which token it has written first? And for the third token?
+#
+# <details><summary>Solution</summary>
+#
+# No. The query of step $i$ is $s_{i-1}$, and that state was computed from
+# $y_{i-2}$; the token $y_{i-1}$ enters only $s_i$, after the search. For the
+# third token it does.
+#
+# ```python
+# inputs, _ = arrays(held_out[:1])
+# other = {**inputs, "target_ids": inputs["target_ids"].copy()}
+# other["target_ids"][0, 1] = target_id["zwölf"]  # the first token written
+# one, two = looks(inputs)[0], looks(other)[0]
+# assert (one[:2] == two[:2]).all()
+# assert (one[2] != two[2]).any()
+# ```
+#
+# </details>
+#
+# 4. The model `searching` reverses sequences. Train a copy of it to sort them
+#    instead. Why does it fail, although each answer is a symbol of the
+#    source?
+#
+# <details><summary>Solution</summary>
+#
+# Its queries and keys are made of places only, so it looks at the same places
+# whatever stands there. To sort one has to look for content: the score must
+# depend on the symbols, as in RNNsearch it depends on state and annotation.
+#
+# ```python
+# x = keras.Input((S,), dtype="int32")
+# c_i, _ = ka.layers.AdditiveAttention(32)(
+#     query=Positions()(x),
+#     key=Positions()(x),
+#     value=keras.layers.Embedding(SYMBOLS, 32)(x),
+# )
+# sorter = keras.Model(x, keras.layers.Dense(SYMBOLS)(c_i))
+# loss, accuracy = learn(sorter, lambda x: np.sort(x, axis=1))
+# print(accuracy < 0.5)  # True
+# ```
+#
+# </details>
+#
+# Next, in [chapter 4](04_flavours_of_attention.ipynb): the score can be
+# computed in other ways, some of them much cheaper, and attention turns out
+# to be an average whose weights are computed.

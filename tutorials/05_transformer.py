@@ -1,0 +1,1136 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 5. The Transformer
+#
+# [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/05_transformer.ipynb)
+# (there, first `%pip install
+# git+https://github.com/keras-attention/keras_attention`)
+#
+# The models of the last chapters look back at the source with attention, but
+# what they look at, and what they look with, are still the states of a
+# recurrent network. Do we need the recurrence at all? This chapter takes it
+# out (Vaswani et al. 2017), finds what is lost, puts that back, and ends with
+# the whole Transformer: first from the package's layers, then by hand.
+#
+# Takes about 2 minutes on two cores. Printed at the end are how many numbers
+# a small Transformer translates rightly, the cost of decoding with and without
+# a cache, and how much the model loses without each head.
+
+# %%
+import functools
+import math
+import os
+import pathlib
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+import keras_attention as ka
+from keras_attention.corpora import phrases
+from keras_attention.corpora.phrases import parts
+from keras_attention.plotting import drawing
+from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
+
+# With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
+FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
+# Where pictures go.
+PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
+keras.utils.set_random_seed(1)
+
+# %% [markdown]
+# ## What the recurrence costs
+#
+# A recurrent network computes $h_t = \tanh(x_t W + h_{t-1} U + b)$. What the
+# first word has to say to the last one is handed on from state to state, like
+# a message whispered down a row of people. To see how far a message has come,
+# give every position a worker of its own and let all work at the same time.
+# In one *tick* each worker reads its input and what its left neighbour held
+# one tick ago, and writes its new state. After $n$ ticks the row of $n$
+# workers holds exactly the states of the recurrent network.
+
+# %%
+LENGTH, WIDTH = 12, 8
+x = keras.random.normal((1, LENGTH, WIDTH), seed=1)
+recurrent = keras.layers.SimpleRNN(WIDTH, return_sequences=True)
+states = recurrent(x)
+W, U, b = recurrent.weights
+
+
+def ticks(x, number):
+    """The states of all positions after some ticks, from states of 0."""
+    state = ops.zeros_like(x)
+    for _ in range(number):
+        left = ops.pad(state[:, :-1], [[0, 0], [1, 0], [0, 0]])
+        state = ops.tanh(ops.matmul(x, W) + ops.matmul(left, U) + b)
+    return state
+
+
+np.testing.assert_allclose(ticks(x, LENGTH), states, atol=1e-6)
+
+# %% [markdown]
+# **Self-attention** hands nothing on. Every position asks all others itself.
+# It is the attention of the last chapters with one change: the sentence is
+# query and memory at once. In its barest form, without a single weight to
+# learn, with $D$ the width of each $x_t$,
+#
+# $$\text{scores}_{ts} = \frac{x_t \cdot x_s}{\sqrt{D}}, \qquad
+# \text{attention_weights}_t = \text{softmax}(\text{scores}_t), \qquad
+# \text{context}_t = \sum_s \text{attention_weights}_{ts}\, x_s .$$
+#
+# Who hears whom? Output $t$ has heard of input $s$ if its gradient with
+# respect to that input is not 0.
+
+
+# %%
+def bare_self_attention(x):
+    """x is query, key and value."""
+    scores = ops.matmul(x, ops.swapaxes(x, 1, 2)) / math.sqrt(x.shape[-1])
+    attention_weights = ops.softmax(scores, axis=-1)  # [B, T, S]
+    return ops.matmul(attention_weights, x)
+
+
+def gradient_norms(function, x):
+    """[T, S]: the norm of d output_t / d input_s, for a batch of one.
+
+    The features of an output are mixed at random to one number, which
+    is 0 everywhere only if nothing of input s arrives.
+    """
+    mixture = keras.random.normal((x.shape[-1],), seed=2)
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch(x)
+        mixed = tf.unstack(ops.matmul(function(x)[0], mixture[:, None]))
+    gradients = [tape.gradient(output, x)[0] for output in mixed]
+    return np.linalg.norm(gradients, axis=-1)
+
+
+t, s = np.indices((LENGTH, LENGTH))
+for number in range(1, LENGTH + 1):
+    heard = gradient_norms(lambda x, k=number: ticks(x, k), x) > 0
+    assert np.array_equal(heard, (0 <= t - s) & (t - s < number))
+assert (gradient_norms(bare_self_attention, x) > 0).all()
+
+# %% [markdown]
+# So it takes all 12 ticks until the last state has heard the first word, and
+# self-attention reaches everything at once, backwards and forwards: the path
+# between any two positions has length 1 instead of up to $n$ (Vaswani et al.
+# 2017, table 1). A short path matters for learning, since each step of a long
+# one can shrink the gradient, as [chapter 1](01_recurrence.ipynb) measured.
+#
+# The second cost is time. State $t$ cannot be computed before state $t - 1$,
+# so a processor with a thousand free units still waits $n$ times. What has to
+# wait for what can be read off the graph that TensorFlow computes. The next
+# function walks through it and returns two things: the multiply-adds of all
+# matrix products, and the longest chain of products of which each needs the
+# one before it.
+
+
+# %%
+def cost(function, *arguments):
+    """(multiply-adds in matrix products, length of their longest chain)."""
+    traced = tf.function(function, autograph=False)
+    graph = traced.get_concrete_function(*arguments).graph
+    multiply_adds, chain = 0, {}
+    for operation in graph.get_operations():
+        assert "Call" not in operation.type and "While" not in operation.type
+        is_product = operation.type in ("MatMul", "BatchMatMulV2")
+        chain[operation.name] = is_product + max(
+            (chain[tensor.op.name] for tensor in operation.inputs), default=0
+        )
+        if is_product:
+            # [..., T, K] times [..., K, S], or the first one turned round.
+            turned = "adj_x" if "Batch" in operation.type else "transpose_a"
+            inner = -2 if operation.get_attr(turned) else -1
+            multiply_adds += (
+                operation.outputs[0].shape.num_elements()
+                * operation.inputs[0].shape[inner]
+            )
+    return multiply_adds, max(chain.values())
+
+
+print(f"{'n':>4} {'recurrent':>20} {'self-attention':>20}")
+D = 32
+for n in (8, 16, 32, 64, 128):
+    sequence = keras.random.normal((1, n, D), seed=n)
+    recurrent = keras.layers.SimpleRNN(D, return_sequences=True, unroll=True)
+    attention = ka.layers.MultiHeadAttention(num_heads=4, key_dim=D // 4)
+    recurrent(sequence), attention(sequence)  # Creates the weights.
+    of_recurrent = cost(recurrent, sequence)
+    of_attention = cost(attention, sequence)
+    assert of_recurrent == (2 * n * D**2, n)
+    assert of_attention == (4 * n * D**2 + 2 * n**2 * D, 4)
+    print(
+        f"{n:4} {of_recurrent[0]:12,} in {of_recurrent[1]:3}"
+        f" {of_attention[0]:14,} in {of_attention[1]}"
+    )
+
+# %% [markdown]
+# The recurrent layer's chain is as long as the sentence. Self-attention's has
+# four products for any length: projections, scores, context, output. The
+# price is in the multiply-adds: besides $4nD^2$ for the projections, which we
+# come to now, there are $2n^2D$ for the $n^2$ pairs of positions. That is cheap
+# where $n$ is well below $D$, as in sentences, but not for a book.
+#
+# ## Queries, keys and values
+#
+# The bare form has two faults. The scores are symmetric, $x_t \cdot x_s = x_s
+# \cdot x_t$: if "seven" had to look at "twenty", "twenty" would have to score
+# "seven" as high. And few vectors are as like $x_t$ as $x_t$ itself, so that
+# most positions look hardest at themselves.
+
+# %%
+scores = ops.matmul(x, ops.swapaxes(x, 1, 2))[0] / math.sqrt(WIDTH)
+np.testing.assert_allclose(scores, ops.transpose(scores), atol=1e-6)
+attention_weights = ops.softmax(scores, axis=-1)
+on_itself = float(ops.mean(ops.diagonal(attention_weights)))
+hardest = ops.argmax(attention_weights, axis=-1)
+assert on_itself > 4 / LENGTH
+assert np.sum(hardest == np.arange(LENGTH)) > LENGTH / 2
+print(f"weight on itself: {on_itself:.2f}, at random {1 / LENGTH:.2f}")
+
+# %% [markdown]
+# The cure is to give each position three faces, by three learned matrices:
+# the **query** says what it looks for, the **key** how it wants to be found,
+# the **value** what it tells those who find it:
+#
+# $$\text{query}_t = x_t W_Q + b_Q, \quad \text{key}_s = x_s W_K + b_K, \quad
+# \text{value}_s = x_s W_V + b_V, \qquad \text{scores}_{ts} =
+# \frac{\text{query}_t \cdot \text{key}_s}{\sqrt{d_k}} .$$
+#
+# $d_k$ is the width of a query and of a key; the last chapter showed why
+# scores are divided by its square root. A fourth matrix $W_O$ brings the
+# context back to the width of $x$.
+#
+# Query and key have kernels of their own: the scores need not be symmetric.
+#
+# ## Several heads
+#
+# Attention returns one weighted average, and an average forgets what came
+# from where. Take the digits 2 and 7, and a position that has to fetch both,
+# to write "siebenundzwanzig". If one softmax gives each half of its weight,
+# 27 and 72 give the same context. Two softmaxes keep them apart:
+
+# %%
+twenty_seven = np.array([[2.0], [7.0]])
+seventy_two = np.array([[7.0], [2.0]])
+one_head = np.array([[0.5, 0.5]])
+two_heads = np.array([[1.0, 0.0], [0.0, 1.0]])  # One row of weights a head.
+assert (one_head @ twenty_seven == one_head @ seventy_two).all()
+assert (two_heads @ twenty_seven != two_heads @ seventy_two).all()
+
+# %% [markdown]
+# **Multi-head attention** (Vaswani et al. 2017, 3.2.2) runs $h$ attentions
+# side by side, each with its own small matrices, and joins their results:
+#
+# $$\text{head}_i = \text{softmax}\left(\frac{Q W_Q^i (K W_K^i)^\top}
+# {\sqrt{d_k}}\right) V W_V^i, \qquad \text{MultiHead}(Q, K, V) =
+# \text{Concat}(\text{head}_1, \dots, \text{head}_h)\, W_O .$$
+#
+# Each head has a width of only $d_k = D / h$, so that $h$ heads together have
+# as many parameters, and need as many multiply-adds, as one of full width.
+# The matrices of all heads stand side by side in one kernel $[D, h\,d_k]$;
+# head $i$ owns the columns from $i\,d_k$ to $(i+1)\,d_k$. (A new layer's
+# biases are all 0, which would hide a forgotten one. So we first draw all
+# weights at random.)
+
+
+# %%
+def randomise(layer, seed=1):
+    """Draws all weights, biases too, from a normal distribution."""
+    generator = np.random.default_rng(seed)
+    for weight in layer.trainable_weights:
+        weight.assign(generator.normal(0, 0.3, weight.shape))
+
+
+def weights_by_name(layer):
+    """{"query_kernel": array, ...}"""
+    return {weight.name: weight.numpy() for weight in layer.weights}
+
+
+def softmax(scores):
+    """Along the last axis."""
+    exponentials = np.exp(scores - scores.max(axis=-1, keepdims=True))
+    return exponentials / exponentials.sum(axis=-1, keepdims=True)
+
+
+def multi_head_attention(layer, query, value, mask=None):
+    """`ka.layers.MultiHeadAttention` for one sentence, by hand."""
+    weight, d_k = weights_by_name(layer), layer.key_dim
+    contexts, attention_weights = [], []
+    for i in range(layer.num_heads):
+        mine = slice(i * d_k, (i + 1) * d_k)
+        Q = query @ weight["query_kernel"][:, mine] + weight["query_bias"][mine]
+        K = value @ weight["key_kernel"][:, mine] + weight["key_bias"][mine]
+        V = value @ weight["value_kernel"][:, mine] + weight["value_bias"][mine]
+        scores = Q @ K.T / math.sqrt(d_k)  # [T, S]
+        if mask is not None:
+            scores = np.where(mask, scores, -np.inf)
+        attention_weights.append(softmax(scores))
+        contexts.append(attention_weights[-1] @ V)  # [T, d_k]
+    joined = np.concatenate(contexts, axis=-1)  # [T, h d_k]
+    context = joined @ weight["output_kernel"] + weight["output_bias"]
+    return context, np.stack(attention_weights)  # [T, D], [h, T, S]
+
+
+sentence, numbers = x[0].numpy(), []
+for num_heads in (1, 2, 4):
+    layer = ka.layers.MultiHeadAttention(num_heads, key_dim=WIDTH // num_heads)
+    layer(x)
+    randomise(layer)
+    context, attention_weights = layer(x)
+    assert attention_weights.shape == (1, num_heads, LENGTH, LENGTH)
+    by_hand = multi_head_attention(layer, query=sentence, value=sentence)
+    np.testing.assert_allclose(context[0], by_hand[0], atol=1e-5)
+    np.testing.assert_allclose(attention_weights[0], by_hand[1], atol=1e-5)
+    numbers.append(layer.count_params())
+assert numbers == [4 * (WIDTH**2 + WIDTH)] * 3
+
+# %% [markdown]
+# ## A layer of the encoder
+#
+# Attention only averages what positions hold. Something must also compute
+# with it. A **feed-forward network** does, that of
+# [chapter 4](04_flavours_of_attention.ipynb), the same one at every position,
+# on its own.
+#
+# So attention moves information between positions, and the feed-forward network
+# changes it within one: its Jacobian between two positions is exactly 0.
+
+# %%
+layer = ka.layers.FeedForward(intermediate_dim=32)
+layer(x)
+heard = gradient_norms(layer, x) > 0
+assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
+
+# %% [markdown]
+# Each of the two is a *sublayer* $f$, and around each goes a **residual
+# path**: its output is added to its input, so that a sublayer only has to say
+# what should change, and gradients find a way past it. The sum is kept in
+# range by **layer normalisation**, which for each position takes off the mean
+# over the features, divides by their standard deviation, and then scales and
+# shifts by the learned $\gamma$ and $\beta$:
+#
+# $$\text{LayerNorm}(x) = \gamma\,\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} +
+# \beta, \qquad \text{post-norm: LayerNorm}(x + f(x)), \qquad \text{pre-norm:
+# } x + f(\text{LayerNorm}(x)) .$$
+#
+# The paper's is post-norm (section 3.1), and so are the package's layers,
+# unless told, and `base`. `mini` and `tiny` normalise first, which leaves the
+# residual path free from end to end and trains with less care (Xiong et al.
+# 2020). That is a whole layer of the encoder, and by hand it is one cell.
+# Dropout, which acts on each sublayer's output in training only, is left out.
+
+
+# %%
+def layer_norm(norm, x):
+    """`keras.layers.LayerNormalization`, by hand."""
+    mean = x.mean(axis=-1, keepdims=True)
+    variance = ((x - mean) ** 2).mean(axis=-1, keepdims=True)
+    gamma, beta = (weight.numpy() for weight in norm.weights)
+    return gamma * (x - mean) / np.sqrt(variance + 1e-6) + beta
+
+
+def residual(path, x, f):
+    """A sublayer f with its residual path, by hand."""
+    if path.norm_first:
+        return x + f(layer_norm(path.norm, x))
+    return layer_norm(path.norm, x + f(x))
+
+
+def feed_forward(layer, x):
+    """`ka.layers.FeedForward`, by hand."""
+    (W_1, b_1), (W_2, b_2) = (
+        half.get_weights() for half in (layer.expand, layer.contract)
+    )
+    return np.maximum(0, x @ W_1 + b_1) @ W_2 + b_2
+
+
+def encoder_layer(layer, x):
+    """`ka.layers.TransformerEncoderLayer` for one sentence, by hand."""
+
+    def attend(x):
+        context, _ = multi_head_attention(layer.self_attention, x, x)
+        return context
+
+    x = residual(layer.self_attention_residual, x, attend)
+    f = functools.partial(feed_forward, layer.feed_forward)
+    return residual(layer.feed_forward_residual, x, f)
+
+
+for norm_first in (False, True):
+    layer = ka.layers.TransformerEncoderLayer(
+        num_heads=4, intermediate_dim=32, norm_first=norm_first
+    )
+    layer(x)
+    randomise(layer)
+    outputs, attention_weights = layer(x)
+    by_hand = encoder_layer(layer, sentence)
+    np.testing.assert_allclose(outputs[0], by_hand, atol=1e-5)
+
+# %% [markdown]
+# ## What is lost: the order
+#
+# Our layer does not know which word comes first: no weight in its equations
+# depends on $t$. Shuffle the words of a sentence, and the outputs are shuffled
+# in the same way, but are the same vectors. It is **equivariant** to
+# permutations:
+
+# %%
+encoder = [
+    ka.layers.TransformerEncoderLayer(num_heads=4, intermediate_dim=32)
+    for _ in range(3)
+]
+
+
+def three_layers(x):
+    """One after the other."""
+    for layer in encoder:
+        x, attention_weights = layer(x)
+    return x
+
+
+three_layers(x)
+for seed, layer in enumerate(encoder):
+    randomise(layer, seed)
+order = np.random.default_rng(1).permutation(LENGTH)
+assert not np.array_equal(order, np.arange(LENGTH))
+shuffled = ops.take(x, order, axis=1)
+np.testing.assert_allclose(
+    three_layers(shuffled),
+    ops.take(three_layers(x), order, axis=1),
+    atol=1e-5,
+)
+
+# %% [markdown]
+# For a translator this is fatal: "two hundred and three" and "three hundred
+# and two" would be the same to it.
+#
+# ## Positions as clocks
+#
+# So each position must say where it stands. The Transformer adds to each
+# word's vector a second vector that depends on the position $p$ alone
+# (Vaswani et al. 2017, section 3.5):
+#
+# $$PE(p, 2i) = \sin(\omega_i p), \qquad PE(p, 2i+1) = \cos(\omega_i p),
+# \qquad \omega_i = 10000^{-2i/D}, \qquad i = 0, \dots, D/2 - 1 .$$
+#
+# Each pair (sine, cosine) is the hand of a clock. The first one turns by one
+# radian a position, the last, for the width of 32 used here, by less than two
+# ten-thousandths of that: like the hands for seconds, minutes and hours, they
+# tell near positions apart and far ones too, and no entry ever leaves the
+# range from -1 to 1.
+
+
+# %%
+def frequencies(dim):
+    """All omega_i: [dim / 2]."""
+    return 10000.0 ** (-2 * np.arange(dim // 2) / dim)
+
+
+def positions_by_hand(positions, dim):
+    """PE(p) for all p: [P, dim], in double precision."""
+    angles = np.asarray(positions)[:, None] * frequencies(dim)
+    encoding = np.empty((len(positions), dim))
+    encoding[:, 0::2], encoding[:, 1::2] = np.sin(angles), np.cos(angles)
+    return encoding
+
+
+DIM = 32
+assert frequencies(DIM)[0] == 1 and frequencies(DIM)[-1] < 2e-4
+PE = positions_by_hand(np.arange(64), DIM)
+zeros = ops.zeros((1, 64, DIM))
+np.testing.assert_allclose(
+    ka.layers.PositionEncoding()(zeros)[0], PE, atol=2e-5
+)
+
+# %% [markdown]
+# Why sines? Because a shift by $k$ positions turns every hand by a fixed
+# angle, wherever it stands. The formulas for the sine and the cosine of a sum
+# say so:
+#
+# $$\begin{pmatrix} \sin \omega(p + k) \\ \cos \omega(p + k) \end{pmatrix} =
+# \begin{pmatrix} \cos \omega k & \sin \omega k \\ -\sin \omega k & \cos
+# \omega k \end{pmatrix} \begin{pmatrix} \sin \omega p \\ \cos \omega p
+# \end{pmatrix} .$$
+#
+# All pairs together: $PE(p + k) = R_k\, PE(p)$, with such a rotation for each
+# pair along the diagonal of $R_k$ and 0 elsewhere. $R_k$ does not depend on
+# $p$.
+
+
+# %%
+def rotation(k, dim):
+    """R_k: one small rotation for each pair, along the diagonal."""
+    R = np.zeros((dim, dim))
+    for i, omega in enumerate(frequencies(dim)):
+        cosine, sine = math.cos(omega * k), math.sin(omega * k)
+        R[2 * i : 2 * i + 2, 2 * i : 2 * i + 2] = [
+            [cosine, sine],
+            [-sine, cosine],
+        ]
+    return R
+
+
+print("R_3 for a width of 4:")
+print(np.round(rotation(3, 4), 3))
+for k in range(-20, 21):
+    R = rotation(k, DIM)
+    shifted = positions_by_hand(np.arange(64) + k, DIM)
+    np.testing.assert_allclose(PE @ R.T, shifted, atol=1e-12)
+    np.testing.assert_allclose(R @ R.T, np.eye(DIM), atol=1e-12)
+
+# %% tags=["hide-input"]
+HANDS = (0, 2, 4)  # Pairs whose frequencies are 1, 0.32 and 0.1.
+with drawing.style():
+    figure = drawing.Figure(figsize=(7.2, 2.9), layout="constrained")
+    for axes, i in zip(figure.subplots(1, 3), HANDS, strict=True):
+        omega = frequencies(DIM)[i]
+
+        def draw(start, stop, radius, color, axes=axes, omega=omega):
+            """The arc that the hand runs through, at some radius."""
+            angles = omega * np.linspace(start, stop, 200)
+            axes.plot(
+                radius * np.sin(angles), radius * np.cos(angles), color=color
+            )
+
+        draw(0, 2 * np.pi / omega, radius=1, color="#DDDDDD")
+        for p, radius, color in (
+            (1, 0.45, drawing.COLORS[0]),
+            (4, 0.65, drawing.COLORS[1]),
+        ):
+            for place, style in ((p, "-"), (p + 2, ":")):
+                sine, cosine = PE[place, 2 * i : 2 * i + 2]
+                axes.plot([0, sine], [0, cosine], color=color, linestyle=style)
+            draw(p, p + 2, radius, color)
+        axes.plot(PE[:7, 2 * i], PE[:7, 2 * i + 1], "o", color=drawing.INK)
+        axes.set_title(rf"$\omega_{{{i}}}$ = {omega:.2g}")
+        axes.set_aspect("equal")
+        axes.set_axis_off()
+    drawing.save(figure, PICTURES / "05_rotation.png")
+figure
+
+# %% [markdown]
+# Three of the sixteen hands at positions 0 to 6 (dots; 0 is upright, and hands
+# turn clockwise). Solid hands are at position 1 (blue) and 4 (orange), dotted
+# ones two positions later. In each clock both arcs span the same angle: a
+# shift by two turns a hand by the same angle wherever it starts, and by a
+# smaller one on a slower clock.
+#
+# That makes *relative* places easy to ask for. A head finds the word before
+# it if query $t$ is most like key $t - 1$ (here for positions without words).
+# With $W_Q$ such that $\text{query}_t = R_{-1} PE(t)$ and $W_K$ the identity,
+# $\text{scores}_{ts}$ is greatest at $s = t - 1$, because $PE(s) \cdot PE(s')
+# = \sum_i \cos \omega_i (s - s')$ is greatest for the distance 0. So a
+# previous-word head can be written down, and need not be learned. We sharpen
+# it by a factor of 100.
+
+# %%
+head = ka.layers.MultiHeadAttention(1, DIM, use_bias=False)
+where = ops.convert_to_tensor(PE[None, :20], "float32")
+head(where)
+head.query_kernel.assign(100 * rotation(-1, DIM).T)  # Rows times kernel.
+head.key_kernel.assign(np.eye(DIM))
+_, attention_weights = head(where)
+on_previous = np.diagonal(attention_weights[0, 0], offset=-1)
+assert on_previous.min() > 0.99
+distances = np.subtract.outer(np.arange(64), np.arange(64))[..., None]
+likeness = np.cos(frequencies(DIM) * distances).sum(axis=-1)
+np.testing.assert_allclose(PE @ PE.T, likeness, atol=1e-9)
+
+# %% [markdown]
+# The sum of word and position is the Transformer's input. Word vectors are
+# multiplied by $\sqrt D$ first (section 3.4); one reason may be that positions,
+# whose entries are about as large as 1, would drown them.
+#
+# ## Masks: padding and the future
+#
+# Two kinds of position must not be looked at. The first is padding, which
+# only fills up short sentences of a batch. In this package a mask is boolean,
+# and True means: attend here. A masked score becomes so low that the softmax
+# gives it a weight of exactly 0. So it does not matter what the padding
+# holds, not even to the last bit:
+
+# %%
+source_ids = np.array([[5, 7, 4, 6, END], [4, 7, END, PAD, PAD]])
+mask = ka.layers.padding_mask(source_ids)
+print(mask.numpy())
+layer = encoder[0]
+generator = np.random.default_rng(2)
+batch = generator.normal(size=(2, 5, WIDTH)).astype("float32")
+outputs, attention_weights = layer(batch, padding_mask=mask)
+assert (attention_weights.numpy()[1, :, :, 3:] == 0).all()
+batch[1, 3:] = 1000 * generator.normal(size=(2, WIDTH))
+other_outputs, _ = layer(batch, padding_mask=mask)
+assert np.array_equal(outputs[1, :3], other_outputs[1, :3])
+
+# %% [markdown]
+# The second is the future. The decoder writes word $t + 1$ from words $1$ to
+# $t$. In training we know the whole target and want all positions at once,
+# without a loop; but then position $t$ must not see what comes after it, or
+# it would copy the answer. A **causal mask** hides that.
+
+# %%
+print(ka.layers.causal_mask(5)[0].numpy().astype(int))
+decoder_layer = ka.layers.TransformerDecoderLayer(
+    num_heads=4, intermediate_dim=32, norm_first=True
+)
+encoded = keras.random.normal((1, 7, WIDTH), seed=3)
+decoder_layer(x, encoded)
+randomise(decoder_layer)
+norms = gradient_norms(lambda x: decoder_layer(x, encoded)[0], x)
+t, s = np.indices(norms.shape)
+assert (norms[s > t] == 0).all()  # Exactly: the future does not leak.
+assert (norms[s <= t] > 0).all()  # All the past is there.
+# Without the mask it would leak:
+norms = gradient_norms(lambda x: decoder_layer.self_attention(x)[0], x)
+assert (norms[s > t] > 0).all()
+
+# %% [markdown]
+# The decoder's self-attention needs no padding mask: padding stands at the
+# end, after all real tokens, where the causal mask hides it already.
+#
+# ## The whole model from the package's layers
+#
+# A layer of the decoder has three sublayers: causal self-attention over what
+# has been written, attention to the encoder's output (below, `encoded`), which
+# is that of chapter 3 with the decoder's positions as queries, and a
+# feed-forward network. With `ka.layers.TransformerDecoderLayer`, which has all
+# three, the whole of `ka.models.transformer` is this. We want to look at the
+# heads of a trained model later, so the decoder also hands out what the
+# second sublayer looked at:
+
+
+# %%
+def embed(embedding, token_ids):
+    """Words times sqrt(D), plus positions: [B, T, D]."""
+    x = embedding(token_ids) * math.sqrt(embedding.output_dim)
+    return ka.layers.PositionEncoding()(x)
+
+
+def run_encoder(model, source_ids):
+    """The encoder's output [B, S, D] and its mask."""
+    mask = ka.layers.padding_mask(source_ids)
+    x = embed(model.source_embedding, source_ids)
+    for layer in model.encoder_layers:
+        x, _ = layer(x, padding_mask=mask)
+    return model.encoder_norm(x), mask
+
+
+def run_decoder(model, encoded, mask, target_ids):
+    """Its output [B, T, D] and where layers looked: [B, H, T, S] each."""
+    x, looked = embed(model.target_embedding, target_ids), []
+    for layer in model.decoder_layers:
+        x, attention_weights = layer(x, encoded, memory_mask=mask)
+        looked.append(attention_weights)
+    return model.decoder_norm(x), looked
+
+
+def logits_of(model, x):
+    """Likely words have vectors like x: one matrix in and out."""
+    return ops.matmul(x, ops.transpose(model.target_embedding.embeddings))
+
+
+model = ka.models.transformer.mini(
+    8, hidden_dim=16, intermediate_dim=32, num_heads=4
+)
+model.build()
+randomise(model)
+source_ids = np.array([[5, 7, 4, 6, END], [4, 7, END, PAD, PAD]])
+target_ids = np.array([[START, 4, 5, 6], [START, 7, 5, PAD]])
+logits = model({"source_ids": source_ids, "target_ids": target_ids})
+encoded, mask = run_encoder(model, source_ids)
+outputs, _ = run_decoder(model, encoded, mask, target_ids)
+np.testing.assert_allclose(logits_of(model, outputs), logits, atol=1e-4)
+
+# %% [markdown]
+# One pass over a target of $T$ tokens gives $T$ predictions, and, because
+# nothing leaks, each of them is the one that the model would make if the
+# target ended there. That is why the Transformer trains so fast: all
+# positions at once, without a loop.
+
+# %%
+for length in range(1, 5):
+    prefix = target_ids[:, :length]
+    short = model({"source_ids": source_ids, "target_ids": prefix})
+    np.testing.assert_allclose(short[:, -1], logits[:, length - 1], atol=1e-4)
+
+# %% [markdown]
+# ## And by hand
+#
+# Now everything in plain numpy, for one sentence, from the functions that we
+# have: the Transformer is softmaxes, matrix products, sums, a normalisation
+# and a threshold.
+
+
+# %%
+def decoder_layer_by_hand(layer, x, encoded):
+    """`ka.layers.TransformerDecoderLayer` for one sentence."""
+    causal = np.tri(len(x), dtype=bool)
+
+    def attend_to_written(x):
+        return multi_head_attention(layer.self_attention, x, x, causal)[0]
+
+    def attend_to_source(x):
+        return multi_head_attention(layer.cross_attention, x, encoded)[0]
+
+    x = residual(layer.self_attention_residual, x, attend_to_written)
+    x = residual(layer.cross_attention_residual, x, attend_to_source)
+    f = functools.partial(feed_forward, layer.feed_forward)
+    return residual(layer.feed_forward_residual, x, f)
+
+
+def transformer_by_hand(model, source_ids, target_ids):
+    """The logits [T, V] of one sentence."""
+    E_source = model.source_embedding.embeddings.numpy()
+    E_target = model.target_embedding.embeddings.numpy()
+    D = E_target.shape[1]
+
+    x = math.sqrt(D) * E_source[source_ids]
+    x = x + positions_by_hand(np.arange(len(x)), D)
+    for layer in model.encoder_layers:
+        x = encoder_layer(layer, x)
+    encoded = layer_norm(model.encoder_norm, x)
+
+    x = math.sqrt(D) * E_target[target_ids]
+    x = x + positions_by_hand(np.arange(len(x)), D)
+    for layer in model.decoder_layers:
+        x = decoder_layer_by_hand(layer, x, encoded)
+    return layer_norm(model.decoder_norm, x) @ E_target.T
+
+
+for row, size in enumerate((5, 3)):  # Without the padding.
+    by_hand = transformer_by_hand(
+        model, source_ids[row, :size], target_ids[row]
+    )
+    np.testing.assert_allclose(by_hand, logits[row], atol=1e-4)
+
+# %% [markdown]
+# ## Training
+#
+# The data are numbers in words up to 999,999, from English to German, cut
+# into the words and syllables that say something each, as in chapters 2 and
+# 3: "twenty - one" to "ein und zwanzig". The model has two layers on each
+# side, a width of 64 and four heads.
+
+
+# %%
+def tokens(pair, language):
+    """What a number is composed of: [(what it says, how), ...]."""
+    found = parts.parts(pair, language)
+    return [(name, text.strip()) for name, text in found if text.strip()]
+
+
+splits = phrases.generate("en", "de", train=22_000, test=3_000)
+training, held_out = (
+    [
+        (tokens(pair, "en"), tokens(pair, "de"))
+        for pair in splits[split]
+        if pair.category == "cardinal"
+    ]
+    for split in ("train", "test")
+)
+if FAST:
+    training, held_out = training[:200], held_out[:50]
+source, target = next(pair for pair in held_out if len(pair[0]) == 7)
+print(*(text for _, text in source), "|", *(text for _, text in target))
+
+numbers = [*training, *held_out]
+SOURCE, TARGET = (
+    [
+        *CONTROL_TEXTS,
+        *sorted({text for pair in numbers for _, text in pair[side]}),
+    ]
+    for side in (0, 1)
+)
+
+
+def block(pairs):
+    """Ids: source ... END, and START target ... END, as ragged rows."""
+    sources = [[SOURCE.index(text) for _, text in pair[0]] for pair in pairs]
+    targets = [[TARGET.index(text) for _, text in pair[1]] for pair in pairs]
+    return {
+        "source_ids": tf.ragged.constant([[*ids, END] for ids in sources]),
+        "target_ids": tf.ragged.constant(
+            [[START, *ids, END] for ids in targets]
+        ),
+    }
+
+
+training_batches = (
+    tf.data.Dataset.from_tensors(block(training))
+    .apply(ka.data.batch_by_tokens(max_tokens=512))
+    .apply(ka.data.to_examples())
+    .cache()
+)
+num_batches = sum(1 for _ in training_batches)
+EPOCHS = 1 if FAST else 5
+
+keras.utils.set_random_seed(1)
+model = ka.models.transformer.mini(
+    len(TARGET), len(SOURCE), hidden_dim=64, intermediate_dim=128
+)
+rate = ka.schedules.Cosine(
+    3e-3, warmup_steps=min(200, num_batches), num_steps=EPOCHS * num_batches + 1
+)
+model.compile(
+    ka.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=1.0),
+    loss=ka.losses.TokenCrossEntropy(label_smoothing=0.1),
+    weighted_metrics=[ka.metrics.TokenAccuracy()],
+    jit_compile=False,  # It would compile anew for each shape of a batch.
+)
+model.fit(
+    training_batches.shuffle(num_batches, seed=1).apply(
+        tf.data.experimental.assert_cardinality(num_batches)
+    ),
+    epochs=EPOCHS,
+    shuffle=False,
+    verbose=2,
+)
+
+# %% [markdown]
+# ## Decoding, step by step
+#
+# To translate, the model writes one token, reads it, writes the next. Called
+# anew for each token, it would compute everything again that it knows about
+# the tokens before. But nothing of that has changed: position $t$ never looks
+# at what comes after it, so its keys and values are final once computed. So
+# they are kept. Of the contract's four methods
+# ([chapter 2](02_encoder_decoder.ipynb)), three are for writing: `encode`,
+# `initial_state` and `step`. The Transformer's memory, which `encode` returns,
+# holds for each layer the keys and values of the source. The state is the
+# **cache**: for each layer the keys and values of the tokens written so far,
+# with room for `max_length` of them, and the position.
+
+
+# %%
+def greedy(model, source_ids, max_length=20):
+    """Writes the likeliest token each time: ids [B, T], logits, state."""
+    memory = model.encode(source_ids)
+    state = model.initial_state(memory, max_length)
+    token_ids, written, found = tf.fill([len(source_ids)], START), [], []
+    ended = tf.zeros_like(token_ids, dtype=bool)
+    while len(written) < max_length and not tf.reduce_all(ended):
+        logits, state, _ = model.step(token_ids, memory, state)
+        token_ids = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        ended |= token_ids == END
+        written.append(token_ids)
+        found.append(logits)
+    return tf.stack(written, axis=1), tf.stack(found, axis=1), state
+
+
+def text_of(ids):
+    """What stands before END."""
+    ids = list(ids)
+    return " ".join(TARGET[i] for i in ids[: (ids + [END]).index(END)])
+
+
+blocks = block(held_out)
+sources = blocks["source_ids"].to_tensor(PAD)
+written, _, _ = greedy(model, sources)
+right = 0
+for index, (source, target) in enumerate(held_out):
+    translation = text_of(written[index].numpy())
+    right += translation == " ".join(text for _, text in target)
+    if index < 3:
+        print(" ".join(text for _, text in source), "|", translation)
+print(f"exactly right: {right} of {len(held_out)}")
+if not FAST:
+    assert right > 0.95 * len(held_out)
+
+# %% [markdown]
+# A check of the cache, on one sentence: what the steps computed is what one
+# call computes for the whole target. The price is room: $2NLd$ numbers for an
+# answer of up to $L$ tokens, with $N$ layers of width $d$.
+
+# %%
+source_ids = sources[:1]
+written, step_logits, state = greedy(model, source_ids)
+target_ids = tf.concat([[[START]], written[:, :-1]], axis=1)
+logits = model({"source_ids": source_ids, "target_ids": target_ids})
+np.testing.assert_allclose(step_logits, logits, atol=1e-3)
+size = sum(np.size(c) for pair in state["caches"] for c in pair)
+assert size == 2 * 2 * 20 * 64
+
+# %% [markdown]
+# What does the cache save? The function from the first section counts the
+# multiply-adds in the products of the real model. With a cache, each step
+# costs the same. (It multiplies with all the room there is and masks what is
+# empty.) Without one, step $t$ reads $t$ tokens again, and projects the
+# encoder's output again.
+
+
+# %%
+def predict_again(target_ids):
+    """The next token's logits, without a cache."""
+    outputs, _ = run_decoder(model, encoded, mask, target_ids)
+    return logits_of(model, outputs[:, -1:])
+
+
+encoded, mask = run_encoder(model, source_ids)
+memory = model.encode(source_ids)
+for n in (1, 5, 20):
+    state = model.initial_state(memory, max_length=n)
+    of_step, _ = cost(model.step, tf.constant([START]), memory, state)
+    cached, again = n * of_step, 0
+    for t in range(1, n + 1):
+        again += cost(predict_again, tf.fill([1, t], START))[0]
+    print(
+        f"{n:3} tokens: {again:10,} and {cached:9,} multiply-adds, "
+        f"{again / cached:4.1f} times as many"
+    )
+assert again > 10 * cached
+
+# %% [markdown]
+# An answer of 20 tokens costs more than ten times as much without a cache.
+#
+# ## What the heads do
+#
+# The numbers were composed by rule, so we know which word of the source each
+# word of the target comes from: that which says the same, such as "tens". On
+# numbers that it was never trained on the model reads the right answer: of the
+# weights of the cross-attention at the moment when a word is *written*, which
+# share goes to the word that it comes from? We take the mean for each head and
+# for each kind of word. The kinds are named after the words of 354,687; "und"
+# comes from the "-" of "fifty - four".
+
+# %%
+KINDS = {
+    "hundreds000": "drei",
+    "hundred000": "hundert",
+    "units000": "vier",
+    "joint000": "und",
+    "tens000": "fünfzig",
+    "thousand": "tausend",
+    "hundreds": "sechs",
+    "hundred": "hundert",
+    "units": "sieben",
+    "joint": "und",
+    "tens": "achtzig",
+}
+sample = held_out[:300]
+ids = {name: rows.to_tensor(PAD) for name, rows in block(sample).items()}
+labels = ids["target_ids"][:, 1:].numpy()
+inputs = {**ids, "target_ids": ids["target_ids"][:, :-1]}
+_, attention_weights = run_decoder(
+    model, *run_encoder(model, inputs["source_ids"]), inputs["target_ids"]
+)
+attention_weights = np.stack(attention_weights, axis=1)  # [B, N, H, T, S]
+
+found = {kind: [] for kind in KINDS}
+for row, (source, target) in enumerate(sample):
+    for t, (kind, _) in enumerate(target):
+        origin = [s for s, (name, _) in enumerate(source) if name == kind]
+        found[kind].append(attention_weights[row, :, :, t, origin].sum(axis=0))
+
+looked = np.stack(
+    [np.mean(found[kind], axis=0).ravel() for kind in KINDS], axis=-1
+)  # [layers times heads, kinds]
+NAMES = [f"layer {n + 1}, head {h + 1}" for n, h in np.ndindex(2, 4)]
+between_heads = looked.max(axis=0) - looked.min(axis=0)
+is_form = np.array(
+    [name in ("hundert", "und", "tausend") for name in KINDS.values()]
+)
+of_form, of_content = looked[:, is_form].mean(), looked[:, ~is_form].mean()
+print(f"mean share: digits and tens {of_content:.2f}, others {of_form:.2f}")
+if not FAST:
+    assert of_content > 0.7 and of_form < of_content - 0.1
+    assert between_heads[is_form].min() > 0.5
+
+with drawing.style():
+    figure = drawing.Figure(figsize=(7.2, 4.2), layout="constrained")
+    axes = figure.subplots()
+    image = axes.imshow(looked, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    axes.set_xticks(range(len(KINDS)), KINDS.values(), rotation=60)
+    axes.set_yticks(range(len(NAMES)), NAMES)
+    axes.set_xlabel("word that is written")
+    figure.colorbar(image, ax=axes, ticks=[0, 0.5, 1])
+    drawing.save(figure, PICTURES / "05_heads.png")
+figure
+
+# %% [markdown]
+# A dark cell is a head that looks at the right word. When a digit or a ten is
+# due, almost all heads do: which one it is, only the source can tell. The heads
+# part ways at "hundert", "und" and "tausend". Which form word is due can be
+# told in more ways than one: from its own word, from its neighbours, from what
+# was written. So not every head has to look at its source. Which heads do is
+# an outcome of the training, and another seed gave another picture, in a run
+# that is not shown.
+#
+# What a head looks at is one thing, what the model needs it for is another. To
+# measure the second we take heads out: head $i$ reaches the output only
+# through its own rows of $W_O$, and with 0 in these rows it says nothing. How
+# many numbers are still right, to the last word? (A number is written rightly
+# exactly if each word is the likeliest after the right ones before it, as
+# chapter 2 has shown, so one call of the model tells.)
+
+# %%
+ATTENTIONS = {
+    "encoder": [layer.self_attention for layer in model.encoder_layers],
+    "decoder": [layer.self_attention for layer in model.decoder_layers],
+    "cross": [layer.cross_attention for layer in model.decoder_layers],
+}
+
+
+def share_right(without=()):
+    """Share of numbers that are right without some (attention, head)s."""
+    whole_model = model.get_weights()
+    for attention, head in without:
+        d_k, kernel = attention.key_dim, attention.output_kernel.numpy()
+        kernel[head * d_k : (head + 1) * d_k] = 0
+        attention.output_kernel.assign(kernel)
+    predicted = np.argmax(model(inputs), axis=-1)
+    model.set_weights(whole_model)
+    return ((predicted == labels) | (labels == PAD)).all(axis=1).mean()
+
+
+whole = share_right()
+print(f"all heads: {100 * whole:.1f} % right")
+without_one, without_all = {}, {}
+for name, attentions in ATTENTIONS.items():
+    without_one[name] = [
+        share_right([(attention, head)])
+        for attention in attentions
+        for head in range(4)
+    ]
+    without_all[name] = share_right(
+        [(attention, head) for attention in attentions for head in range(4)]
+    )
+    print(
+        f"{name:8} without one: "
+        + " ".join(f"{100 * share:5.1f}" for share in without_one[name])
+        + f"; without all: {100 * without_all[name]:5.1f}"
+    )
+assert share_right() == whole  # All heads are back.
+if not FAST:
+    assert np.median(list(without_one.values())) > 0.9
+    assert without_all["cross"] < 0.1 and without_all["decoder"] < 0.3
+    assert without_all["encoder"] > whole - 0.1
+
+# %% [markdown]
+# Without all heads of the cross-attention no number is right, of course: the
+# decoder has not seen the source. Without those of the decoder few are, if any:
+# it still reads the word it wrote last and knows which position is next, but
+# of the words before it knows nothing. Yet most heads, taken out one at a time,
+# are hardly missed: what one does, others do too. (Michel et al. 2019 found the
+# same in a large model. One of the decoder's heads is an exception in most of
+# our runs: without it, about half of the numbers or more went wrong.) And
+# nearly as many numbers come out right without any self-attention in the
+# encoder. Each word of a number says what it says whatever stands beside it,
+# and its position presumably says the rest. Sentences, whose words mean
+# different things in different company, are another matter.
+
+# %% [markdown]
+# ## What to take away
+#
+# - The recurrence is not needed to relate the words of a sentence:
+#   self-attention lets every position ask every other one directly, with a path
+#   of length 1 and a chain of products that does not grow with the sentence.
+# - What is lost with the recurrence is the order, and sinusoids put it back,
+#   since for them a shift is a rotation.
+# - Two masks say what must not be looked at: a padding mask for what is not
+#   there, a causal mask for what is not there yet. With it one pass trains all
+#   positions at once, and keys and values are final, so that decoding can keep
+#   them.
+# - What a head looks at, and what the model loses without it, are two
+#   measurements; where heads can stand in for each other, the second may be
+#   nothing.
+#
+# ## Exercises
+#
+# 1. From memory: write causal multi-head self-attention for a batch
+#    [B, T, D] with `keras.ops`, without a loop, and check it against
+#    `ka.layers.MultiHeadAttention`.
+#
+# <details><summary>Solution</summary>
+#
+# ```python
+# def causal_self_attention(layer, x):
+#     weight = {w.name: w for w in layer.weights}
+#     B, T, D = x.shape
+#     h, d_k = layer.num_heads, layer.key_dim
+#
+#     def heads_of(name):  # [B, h, T, d_k]
+#         projected = x @ weight[f"{name}_kernel"] + weight[f"{name}_bias"]
+#         split = ops.reshape(projected, (B, T, h, d_k))
+#         return ops.transpose(split, (0, 2, 1, 3))
+#
+#     query, key, value = map(heads_of, ("query", "key", "value"))
+#     scores = query @ ops.swapaxes(key, -1, -2) / math.sqrt(d_k)
+#     allowed = ops.tril(ops.ones((T, T), dtype="bool"))
+#     scores = ops.where(allowed, scores, -1e9)
+#     context = ops.softmax(scores) @ value
+#     context = ops.transpose(context, (0, 2, 1, 3))
+#     joined = ops.reshape(context, (B, T, h * d_k))
+#     return joined @ weight["output_kernel"] + weight["output_bias"]
+#
+#
+# layer = ka.layers.MultiHeadAttention(num_heads=4, key_dim=2)
+# layer(x)
+# randomise(layer)
+# expected, _ = layer(x, use_causal_mask=True)
+# np.testing.assert_allclose(
+#     causal_self_attention(layer, x), expected, atol=1e-5
+# )
+# ```
+#
+# </details>
+#
+# 2. A decoder has a causal mask, and so is not equivariant to permutations
+#    even without positions. Take causal self-attention without positions and
+#    shuffle all inputs but the last. Does the last output change with one such
+#    layer? With two?
+#
+# <details><summary>Solution</summary>
+#
+# Not with one: the last position sees all others, and a sum does not depend
+# on their order. With two it does: what the last position sees in the second
+# layer are outputs of the first, and each of those has seen only what came
+# before it. So a decoder can tell order to some degree from its mask alone.
+#
+# ```python
+# layers = [ka.layers.MultiHeadAttention(2, 4) for _ in range(2)]
+# order = np.arange(LENGTH)
+# np.random.default_rng(1).shuffle(order[:-1])
+# changes, first, second = [], x, ops.take(x, order, axis=1)
+# for seed, layer in enumerate(layers):
+#     layer(x)
+#     randomise(layer, seed)
+#     first, _ = layer(first, use_causal_mask=True)
+#     second, _ = layer(second, use_causal_mask=True)
+#     changes.append(float(ops.max(ops.abs(first - second)[:, -1])))
+# assert changes[0] < 1e-5 < 1e-3 < changes[1]
+# ```
+#
+# </details>
+#
+# 3. How many bytes does the cache of the paper's base model take ($N = 6$,
+#    $D = 512$, float32), for 32 sentences of up to 100 tokens?
+#
+# <details><summary>Solution</summary>
+#
+# $2NLd$ numbers of 4 bytes a sentence: $32 \cdot 4 \cdot 2 \cdot 6 \cdot 100
+# \cdot 512$, that is 78,643,200.
+#
+# ```python
+# layer = ka.layers.TransformerDecoderLayer(8, intermediate_dim=2048)
+# layer.build((None, None, 512), (None, None, 512))
+# cache = layer.initial_cache(batch_size=32, max_length=100)
+# assert 6 * 4 * sum(np.size(c) for c in cache) == 78_643_200
+# ```
+#
+# </details>
+#
+# The model is written. Next, in [chapter 6](06_training_well.ipynb): training
+# one well.

@@ -87,8 +87,8 @@ np.testing.assert_allclose(ticks(x, LENGTH), states, atol=1e-6)
 # learn, with $D$ the width of each $x_t$,
 #
 # $$\text{scores}_{ts} = \frac{x_t \cdot x_s}{\sqrt{D}}, \qquad
-# \text{attention_weights}_t = \text{softmax}(\text{scores}_t), \qquad
-# \text{context}_t = \sum_s \text{attention_weights}_{ts}\, x_s .$$
+# \text{attention weights}_t = \text{softmax}(\text{scores}_t), \qquad
+# \text{context}_t = \sum_s \text{attention weights}_{ts}\, x_s .$$
 #
 # Who hears whom? Output $t$ has heard of input $s$ if its gradient with
 # respect to that input is not 0.

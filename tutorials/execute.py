@@ -5,8 +5,8 @@
     python tutorials/execute.py --text     # after a change of text alone
 
 A tutorial is a script, NAME.py; NAME.ipynb is made from it, with what it
-printed and drew. Pictures go to docs/pictures, models to runs/. Prints the
-minutes that each took.
+printed and drew. Pictures go to docs/pictures, all else to a folder that is
+deleted. Prints the minutes that each took.
 """
 
 import argparse
@@ -14,6 +14,7 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import time
 
 import jupytext
@@ -85,13 +86,15 @@ def _write(notebook, path):
 def execute(path):
     """Runs one tutorial; a cell that fails raises its error."""
     notebook = _read(path)
-    client = nbclient.NotebookClient(
-        notebook,
-        timeout=None,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(ROOT)}},
-    )
-    client.execute()
+    # Not in the clone, where an earlier run's models would be found.
+    with tempfile.TemporaryDirectory() as folder:
+        client = nbclient.NotebookClient(
+            notebook,
+            timeout=None,
+            kernel_name="python3",
+            resources={"metadata": {"path": folder}},
+        )
+        client.execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # Times of day.
     _write(notebook, path.with_suffix(".ipynb"))
@@ -127,6 +130,7 @@ def main():
     arguments = parser.parse_args()
     paths = [FOLDER / f"{name}.py" for name in arguments.names]
     os.environ.pop("KERAS_ATTENTION_FAST", None)
+    os.environ["PYTHONPATH"] = str(ROOT)
     os.environ["KERAS_ATTENTION_PICTURES"] = str(ROOT / "docs" / "pictures")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     for path in paths or sorted(FOLDER.glob("[0-9]*.py")):

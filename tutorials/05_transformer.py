@@ -23,7 +23,7 @@
 # out (Vaswani et al. 2017), finds what is lost, puts that back, and ends with
 # the whole Transformer: first from the package's layers, then by hand.
 #
-# Takes about 2 minutes on two cores. Printed at the end are how many numbers
+# Takes about a minute on two cores. Printed at the end are how many numbers
 # a small Transformer translates rightly, the cost of decoding with and without
 # a cache, and how much the model loses without each head.
 

@@ -26,7 +26,7 @@
 # chance alone changes. Some turn out not to matter for a model as small as
 # this, and then we say so.
 #
-# Takes about 4 minutes on two cores. Each section prints its figures and
+# Takes about 3 minutes on two cores. Each section prints its figures and
 # draws a curve; the last one shows all choices side by side.
 
 # %%

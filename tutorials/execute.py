@@ -27,8 +27,6 @@ ROOT = FOLDER.parent
 _LOG = re.compile(
     r"WARNING: All log messages before|[IWEF]\d{4} \d|INFO:tensorflow:"
 )
-
-
 # Folders of this machine, and how a reader shall see them.
 _PLACES = {f"{ROOT}/": "", sys.prefix: "VENV"}
 

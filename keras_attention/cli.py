@@ -239,12 +239,13 @@ def export(arguments) -> None:
     run = runs.RunDirectory(pathlib.Path(arguments.run))
     search = arguments.num_beams, arguments.length_penalty
     config = runs.with_search(runs.read_config(run), *search)
-    translator = runs.load_run(run.path, *search)
+    precision = arguments.stored_precision
+    translator = runs.load_run(run.path, *search, precision)
     scores = reporting.read_scores(run, config)
-    if scores is None:
+    if scores is None or precision != "float32":
         result = reporting.evaluate_held_out(translator, config)
         scores = reporting.saved_scores(result, config)
-    card = reporting.model_card(config, scores, translator.model.count_params())
+    card = reporting.model_card(config, scores, translator)
     print(translator.export(arguments.to, card))
 
 

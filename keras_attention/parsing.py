@@ -5,6 +5,7 @@ This module imports neither TensorFlow nor Keras: `--help` answers at once.
 
 import itertools
 import pathlib
+from typing import Literal
 
 import jsonargparse
 
@@ -149,6 +150,13 @@ def _export_parser() -> jsonargparse.ArgumentParser:
         "--to", required=True, help="its folder, such as savedmodels/NAME"
     )
     _add_search(parser)
+    parser.add_argument(
+        "--stored_precision",
+        type=Literal["float32", "float16"],
+        default="float32",
+        help="of the weights in the file: float16 takes half the room; "
+        "computed is in float32",
+    )
     return parser
 
 

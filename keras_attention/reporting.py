@@ -20,6 +20,7 @@ from keras_attention import (
     pipeline,
     plotting,
     runs,
+    translator,
 )
 from keras_attention import config as configuration
 
@@ -124,26 +125,29 @@ def _score_rows(scores: dict) -> str:
     )
 
 
-def model_card(config, scores: dict, num_parameters: int) -> str:
+def model_card(config, scores: dict, translate) -> str:
     """The README that stands beside an exported model's versions.
 
     Args:
         config: of the run.
         scores: as `saved_scores` gives them.
-        num_parameters: of the model.
+        translate: the `Translator` that is exported.
     """
     source = LANGUAGE_NAMES.get(config.source, config.source)
     target = LANGUAGE_NAMES.get(config.target, config.target)
     choices = _choices(config)
     note = " ".join((choices.pop("data_note") or "Unknown.").split())
-    megabytes = 4 * num_parameters / 1e6
+    parameters = translate.model.count_params()
+    precision = translate.stored_precision
+    megabytes = translator.PRECISIONS[precision] * parameters / 1e6
     return f"""# {source} to {target}: {config.model}
 
 A SavedModel that takes text and gives text. It loads with `tensorflow` and
 `tensorflow_text` alone.
 
 - Data: `{choices["corpus"]}`, {config.source} to {config.target}. {note}
-- Parameters: {num_parameters:,} ({megabytes:.1f} MB in float32)
+- Parameters: {parameters:,} ({megabytes:.1f} MB, stored in {precision}; \
+computed is in float32)
 - Seed: {config.seed}
 - Training: `keras-attention train --config FILE.yaml`, with the configuration
   below in the file; exported by version {__version__}
@@ -177,7 +181,6 @@ A SavedModel that takes text and gives text. It loads with `tensorflow` and
 | `num_tokens` | `text` | `num_tokens`, `limit` |
 
 ```python
-import tensorflow as tf
 import tensorflow_text  # registers the ops
 
 model = tf.saved_model.load("VERSION").signatures["serving_default"]
@@ -249,7 +252,7 @@ def finish(run: runs.RunDirectory) -> dict:
     result = evaluate_held_out(translate, config)
     pictures = _draw(run, translate, result)
     scores = saved_scores(result, config)
-    card = model_card(config, scores, translate.model.count_params())
+    card = model_card(config, scores, translate)
     version = translate.export(run.path / "savedmodel", card)
     checkpoints.write_atomically(
         run.scores, json.dumps(scores, indent=1).encode()

@@ -158,7 +158,9 @@ def load_tokenizers(run: RunDirectory) -> tuple[text.Tokenizer, ...]:
     return load_one("source"), load_one("target")
 
 
-def make_translator(config, model, tokenizers) -> translator.Translator:
+def make_translator(
+    config, model, tokenizers, stored_precision: str = "float32"
+) -> translator.Translator:
     """The translator that a configuration asks for."""
     return translator.Translator(
         model,
@@ -166,6 +168,7 @@ def make_translator(config, model, tokenizers) -> translator.Translator:
         num_beams=config.num_beams,
         length_penalty=config.length_penalty,
         max_source_length=config.max_length,
+        stored_precision=stored_precision,
     )
 
 
@@ -181,14 +184,18 @@ def with_search(
 
 
 def load_run(
-    path, num_beams: int | None = None, length_penalty: float | None = None
+    path,
+    num_beams: int | None = None,
+    length_penalty: float | None = None,
+    stored_precision: str = "float32",
 ) -> translator.Translator:
-    """The translator of a run's selected weights, in float32.
+    """The translator of a run's selected weights; it computes in float32.
 
     Args:
         path: the run's folder.
         num_beams, length_penalty: of the search, if not those that the run
             was configured with.
+        stored_precision: in which it keeps them, "float32" or "float16".
 
     Errors: `ValueError` if the folder holds no finished run.
     """
@@ -205,7 +212,7 @@ def load_run(
     model = create_model(config, *sizes)
     arrays, _ = checkpoints.load(run.weights)
     checkpoints.arrays_to_variables(arrays, "model", model.trainable_variables)
-    return make_translator(config, model, tokenizers)
+    return make_translator(config, model, tokenizers, stored_precision)
 
 
 def load(

@@ -1,5 +1,6 @@
 """Text in, text out: a model with its tokenizers and its search."""
 
+import functools
 import types
 
 import keras
@@ -11,6 +12,8 @@ from keras_attention.text import Tokenizer
 from keras_attention.text_to_text import TextToText
 from keras_attention.tokens import END, END_TEXT, PAD, START, UNK
 
+# Of the stored weights, and the bytes of each.
+PRECISIONS = {"float32": 4, "float16": 2}
 FORBIDDEN_IDS = (PAD, UNK, START)
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
@@ -74,6 +77,31 @@ def _tokens(tokenizer, ids):
     return tf.where(ids == END, END_TEXT, tokenizer.pieces(ids))
 
 
+def _stored(variable, precision):
+    """A Keras variable's value as the translator keeps it: `tf.Variable`."""
+    if precision == "float32" or variable.dtype != "float32":
+        return variable.value
+    return tf.Variable(tf.cast(variable.value, precision), trainable=False)
+
+
+def _with_stored_weights(function):
+    """Lets a method's model compute with the weights that are stored."""
+
+    @functools.wraps(function)
+    def compute(self, *args):
+        values = [
+            (variable, tf.cast(stored, variable.dtype))
+            for variable, stored in zip(
+                self.model.variables, self._variables, strict=True
+            )
+            if stored.dtype != variable.dtype
+        ]
+        with keras.StatelessScope(values):
+            return function(self, *args)
+
+    return compute
+
+
 class Translator(TextToText, tf.Module):
     """A model, its tokenizers and a search, as functions in graph.
 
@@ -91,9 +119,12 @@ class Translator(TextToText, tf.Module):
         max_target_factor, max_target_offset: an answer has at most factor
             times the source's tokens plus offset; a reference as many as
             the answer to the longest source.
+        stored_precision: in which weights are kept. With "float16" an
+            exported model is half as large: the translator keeps a copy,
+            which each call turns to float32 and computes with.
 
-    Errors: `ValueError` for no beam, a negative length penalty or a limit
-    that no text can keep.
+    Errors: `ValueError` for no beam, a negative length penalty, a limit
+    that no text can keep or another precision.
     """
 
     def __init__(
@@ -106,6 +137,7 @@ class Translator(TextToText, tf.Module):
         max_source_length: int = 128,
         max_target_factor: float = 2.0,
         max_target_offset: int = 32,
+        stored_precision: str = "float32",
     ):
         tf.Module.__init__(self, name="translator")
         if num_beams < 1 or length_penalty < 0 or max_source_length < 2:
@@ -115,6 +147,11 @@ class Translator(TextToText, tf.Module):
                 f"num_beams={num_beams}, length_penalty={length_penalty}, "
                 f"max_source_length={max_source_length}"
             )
+        if stored_precision not in PRECISIONS:
+            raise ValueError(
+                f"Expected a stored_precision of {[*PRECISIONS]}. "
+                f"Received: stored_precision={stored_precision!r}"
+            )
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer
         # A SavedModel must see the variables, not the Keras model: of a
@@ -123,7 +160,10 @@ class Translator(TextToText, tf.Module):
         self._hidden = types.SimpleNamespace(
             model=model, search=tf.function(self._search_text, autograph=False)
         )
-        self._variables = [variable.value for variable in model.variables]
+        self._variables = [
+            _stored(variable, stored_precision) for variable in model.variables
+        ]
+        self._stored_precision = stored_precision
         self._num_beams = num_beams
         self._length_penalty = length_penalty
         self._max_source_length = max_source_length
@@ -151,6 +191,11 @@ class Translator(TextToText, tf.Module):
     def num_beams(self) -> int:
         """Beams of the search: the N of `n_best`."""
         return self._num_beams
+
+    @property
+    def stored_precision(self) -> str:
+        """Of the weights that it keeps: "float32" or "float16"."""
+        return self._stored_precision
 
     @property
     def max_source_length(self) -> int:
@@ -205,6 +250,7 @@ class Translator(TextToText, tf.Module):
 
         return _in_halves(search, source_ids, max_lengths)
 
+    @_with_stored_weights
     def _search_ids(self, source_ids, max_lengths, num_beams, n_best):
         memory = self.model.encode(source_ids)
         room = tf.maximum(tf.reduce_max(max_lengths), 1)
@@ -291,6 +337,7 @@ class Translator(TextToText, tf.Module):
         }
         return source_ids, labels, told
 
+    @_with_stored_weights
     def _score(self, text, reference):
         source_ids, labels, told = self._encode_pair(text, reference)
         starts = tf.fill([tf.shape(labels)[0], 1], START)
@@ -301,6 +348,7 @@ class Translator(TextToText, tf.Module):
         log_probability, _ = decoding.sequence_log_probability(logits, labels)
         return {"log_probability": log_probability, **told}
 
+    @_with_stored_weights
     def _align(self, text, reference):
         source_ids, labels, told = self._encode_pair(text, reference)
         memory = self.model.encode(source_ids)

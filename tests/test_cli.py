@@ -236,6 +236,23 @@ def test_export_writes_the_next_version(run, tmp_path, monkeypatch):
     assert same != other
 
 
+def test_an_export_may_take_half_the_room(run, tmp_path):
+    sizes = []
+    for options in [[], ["--stored_precision=float16"]]:
+        cli.main(["export", str(run), "--to", str(tmp_path), *options])
+        card = (tmp_path / "README.md").read_text("utf-8")
+        size, precision = re.search(
+            r"([\d.]+) MB, stored in (\w+);", card
+        ).groups()
+        sizes.append((float(size), precision))
+    (whole, _), (half, _) = sizes
+    assert [precision for _, precision in sizes] == ["float32", "float16"]
+    assert half == pytest.approx(whole / 2, abs=0.05)
+    weights = "variables/variables.data-00000-of-00001"
+    first, second = ((tmp_path / n / weights).stat().st_size for n in "12")
+    assert second < 0.6 * first
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

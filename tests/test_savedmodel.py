@@ -143,6 +143,53 @@ def test_every_signature_answers_alike(live, loaded, sentences):
         assert ours == theirs
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "transformer",
+        "rnnsearch",
+        pytest.param("luong", marks=pytest.mark.slow),
+        pytest.param("lstm_encoder_decoder", marks=pytest.mark.slow),
+    ],
+)
+def test_half_precision_is_that_of_rounded_weights(
+    name, random_translator, sentences, tmp_path
+):
+    half = random_translator(name, stored_precision="float16")
+    whole = ka.Translator(
+        half.model, half.source_tokenizer, half.target_tokenizer
+    )
+    some = sentences[:20]
+
+    def scores(translate):
+        return [score for score, _ in translate.score(some, some[::-1])]
+
+    unrounded = scores(whole)
+    for variable in half.model.trainable_variables:
+        variable.assign(np.float16(variable))
+    loaded = ka.load(half.export(tmp_path / "half"))
+    np.testing.assert_allclose(scores(loaded), scores(whole), rtol=1e-6)
+    assert np.abs(np.subtract(unrounded, scores(whole))).max() > 1e-3
+    assert loaded(some) == half(some) == whole(some)
+    for ours, theirs in zip(
+        loaded.align(some, some), whole.align(some, some), strict=True
+    ):
+        np.testing.assert_allclose(
+            ours["attention"], theirs["attention"], atol=1e-5
+        )
+    weights = tf.train.load_checkpoint(
+        str(tmp_path / "half/1/variables/variables")
+    )
+    types = weights.get_variable_to_dtype_map()
+    stored = [
+        np.prod(shape)
+        for path, shape in weights.get_variable_to_shape_map().items()
+        if types[path] == tf.float16
+    ]
+    assert sum(stored) == half.model.count_params()
+    assert tf.float32 not in types.values()
+
+
 def test_the_signatures_are_dense_with_the_batch_first(meta_graph):
     described = {}
     for name, signature in meta_graph.signature_def.items():

@@ -270,6 +270,21 @@ def test_mistakes_are_explained(make, message, transformer):
 
 
 @pytest.mark.parametrize(
+    "wrong",
+    [
+        {"num_beams": 0},
+        {"length_penalty": -1.0},
+        {"max_source_length": 1},
+        {"stored_precision": "int8"},
+    ],
+)
+def test_a_translator_that_cannot_be(wrong, random_translator):
+    ((name, value),) = wrong.items()
+    with pytest.raises(ValueError, match=f"Received: .*{name}={value!r}"):
+        random_translator("transformer", **wrong)
+
+
+@pytest.mark.parametrize(
     "text", [tf.constant("one"), tf.constant([["one"]]), tf.constant([1])]
 )
 def test_another_rank_or_type_is_refused(text, transformer):

@@ -240,7 +240,7 @@ def export(arguments) -> None:
     search = arguments.num_beams, arguments.length_penalty
     config = runs.with_search(runs.read_config(run), *search)
     precision = arguments.stored_precision
-    translator = runs.load_run(run.path, *search, precision)
+    translator = runs.load_run(run.path, *search, stored_precision=precision)
     scores = reporting.read_scores(run, config)
     if scores is None or precision != "float32":
         result = reporting.evaluate_held_out(translator, config)

@@ -154,8 +154,8 @@ def _export_parser() -> jsonargparse.ArgumentParser:
         "--stored_precision",
         type=Literal["float32", "float16"],
         default="float32",
-        help="of the weights in the file: float16 takes half the room; "
-        "computed is in float32",
+        help="of the weights in the file: float16 halves its size, and the "
+        "model, which still computes in float32, is scored anew",
     )
     return parser
 

@@ -7,6 +7,7 @@ import pathlib
 import shlex
 import time
 
+import numpy as np
 import rich.console
 import rich.markup
 import rich.table
@@ -20,7 +21,6 @@ from keras_attention import (
     pipeline,
     plotting,
     runs,
-    translator,
 )
 from keras_attention import config as configuration
 
@@ -138,16 +138,15 @@ def model_card(config, scores: dict, translate) -> str:
     choices = _choices(config)
     note = " ".join((choices.pop("data_note") or "Unknown.").split())
     parameters = translate.model.count_params()
-    precision = translate.stored_precision
-    megabytes = translator.PRECISIONS[precision] * parameters / 1e6
+    megabytes = np.dtype(translate.stored_precision).itemsize * parameters / 1e6
     return f"""# {source} to {target}: {config.model}
 
 A SavedModel that takes text and gives text. It loads with `tensorflow` and
 `tensorflow_text` alone.
 
 - Data: `{choices["corpus"]}`, {config.source} to {config.target}. {note}
-- Parameters: {parameters:,} ({megabytes:.1f} MB, stored in {precision}; \
-computed is in float32)
+- Parameters: {parameters:,} ({megabytes:.2f} MB in \
+{translate.stored_precision}; it computes in float32)
 - Seed: {config.seed}
 - Training: `keras-attention train --config FILE.yaml`, with the configuration
   below in the file; exported by version {__version__}
@@ -181,6 +180,7 @@ computed is in float32)
 | `num_tokens` | `text` | `num_tokens`, `limit` |
 
 ```python
+import tensorflow as tf
 import tensorflow_text  # registers the ops
 
 model = tf.saved_model.load("VERSION").signatures["serving_default"]

@@ -161,7 +161,12 @@ def load_tokenizers(run: RunDirectory) -> tuple[text.Tokenizer, ...]:
 def make_translator(
     config, model, tokenizers, stored_precision: str = "float32"
 ) -> translator.Translator:
-    """The translator that a configuration asks for."""
+    """The translator that a configuration asks for.
+
+    Args:
+        config, model, tokenizers: of a run.
+        stored_precision: in which it keeps the weights.
+    """
     return translator.Translator(
         model,
         *tokenizers,
@@ -197,7 +202,8 @@ def load_run(
             was configured with.
         stored_precision: in which it keeps them, "float32" or "float16".
 
-    Errors: `ValueError` if the folder holds no finished run.
+    Errors: `ValueError` if the folder holds no finished run, and for another
+    precision.
     """
     run = RunDirectory(pathlib.Path(path))
     config = with_search(read_config(run), num_beams, length_penalty)

@@ -12,8 +12,7 @@ from keras_attention.text import Tokenizer
 from keras_attention.text_to_text import TextToText
 from keras_attention.tokens import END, END_TEXT, PAD, START, UNK
 
-# Of the stored weights, and the bytes of each.
-PRECISIONS = {"float32": 4, "float16": 2}
+STORED_PRECISIONS = ("float32", "float16")
 FORBIDDEN_IDS = (PAD, UNK, START)
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
@@ -81,23 +80,28 @@ def _stored(variable, precision):
     """A Keras variable's value as the translator keeps it: `tf.Variable`."""
     if precision == "float32" or variable.dtype != "float32":
         return variable.value
-    return tf.Variable(tf.cast(variable.value, precision), trainable=False)
+    value = tf.cast(variable.value, precision)
+    if not np.isfinite(value).all():
+        raise ValueError(
+            f"Expected weights that {precision} can hold: keep them in "
+            f"float32. Received: {variable.path} with larger ones"
+        )
+    return tf.Variable(value, trainable=False)
 
 
 def _with_stored_weights(function):
     """Lets a method's model compute with the weights that are stored."""
 
     @functools.wraps(function)
-    def compute(self, *args):
+    def compute(self, *args, **kwargs):
+        if not self._hidden.rounded:
+            return function(self, *args, **kwargs)
         values = [
             (variable, tf.cast(stored, variable.dtype))
-            for variable, stored in zip(
-                self.model.variables, self._variables, strict=True
-            )
-            if stored.dtype != variable.dtype
+            for variable, stored in self._hidden.rounded
         ]
-        with keras.StatelessScope(values):
-            return function(self, *args)
+        with keras.StatelessScope(values, initialize_variables=False):
+            return function(self, *args, **kwargs)
 
     return compute
 
@@ -119,12 +123,13 @@ class Translator(TextToText, tf.Module):
         max_target_factor, max_target_offset: an answer has at most factor
             times the source's tokens plus offset; a reference as many as
             the answer to the longest source.
-        stored_precision: in which weights are kept. With "float16" an
-            exported model is half as large: the translator keeps a copy,
-            which each call turns to float32 and computes with.
+        stored_precision: in which weights of float32 are kept. With
+            "float16" an exported model is half as large: the translator
+            keeps a copy, which each call turns to float32 (for that time it
+            holds both) and computes with.
 
     Errors: `ValueError` for no beam, a negative length penalty, a limit
-    that no text can keep or another precision.
+    that no text can keep, another precision or weights too large for it.
     """
 
     def __init__(
@@ -147,9 +152,9 @@ class Translator(TextToText, tf.Module):
                 f"num_beams={num_beams}, length_penalty={length_penalty}, "
                 f"max_source_length={max_source_length}"
             )
-        if stored_precision not in PRECISIONS:
+        if stored_precision not in STORED_PRECISIONS:
             raise ValueError(
-                f"Expected a stored_precision of {[*PRECISIONS]}. "
+                f"Expected stored_precision to be one of {STORED_PRECISIONS}. "
                 f"Received: stored_precision={stored_precision!r}"
             )
         self.source_tokenizer = source_tokenizer
@@ -157,12 +162,15 @@ class Translator(TextToText, tf.Module):
         # A SavedModel must see the variables, not the Keras model: of a
         # tracked Keras model a bare session finds no variable.
         # The search is traced once for all functions that call it alike.
-        self._hidden = types.SimpleNamespace(
-            model=model, search=tf.function(self._search_text, autograph=False)
-        )
         self._variables = [
             _stored(variable, stored_precision) for variable in model.variables
         ]
+        pairs = zip(model.variables, self._variables, strict=True)
+        self._hidden = types.SimpleNamespace(
+            model=model,
+            search=tf.function(self._search_text, autograph=False),
+            rounded=[pair for pair in pairs if pair[1] is not pair[0].value],
+        )
         self._stored_precision = stored_precision
         self._num_beams = num_beams
         self._length_penalty = length_penalty
@@ -218,6 +226,7 @@ class Translator(TextToText, tf.Module):
         source_ids, lengths = self._encode_text(text)
         return self.search(source_ids, num_beams, n_best), source_ids, lengths
 
+    @_with_stored_weights
     def search(self, source_ids, num_beams: int, n_best: int = 1):
         """The search between the tokenizers.
 
@@ -250,7 +259,6 @@ class Translator(TextToText, tf.Module):
 
         return _in_halves(search, source_ids, max_lengths)
 
-    @_with_stored_weights
     def _search_ids(self, source_ids, max_lengths, num_beams, n_best):
         memory = self.model.encode(source_ids)
         room = tf.maximum(tf.reduce_max(max_lengths), 1)

@@ -73,7 +73,7 @@ TABLE = {
         CORE | {"pipeline", "runs", "savedmodel", "trainer", "training"},
         GRAPH,
     ),
-    "reporting": (CORE | {"pipeline", "runs"}, {"rich", "yaml"}),
+    "reporting": (CORE | {"pipeline", "runs"}, {"rich", "yaml", "numpy"}),
     "parsing": ({"config", "__version__"}, {"jsonargparse"}),
     "cli": ({"parsing", "config"}, {"rich", "yaml"}),
 }

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attention import Translator
 from keras_attention.tokens import END, PAD, START
 
 MODELS = (
@@ -278,10 +279,21 @@ def test_mistakes_are_explained(make, message, transformer):
         {"stored_precision": "int8"},
     ],
 )
-def test_a_translator_that_cannot_be(wrong, random_translator):
+def test_a_translator_that_cannot_be(wrong, transformer):
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=f"Received: .*{name}={value!r}"):
-        random_translator("transformer", **wrong)
+        Translator(transformer.model, transformer.source_tokenizer, **wrong)
+
+
+def test_weights_that_half_precision_cannot_hold(random_translator):
+    translator = random_translator.__wrapped__("transformer")
+    translator.model.trainable_variables[0].assign_add(1e5)
+    with pytest.raises(ValueError, match="Received: .*embedding"):
+        Translator(
+            translator.model,
+            translator.source_tokenizer,
+            stored_precision="float16",
+        )
 
 
 @pytest.mark.parametrize(

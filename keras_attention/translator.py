@@ -161,11 +161,11 @@ class Translator(TextToText, tf.Module):
         self.target_tokenizer = target_tokenizer or source_tokenizer
         # A SavedModel must see the variables, not the Keras model: of a
         # tracked Keras model a bare session finds no variable.
-        # The search is traced once for all functions that call it alike.
         self._variables = [
             _stored(variable, stored_precision) for variable in model.variables
         ]
         pairs = zip(model.variables, self._variables, strict=True)
+        # The search is traced once for all functions that call it alike.
         self._hidden = types.SimpleNamespace(
             model=model,
             search=tf.function(self._search_text, autograph=False),

@@ -20,6 +20,7 @@ _MODULES = (
     "alignment",
     "alignment_report",
     "callbacks",
+    "cards",
     "config",
     "corpora",
     "data",

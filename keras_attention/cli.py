@@ -116,7 +116,10 @@ def evaluate(arguments) -> None:
     test_set = _test_set(arguments)
     # As in the report of `train`; of files, a text too long is refused.
     truncate = not arguments.source
-    results = {}
+    lengths = arguments.by_length and runs.load(arguments.model).num_tokens(
+        test_set[1]
+    )
+    results, rows = [], {}
     models = (*arguments.beside, arguments.model)
     for model, label in zip(models, _labels(models), strict=True):
         translator = runs.load(
@@ -135,22 +138,18 @@ def evaluate(arguments) -> None:
         if arguments.beside:
             scores = {"model": model, **scores}
         if results:
-            scores |= _differences(*list(results.items())[-1], result)
-        results[label] = result
-        print(json.dumps(scores))
-    if arguments.by_length:
-        # The last translator is MODEL's.
-        lengths = translator.num_tokens(test_set[1])
-        rows_by_label = {
-            label: evaluation.bleu_by_length(
+            scores |= _differences(*results[-1], result)
+        results.append((label, result))
+        if arguments.by_length:
+            scores["by_length"] = rows[label] = evaluation.bleu_by_length(
                 lengths,
                 result.hypotheses,
                 result.references,
                 num_samples=1000,
             )
-            for label, result in results.items()
-        }
-        plotting.scores_by_length(rows_by_label, path=arguments.by_length)
+        print(json.dumps(scores))
+    if arguments.by_length:
+        plotting.scores_by_length(rows, path=arguments.by_length)
 
 
 def _standard_input() -> list[str]:

@@ -93,7 +93,8 @@ def _evaluate_parser() -> jsonargparse.ArgumentParser:
     parser.add_argument(
         "--by_length",
         help="where to draw BLEU by the length of the source in MODEL's "
-        "tokens, with 95 % confidence intervals, a .png file",
+        "tokens, with 95 % confidence intervals, a .png file; each model's "
+        "JSON has the figures as `by_length`",
     )
     parser.add_argument(
         "--beside",

@@ -7,7 +7,6 @@ import pathlib
 import shlex
 import time
 
-import numpy as np
 import rich.console
 import rich.markup
 import rich.table
@@ -15,6 +14,7 @@ import yaml
 
 from keras_attention import (
     __version__,
+    cards,
     checkpoints,
     corpora,
     evaluation,
@@ -137,26 +137,16 @@ def model_card(config, scores: dict, translate) -> str:
     target = LANGUAGE_NAMES.get(config.target, config.target)
     choices = _choices(config)
     note = " ".join((choices.pop("data_note") or "Unknown.").split())
-    parameters = translate.model.count_params()
-    megabytes = np.dtype(translate.stored_precision).itemsize * parameters / 1e6
     return f"""# {source} to {target}: {config.model}
 
-A SavedModel that takes text and gives text. It loads with `tensorflow` and
-`tensorflow_text` alone.
-
+{cards.TAKES_TEXT}
 - Data: `{choices["corpus"]}`, {config.source} to {config.target}. {note}
-- Parameters: {parameters:,} ({megabytes:.2f} MB in \
-{translate.stored_precision}; it computes in float32)
 - Seed: {config.seed}
 - Training: `keras-attention train --config FILE.yaml`, with the configuration
   below in the file; exported by version {__version__}
 - Limits: it knows texts like those of its data, and translates any other text
   too, badly and without a warning.
-- Longest input: {config.max_length} tokens, END included. The bare SavedModel
-  translates what fits, and says so in `truncated` or, asked beforehand, by
-  `num_tokens`; the Python API and the command line refuse longer texts.
-- Search: beam {config.num_beams}, length penalty {config.length_penalty}
-
+{cards.facts(translate)}
 ## Scores on `{scores["split"]}` ({scores["sentences"]:,} sentences)
 
 | score | value | signature |
@@ -164,29 +154,7 @@ A SavedModel that takes text and gives text. It loads with `tensorflow` and
 {_score_rows(scores)}
 | exact match | {scores["exact_match"]:.2f} % | |
 
-## Signatures
-
-| name | inputs | outputs |
-|---|---|---|
-| `serving_default` | `text` | `translation` |
-| `greedy` | `text` | `translation` |
-| `with_attention` | `text` | `translation`, `score`, `truncated`, \
-`source_tokens`, `target_tokens`, `attention` |
-| `n_best` | `text` | `translations`, `scores` |
-| `score` | `text`, `reference` | `log_probability`, `num_tokens`, \
-`truncated` |
-| `align` | `text`, `reference` | `source_tokens`, `target_tokens`, \
-`attention`, `num_tokens`, `truncated` |
-| `num_tokens` | `text` | `num_tokens`, `limit` |
-
-```python
-import tensorflow as tf
-import tensorflow_text  # registers the ops
-
-model = tf.saved_model.load("VERSION").signatures["serving_default"]
-model(text=tf.constant(["..."]))["translation"]
-```
-
+{cards.SIGNATURES}
 ## Configuration
 
 ```yaml

@@ -7,7 +7,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attention import decoding, savedmodel
+from keras_attention import cards, decoding, savedmodel
 from keras_attention.text import Tokenizer
 from keras_attention.text_to_text import TextToText
 from keras_attention.tokens import END, END_TEXT, PAD, START, UNK
@@ -201,6 +201,11 @@ class Translator(TextToText, tf.Module):
         return self._num_beams
 
     @property
+    def length_penalty(self) -> float:
+        """Alpha of the beam search."""
+        return self._length_penalty
+
+    @property
     def stored_precision(self) -> str:
         """Of the weights that it keeps: "float32" or "float16"."""
         return self._stored_precision
@@ -385,9 +390,11 @@ class Translator(TextToText, tf.Module):
         Args:
             folder: `savedmodels/NAME`; the version is `NAME/1`, or one more
                 than the greatest there is.
-            card: the model card's text, written to `NAME/README.md`.
+            card: text of `NAME/README.md`; by default the one there stays,
+                or `cards.plain` is written.
 
         Returns:
             Path of the version.
         """
+        card = card or cards.plain_if_none(self, folder)
         return savedmodel.export(self, folder, card)

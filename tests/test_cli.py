@@ -140,7 +140,22 @@ def test_a_run_is_scored_on_its_held_out_pairs(run, capsys, tmp_path):
     }
     saved = json.loads((run / "scores.json").read_text())
     assert rows[1]["bleu"] == saved["bleu"]
+    assert rows[0]["by_length"] == rows[1]["by_length"]
+    _, sources, _ = reporting.held_out(runs.read_config(runs.RunDirectory(run)))
+    lengths = runs.load(run).num_tokens(sources)
+    for row in rows[0]["by_length"]:
+        inside = [row["low"] <= n <= (row["high"] or n) for n in lengths]
+        assert row["sentences"] == sum(inside) > 0
+        assert row["interval"] >= 0
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_model_beside_itself_has_a_line_each_time(run, capsys):
+    cli.main(["evaluate", str(run), "--beside", str(run)])
+    lines = capsys.readouterr().out.strip().splitlines()
+    first, second = (json.loads(line) for line in lines)
+    assert "compared_with" not in first
+    assert second["compared_with"]["bleu"]["difference"] == 0
 
 
 @pytest.mark.parametrize(
@@ -254,7 +269,7 @@ def test_an_export_may_take_half_the_room(run, tmp_path, monkeypatch):
     card = (tmp_path / "README.md").read_text("utf-8")
     parameters = runs.load(run).model.count_params()
     megabytes = f"{2 * parameters / 1e6:.2f}"
-    assert f"{parameters:,} ({megabytes} MB in float16;" in card
+    assert f"{parameters:,}, {megabytes} MB as stored (in float16)" in card
 
 
 def test_the_program_on_a_card_runs(run):

@@ -58,8 +58,9 @@ TABLE = {
         {"checkpoints", "text", "text_to_text"},
         GRAPH | {"tensorflow_text", "tensorflow_serving"},
     ),
+    "cards": (set(), set()),
     "translator": (
-        {"decoding", "text", "tokens", "text_to_text", "savedmodel"},
+        {"cards", "decoding", "text", "tokens", "text_to_text", "savedmodel"},
         GRAPH,
     ),
     "trainer": ({"losses"}, GRAPH),
@@ -73,7 +74,7 @@ TABLE = {
         CORE | {"pipeline", "runs", "savedmodel", "trainer", "training"},
         GRAPH,
     ),
-    "reporting": (CORE | {"pipeline", "runs"}, {"rich", "yaml", "numpy"}),
+    "reporting": (CORE | {"cards", "pipeline", "runs"}, {"rich", "yaml"}),
     "parsing": ({"config", "__version__"}, {"jsonargparse"}),
     "cli": ({"parsing", "config"}, {"rich", "yaml"}),
 }

@@ -423,6 +423,37 @@ def test_two_exports_at_a_time(live, copy):
     assert ka.load(copy).path == copy / "1"
 
 
+def test_without_a_card_a_plain_one_is_written(
+    random_translator, tmp_path, monkeypatch
+):
+    def write(_, folder, card):
+        if card:
+            (folder / "README.md").write_text(card)
+
+    monkeypatch.setattr(savedmodel, "export", write)
+
+    def card(num_beams, text=""):
+        translate = random_translator(
+            "transformer",
+            num_beams=num_beams,
+            length_penalty=0.5,
+            max_source_length=61,
+        )
+        translate.export(tmp_path, text)
+        return translate, (tmp_path / "README.md").read_text()
+
+    translate, first = card(3)
+    assert f"Parameters: {translate.model.count_params():,}, " in first
+    assert "\n- Search: beam 3, length penalty 0.5\n" in first
+    assert "\n- Longest input: 61 tokens" in first
+    for name in translate.signatures:
+        assert f"\n| `{name}` |" in first
+    _, second = card(2)  # Not the first one's beams.
+    assert "\n- Search: beam 2," in second
+    assert card(2, "# Mine\n")[1] == "# Mine\n"
+    assert card(3)[1] == "# Mine\n"
+
+
 def test_somebodys_readme_is_kept(live, tmp_path):
     (tmp_path / "README.md").write_text("My repository.")
     with pytest.raises(ValueError, match=r"README\.md would be lost"):

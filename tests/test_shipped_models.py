@@ -15,7 +15,6 @@ FRESH_PYTHON = pathlib.Path(__file__).parent / "loaders" / "fresh_python.py"
 LIST = (FOLDER / "README.md").read_text("utf-8")
 NAMES = re.findall(r"\]\(([^)/]+)/README\.md\)", LIST)
 MOST_MEGABYTES = 60
-CAPTION = "A man in a blue shirt is standing on a ladder."
 # A text, what its translation holds, the least BLEU (lower-cased) of a card.
 KNOWN = {
     "phrases_en_de": ("twenty-one", "einundzwanzig", 99),

@@ -174,7 +174,7 @@ def train(options) -> dict:
 def _prepare(options, folder):
     """The workload's choices, corpus and tokenizers."""
     choices = run_config(options, folder)
-    directory = training.start_run(choices)
+    directory = runs.start(choices)
     corpus = corpora.load(choices.corpus, choices.source, choices.target)
     tokenizers = pipeline.prepare_vocabulary(
         directory, choices, corpus.splits["train"]

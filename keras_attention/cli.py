@@ -41,9 +41,14 @@ def train(arguments) -> None:
         if not run.scores.is_file():
             reporting.finish(run)
             return
+    more = (
+        ""
+        if config.distillation_epochs
+        else "train on, ask for more epochs; to "
+    )
     print(
-        "All of it was done before. To train on, ask for more epochs; to "
-        f"write another version: keras-attention export {run.path} --to FOLDER"
+        f"All of it was done before. To {more}write another version: "
+        f"keras-attention export {run.path} --to FOLDER"
     )
 
 

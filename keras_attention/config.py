@@ -31,6 +31,7 @@ class TrainingConfig:
         epochs: Passes over the training pairs; by default 8 for phrases,
             else 30, and no limit where `steps` is given. A run may be
             resumed with more: the schedule is then that of the longer run.
+            (Not once it translates for `distillation_epochs`.)
         steps: Stop after this many updates; no limit by default.
         vocabulary_size: Pieces, at most; of each side if not joint. 550
             for phrases, else 4000, by default.
@@ -56,13 +57,17 @@ class TrainingConfig:
         ema: Momentum of the weights' moving average; 0 for none.
         average_last: Keep the mean of the weights of the last N epochs,
             whatever `select` says; 0 for none.
+        distillation_epochs: Further epochs, once `epochs` or `steps` are
+            done, over the training pairs and, beside each, the model's own
+            translation of its source; at half the learning rate. 0 for none.
         select: Which weights are kept: the best epoch by validation BLEU
             or loss, or the last.
         patience: Epochs without a better one before training stops; 0 for
             no early stop.
         validation_sentences: How many are translated after each epoch.
         checkpoint_steps: Batches between two checkpoints in an epoch.
-        num_beams: Beams of the exported model.
+        num_beams: Beams of the exported model, and of the translations for
+            `distillation_epochs`.
         length_penalty: Alpha of the beam search's length penalty.
     """
 
@@ -101,6 +106,7 @@ class TrainingConfig:
     precision: Literal["float32", "bfloat16"] = "float32"
     ema: float = 0.0
     average_last: int = 0
+    distillation_epochs: int = 0
     select: Literal["bleu", "loss", "last"] = "bleu"
     patience: int = 0
     validation_sentences: int = 500
@@ -194,6 +200,7 @@ AT_LEAST = {
     "length_penalty": 0,
     "clip_norm": 0,
     "average_last": 0,
+    "distillation_epochs": 0,
     "patience": 0,
     "checkpoint_steps": 0,
     "subword_sampling": 0,

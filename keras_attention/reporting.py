@@ -189,7 +189,7 @@ def _draw(run, translate, result) -> dict[str, pathlib.Path]:
     longest_first = sorted(result.sources[:50], key=len, reverse=True)
     if not draw_attention(translate, longest_first, pictures["attention"]):
         pictures.pop("attention")
-    epochs = json.loads((run.path / "history.json").read_text())
+    epochs = runs.read_history(run)
     names = sorted({name for logs in epochs for name in logs})
     plotting.learning_curve(
         {name: [logs.get(name) for logs in epochs] for name in names},

@@ -1,6 +1,7 @@
 """Run directories: what a training leaves behind, and how to load it."""
 
 import dataclasses
+import json
 import pathlib
 
 import keras
@@ -55,6 +56,16 @@ class RunDirectory:
         """Scores on the held-out pairs: the last thing that a run writes."""
         return self.path / "scores.json"
 
+    @property
+    def teacher(self) -> "RunDirectory":
+        """The run before self-distillation, in the same folder."""
+        return RunDirectory(self.path / "teacher")
+
+    @property
+    def history(self) -> pathlib.Path:
+        """The logs of each epoch."""
+        return self.path / "history.json"
+
     def epoch_weights(self, epoch: int) -> pathlib.Path:
         """Weights after an epoch, kept to be averaged."""
         return self.path / f"weights-epoch-{epoch:04d}.npz"
@@ -91,19 +102,69 @@ def read_config(run: RunDirectory) -> configuration.TrainingConfig:
         ) from error
 
 
-def check_resumable(saved, config) -> None:
+def check_resumable(saved, config, free=FREE_ON_RESUME) -> None:
     """Refuses to go on with choices that would make it another run.
+
+    Args:
+        saved, config: the choices the run began with, and those to go on
+            with.
+        free: names of the choices that may differ.
 
     Errors: `ValueError` that names the first such choice.
     """
     for field in dataclasses.fields(config):
         old, new = getattr(saved, field.name), getattr(config, field.name)
-        if field.name not in FREE_ON_RESUME and old != new:
+        if field.name not in free and old != new:
             raise ValueError(
                 f"Expected {field.name}={old!r}, as the run began: leave it "
                 "out (of a --config too) to go on, or start another run with "
                 f"another --output. Received: {field.name}={new!r}"
             )
+
+
+def start(config: configuration.TrainingConfig) -> RunDirectory:
+    """Makes the run's folder, or checks that it can be resumed.
+
+    A run of which no checkpoint was written yet starts anew.
+
+    Errors: `ValueError` if the folder holds a run already and `resume` is
+    not set, or if a choice differs from those the run began with.
+    """
+    run = RunDirectory(pathlib.Path(config.output))
+    run.path.mkdir(parents=True, exist_ok=True)
+    checkpoints.remove_temporaries(run.path)
+    begun = (run.checkpoint, run.teacher.checkpoint)
+    if not any(path.is_file() for path in begun):
+        # Nothing was trained: what a first try has left may be wrong.
+        for vocabulary in run.path.glob("vocabulary.*.model"):
+            vocabulary.unlink()
+        write_config(run, config)
+    else:
+        if not config.resume:
+            raise ValueError(
+                "Expected a new folder for a new run: add --resume to go on "
+                "with this one, or choose another --output. "
+                f"Received: {run.path}"
+            )
+        check_resumable(read_config(run), config)
+    return run
+
+
+def read_history(run: RunDirectory) -> list[dict]:
+    """The logs of each epoch, those before a distillation first."""
+    paths = [run.teacher.history, run.history]
+    return [
+        logs
+        for path in paths
+        if path.is_file()
+        for logs in json.loads(path.read_text())
+    ]
+
+
+def copy_vocabulary(source: RunDirectory, run: RunDirectory) -> None:
+    """Gives a run the vocabularies of another."""
+    for path in source.path.glob("vocabulary.*.model"):
+        checkpoints.write_atomically(run.path / path.name, path.read_bytes())
 
 
 def create_model(

@@ -10,7 +10,6 @@ several, their sums are rounded once more.)
 import contextlib
 import dataclasses
 import json
-import pathlib
 import sys
 
 import keras
@@ -21,6 +20,7 @@ from keras_attention import (
     callbacks,
     checkpoints,
     corpora,
+    distillation,
     optimizers,
     pipeline,
     runs,
@@ -57,33 +57,6 @@ class Progress:
     corpus: list | None = None
 
 
-def start_run(config: configuration.TrainingConfig) -> runs.RunDirectory:
-    """Makes the run's folder, or checks that it can be resumed.
-
-    A run of which no checkpoint was written yet starts anew.
-
-    Errors: `ValueError` if the folder holds a run already and `resume` is
-    not set, or if a choice differs from those the run began with.
-    """
-    run = runs.RunDirectory(pathlib.Path(config.output))
-    run.path.mkdir(parents=True, exist_ok=True)
-    checkpoints.remove_temporaries(run.path)
-    if not run.checkpoint.is_file():
-        # Nothing was trained: what a first try has left may be wrong.
-        for vocabulary in run.path.glob("vocabulary.*.model"):
-            vocabulary.unlink()
-        runs.write_config(run, config)
-    else:
-        if not config.resume:
-            raise ValueError(
-                "Expected a new folder for a new run: add --resume to go on "
-                "with this one, or choose another --output. "
-                f"Received: {run.path}"
-            )
-        runs.check_resumable(runs.read_config(run), config)
-    return run
-
-
 def make_optimizer(
     config: configuration.TrainingConfig, num_steps: int
 ) -> keras.optimizers.Optimizer:
@@ -110,17 +83,26 @@ class Run:
     """One training run: its parts, and the loop over epochs.
 
     Args:
-        config: every choice; `output` must be set.
+        config: every choice; `output` must be set. With `distillation_epochs`
+            it is the run from its teacher's weights on, which `train` makes.
+
+    Errors: see `train`.
     """
 
     def __init__(self, config: configuration.TrainingConfig):
         strategy = trainer.make_strategy(config.replicas)
         replicas = strategy.num_replicas_in_sync
         config = dataclasses.replace(config, replicas=replicas)
-        self.config = config
-        self.directory = start_run(config)
-        keras.utils.set_random_seed(config.seed)
+        self.directory = runs.start(config)
+        asked = config
         corpus = corpora.load(config.corpus, config.source, config.target)
+        if asked.distillation_epochs:
+            teacher = self.directory.teacher
+            config = distillation.student_config(config)
+            corpus = distillation.with_translations(corpus, teacher)
+            runs.copy_vocabulary(teacher, self.directory)
+        self.config = config
+        keras.utils.set_random_seed(config.seed)
         train = corpus.splits["train"]
         tokenizers = pipeline.prepare_vocabulary(self.directory, config, train)
         self.pipeline = pipeline.Pipeline(config, corpus, tokenizers, replicas)
@@ -154,7 +136,11 @@ class Run:
         self._restored_metrics = None
         if config.resume and self.directory.checkpoint.is_file():
             self._restore()
-            runs.write_config(self.directory, config)
+            runs.write_config(self.directory, asked)
+        elif asked.distillation_epochs:
+            arrays, _ = checkpoints.load(teacher.weights)
+            variables = self.model.trainable_variables
+            checkpoints.arrays_to_variables(arrays, "model", variables)
 
     def _variables(self) -> dict:
         metrics = [
@@ -347,12 +333,29 @@ class Run:
     def _write_logs(self, logs: dict) -> None:
         """history.json, and scalars for TensorBoard."""
         history = json.dumps(self.progress.history, indent=1)
-        path = self.directory.path / "history.json"
-        checkpoints.write_atomically(path, history.encode())
+        checkpoints.write_atomically(self.directory.history, history.encode())
         folder = str(self.directory.path / "tensorboard")
         with tf.summary.create_file_writer(folder).as_default():
             for name, value in logs.items():
                 tf.summary.scalar(name, value, step=self.progress.epoch)
+
+
+def _fit(run: Run) -> None:
+    print(f"{run.model.count_params():,} parameters; {run.pipeline.report}")
+    run.fit()
+
+
+def _train_teacher(config) -> None:
+    """Starts a run: its teacher's training and translations."""
+    run = runs.start(config)
+    teacher_config = distillation.teacher_config(config)
+    if run.checkpoint.is_file():
+        return
+    teacher = Run(teacher_config)
+    runs.write_config(run, config)
+    _fit(teacher)
+    corpus = corpora.load(config.corpus, config.source, config.target)
+    distillation.translate(run.teacher, corpus)
 
 
 def train(config: configuration.TrainingConfig) -> runs.RunDirectory:
@@ -363,12 +366,18 @@ def train(config: configuration.TrainingConfig) -> runs.RunDirectory:
 
     Returns:
         The run's folder, with config.yaml, the vocabulary, weights.npz,
-        checkpoint.npz, history.json and TensorBoard's logs.
+        checkpoint.npz, history.json and TensorBoard's logs; with
+        `distillation_epochs` also teacher, the run before the distillation.
 
     Errors: `ValueError` for a folder that holds another run, a corpus that
     cannot be read, or a configuration that cannot be trained.
     """
-    run = Run(configuration.resolve(config))
-    print(f"{run.model.count_params():,} parameters; {run.pipeline.report}")
-    run.fit()
+    config = configuration.resolve(config)
+    if config.distillation_epochs:
+        replicas = trainer.make_strategy(config.replicas).num_replicas_in_sync
+        config = dataclasses.replace(config, replicas=replicas)
+        _train_teacher(config)
+        config = dataclasses.replace(config, resume=True)
+    run = Run(config)
+    _fit(run)
     return run.directory

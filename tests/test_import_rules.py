@@ -69,7 +69,11 @@ TABLE = {
         GRAPH | {"yaml"},
     ),
     "pipeline": (CORE | {"runs"}, GRAPH),
-    "training": (CORE | {"pipeline", "runs", "trainer"}, GRAPH),
+    "distillation": (CORE | {"runs"}, GRAPH),
+    "training": (
+        CORE | {"distillation", "pipeline", "runs", "trainer"},
+        GRAPH,
+    ),
     "benchmark": (
         CORE | {"pipeline", "runs", "savedmodel", "trainer", "training"},
         GRAPH,

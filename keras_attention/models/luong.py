@@ -32,7 +32,8 @@ class Luong(seq2seq.Seq2Seq):
     The decoder starts from the encoder's last states. Deviations: the
     source is not reversed; global attention only (no local windows);
     dropout on embeddings, between the layers (the decoder's has one mask
-    for a whole sentence) and on the attention vector's way to the softmax.
+    for a whole sentence) and on the attention vector's way to the softmax;
+    on request an encoder of both directions, as RNNsearch has it.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -43,7 +44,12 @@ class Luong(seq2seq.Seq2Seq):
         num_layers: LSTMs in encoder and decoder.
         scoring: the score, see `MultiplicativeAttention`.
         input_feeding: whether the decoder sees the last attention vector.
+        bidirectional: whether each LSTM of the encoder is two of half the
+            width, one for each direction, side by side.
         dropout: rate.
+
+    Raises:
+        ValueError: if `bidirectional` and `units` is odd.
 
     Reference: https://arxiv.org/abs/1508.04025
     """
@@ -57,9 +63,15 @@ class Luong(seq2seq.Seq2Seq):
         num_layers=4,
         scoring="general",
         input_feeding=True,
+        bidirectional=False,
         dropout=0.2,
         **kwargs,
     ):
+        if bidirectional and units % 2:
+            raise ValueError(
+                "Expected an even number of units for an encoder of two "
+                f"directions, half of them each. Received: units={units}"
+            )
         super().__init__(**kwargs)
         self.supports_jit = seq2seq.LOOPS_COMPILE
         self.config = {
@@ -70,6 +82,7 @@ class Luong(seq2seq.Seq2Seq):
             "num_layers": num_layers,
             "scoring": scoring,
             "input_feeding": input_feeding,
+            "bidirectional": bidirectional,
             "dropout": dropout,
         }
         self.input_feeding = input_feeding
@@ -86,7 +99,15 @@ class Luong(seq2seq.Seq2Seq):
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         returns = {"return_sequences": True, "return_state": True}
         self.encoder = [
-            keras.layers.LSTM(units, name=f"encoder_{i}", **returns, **policy)
+            keras.layers.Bidirectional(
+                keras.layers.LSTM(units // 2, name="lstm", **returns, **policy),
+                name=f"encoder_{i}",
+                **policy,
+            )
+            if bidirectional
+            else keras.layers.LSTM(
+                units, name=f"encoder_{i}", **returns, **policy
+            )
             for i in range(num_layers)
         ]
         self.decoder = [
@@ -124,8 +145,12 @@ class Luong(seq2seq.Seq2Seq):
         last_states = []
         for layer in self.encoder:
             x = self.dropout(x, training=training)
-            x, hidden, cell = layer(x, mask=mask)
-            last_states.append((hidden, cell))
+            x, *states = layer(x, mask=mask)
+            # Of two directions: [h, c] of the one, then of the other.
+            hidden, cell = states[::2], states[1::2]
+            last_states.append(
+                (ops.concatenate(hidden, -1), ops.concatenate(cell, -1))
+            )
         return {
             "values": x,  # [B, S, units]
             "keys": self.attention.project(x),  # [B, S, units]

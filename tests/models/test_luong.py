@@ -1,10 +1,12 @@
+import itertools
+
 import numpy as np
 import pytest
 
 from keras_attention import models
 from keras_attention.models import luong
 
-V, SOURCE_V, EMBEDDING, UNITS = 23, 19, 7, 11
+V, SOURCE_V, EMBEDDING, UNITS = 23, 19, 7, 10
 
 
 def sigmoid(x):
@@ -29,17 +31,37 @@ def score(scoring, h_t, h_s, weights):
     return v[:, 0] @ np.tanh(query_kernel.T @ h_t + key_kernel.T @ h_s)
 
 
+def read(inputs, weights):
+    """An LSTM's hidden states and its last state."""
+    units = weights[1].shape[0]
+    state, hidden = (np.zeros(units), np.zeros(units)), []
+    for x in inputs:
+        state = lstm(x, state, weights)
+        hidden.append(state[0])
+    return hidden, state
+
+
+def encode(model, source):
+    """Top states and each layer's last state; halves of two directions."""
+    xs = [model.source_embedding.get_weights()[0][token] for token in source]
+    states = []
+    for layer in model.encoder:
+        weights = layer.get_weights()
+        xs_forward, state = read(xs, weights[:3])
+        if len(weights) == 3:
+            xs = xs_forward
+        else:
+            xs_backward, (h, c) = read(xs[::-1], weights[3:])
+            xs = np.concatenate([xs_forward, xs_backward[::-1]], axis=1)
+            state = np.append(state[0], h), np.append(state[1], c)
+        states.append(state)
+    return xs, states
+
+
 def translate(model, scoring, input_feeding, source, target):
     """Logits and attention of one pair: the equations of the class."""
-    states = [(np.zeros(UNITS), np.zeros(UNITS)) for _ in model.encoder]
-    top = []
-    for token in source:
-        x = model.source_embedding.get_weights()[0][token]
-        for n, layer in enumerate(model.encoder):
-            states[n] = lstm(x, states[n], layer.get_weights())
-            x = states[n][0]
-        top.append(x)
-    attention_vector = np.zeros(UNITS)
+    top, states = encode(model, source)
+    attention_vector = np.zeros_like(states[0][0])
     logits, attention = [], []
     for token in target:
         x = model.target_embedding.get_weights()[0][token]
@@ -60,11 +82,27 @@ def translate(model, scoring, input_feeding, source, target):
     return logits, attention
 
 
-@pytest.mark.parametrize("input_feeding", [True, False])
-@pytest.mark.parametrize("scoring", ["dot", "general", "concat"])
-def test_equals_the_equations(randomize, scoring, input_feeding):
+@pytest.mark.parametrize(
+    ("scoring", "input_feeding", "bidirectional"),
+    [
+        *itertools.product(
+            ["dot", "general", "concat"], [True, False], [False]
+        ),
+        ("general", True, True),
+    ],
+)
+def test_equals_the_equations(randomize, scoring, input_feeding, bidirectional):
     model = randomize(
-        models.Luong(V, SOURCE_V, EMBEDDING, UNITS, 2, scoring, input_feeding)
+        models.Luong(
+            V,
+            SOURCE_V,
+            EMBEDDING,
+            UNITS,
+            num_layers=2,
+            scoring=scoring,
+            input_feeding=input_feeding,
+            bidirectional=bidirectional,
+        )
     )
     source_ids = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]])
     target_ids = np.array([[2, 19, 5], [2, 22, 4]])
@@ -111,6 +149,11 @@ def test_dropout_between_layers_is_one_mask_a_sentence(monkeypatch):
         for mask in seen[0]:
             assert mask.shape == (2, 101)
             assert set(np.unique(mask)) == values
+
+
+def test_half_a_cell_is_refused():
+    with pytest.raises(ValueError, match="Received: units=11"):
+        models.Luong(V, units=11, bidirectional=True)
 
 
 def test_another_scoring_is_refused():

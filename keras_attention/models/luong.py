@@ -67,11 +67,6 @@ class Luong(seq2seq.Seq2Seq):
         dropout=0.2,
         **kwargs,
     ):
-        if bidirectional and units % 2:
-            raise ValueError(
-                "Expected an even number of units for an encoder of two "
-                f"directions, half of them each. Received: units={units}"
-            )
         super().__init__(**kwargs)
         self.supports_jit = seq2seq.LOOPS_COMPILE
         self.config = {
@@ -97,17 +92,8 @@ class Luong(seq2seq.Seq2Seq):
             vocabulary_size, embedding_dim, name="target_embedding", **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-        returns = {"return_sequences": True, "return_state": True}
         self.encoder = [
-            keras.layers.Bidirectional(
-                keras.layers.LSTM(units // 2, name="lstm", **returns, **policy),
-                name=f"encoder_{i}",
-                **policy,
-            )
-            if bidirectional
-            else keras.layers.LSTM(
-                units, name=f"encoder_{i}", **returns, **policy
-            )
+            _encoder_layer(units, bidirectional, f"encoder_{i}", policy)
             for i in range(num_layers)
         ]
         self.decoder = [
@@ -218,6 +204,28 @@ class Luong(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
+
+
+def _encoder_layer(units, bidirectional, name, policy):
+    def lstm(units, name):
+        return keras.layers.LSTM(
+            units,
+            return_sequences=True,
+            return_state=True,
+            name=name,
+            **policy,
+        )
+
+    if not bidirectional:
+        return lstm(units, name)
+    if units % 2:
+        raise ValueError(
+            "Expected an even number of units for an encoder of two "
+            f"directions, half of them each. Received: units={units}"
+        )
+    return keras.layers.Bidirectional(
+        lstm(units // 2, "lstm"), name=name, **policy
+    )
 
 
 def mini(vocabulary_size, source_vocabulary_size=None, **overrides):

@@ -73,6 +73,7 @@ def test_rows_tell_a_right_alignment_from_a_wrong_one(tmp_path):
         assert set(row["by_category"]) == {p.category for p in PAIRS["test"]}
 
 
+@pytest.mark.slow
 def test_aligning_a_run(tmp_path, capsys):
     """From training to the lines of JSON, with real tokens."""
     run, picture = tmp_path / "run", tmp_path / "aligned.png"

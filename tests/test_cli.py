@@ -251,6 +251,7 @@ def test_export_writes_the_next_version(run, tmp_path, monkeypatch):
     assert same != other
 
 
+@pytest.mark.slow
 def test_an_export_may_take_half_the_room(run, tmp_path, monkeypatch):
     held_out, asked = reporting.held_out, []
 

@@ -147,7 +147,7 @@ def test_every_signature_answers_alike(live, loaded, sentences):
     "name",
     [
         "transformer",
-        "rnnsearch",
+        pytest.param("rnnsearch", marks=pytest.mark.slow),
         pytest.param("luong", marks=pytest.mark.slow),
         pytest.param("lstm_encoder_decoder", marks=pytest.mark.slow),
     ],

@@ -216,6 +216,7 @@ def test_the_last_epochs_are_averaged(make_run):
         return {}
 
     run._fit_epoch = fit_epoch
+    run._validate = lambda logs: logs.update(val_bleu=0, val_loss=1.0)
     kept, _ = trained(run)
     assert len(seen) == 3
     for mean, *values in zip(kept.values(), *seen[-2:], strict=True):

@@ -68,7 +68,8 @@ class TrainingConfig:
         checkpoint_steps: Batches between two checkpoints in an epoch.
         num_beams: Beams of the exported model, and of the translations for
             `distillation_epochs`.
-        length_penalty: Alpha of the beam search's length penalty.
+        length_penalty: Alpha of the beam search's length penalty, and of
+            the search for those translations.
     """
 
     model: Literal[

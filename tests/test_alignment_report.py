@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention import alignment_report, cli
+from keras_attention import alignment_report, cli, runs
 from keras_attention.corpora import phrases
 from keras_attention.corpora.phrases import parts
 
@@ -71,6 +71,25 @@ def test_rows_tell_a_right_alignment_from_a_wrong_one(tmp_path):
         assert row["best"] == pytest.approx(0, abs=1e-9)
         assert row["sentences"] == 40
         assert set(row["by_category"]) == {p.category for p in PAIRS["test"]}
+
+
+def test_a_line_for_each_run_and_one_for_the_baseline(
+    tmp_path, capsys, monkeypatch
+):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").write_text("corpus: phrases\n")
+    monkeypatch.setattr(
+        runs, "load", lambda name: Characters(7 if name[-1] == "b" else 0)
+    )
+    names = [str(tmp_path / name) for name in "aba"]
+    picture = tmp_path / "aligned.png"
+    cli.main(["align", *names, "--picture", str(picture)])
+    lines = capsys.readouterr().out.strip().splitlines()
+    right, wrong, model_1 = map(json.loads, lines)
+    assert right["aer"] < model_1["aer"] < wrong["aer"]
+    assert [right["model"][-1], wrong["model"][-1]] == ["a", "b"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 @pytest.mark.slow

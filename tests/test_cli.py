@@ -15,7 +15,14 @@ import numpy as np
 import pytest
 import yaml
 
-from keras_attention import checkpoints, cli, parsing, reporting, runs
+from keras_attention import (
+    checkpoints,
+    cli,
+    parsing,
+    reporting,
+    runs,
+    translator,
+)
 
 MODEL_ARGUMENTS = (
     '{"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 32, '
@@ -249,6 +256,25 @@ def test_export_writes_the_next_version(run, tmp_path, monkeypatch):
     )
     np.testing.assert_allclose(exported, same, rtol=1e-5)
     assert same != other
+
+
+def test_scores_on_a_card_are_those_of_the_rounded_weights(
+    run, capsys, monkeypatch
+):
+    evaluate, asked = reporting.evaluate_held_out, []
+
+    def seen(translate, config):
+        asked.append(translate.stored_precision)
+        return evaluate(translate, config)
+
+    monkeypatch.setattr(reporting, "evaluate_held_out", seen)
+    monkeypatch.setattr(
+        translator.Translator, "export", lambda self, to, card: card
+    )
+    cli.main(["export", str(run), "--to=nowhere"])
+    assert asked == [] and "(in float32)" in capsys.readouterr().out
+    cli.main(["export", str(run), "--to=nowhere", "--stored_precision=float16"])
+    assert asked == ["float16"] and "(in float16)" in capsys.readouterr().out
 
 
 @pytest.mark.slow

@@ -33,23 +33,25 @@ class Luong(seq2seq.Seq2Seq):
     source is not reversed; global attention only (no local windows);
     dropout on embeddings, between the layers (the decoder's has one mask
     for a whole sentence) and on the attention vector's way to the softmax;
-    on request an encoder of both directions, as RNNsearch has it.
+    on request an encoder that reads in both directions, as that of
+    Bahdanau et al. 2014 does, but with half the width for each and the
+    last states of both.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
         source_vocabulary_size: that of the source; by default the same
             size. The two embeddings are always two matrices.
         embedding_dim: width of the embeddings.
-        units: width of every LSTM.
+        units: width of every layer of LSTMs, even if `bidirectional`.
         num_layers: LSTMs in encoder and decoder.
         scoring: the score, see `MultiplicativeAttention`.
         input_feeding: whether the decoder sees the last attention vector.
-        bidirectional: whether each LSTM of the encoder is two of half the
-            width, one for each direction, side by side.
+        bidirectional: whether each layer of the encoder is two LSTMs of
+            half the width, one for each direction, side by side.
         dropout: rate.
 
-    Raises:
-        ValueError: if `bidirectional` and `units` is odd.
+    Errors: `ValueError` for another `scoring`, and for odd `units` if
+    `bidirectional`.
 
     Reference: https://arxiv.org/abs/1508.04025
     """
@@ -207,25 +209,21 @@ class Luong(seq2seq.Seq2Seq):
 
 
 def _encoder_layer(units, bidirectional, name, policy):
-    def lstm(units, name):
-        return keras.layers.LSTM(
-            units,
-            return_sequences=True,
-            return_state=True,
-            name=name,
-            **policy,
-        )
-
-    if not bidirectional:
-        return lstm(units, name)
-    if units % 2:
+    if bidirectional and units % 2:
         raise ValueError(
             "Expected an even number of units for an encoder of two "
             f"directions, half of them each. Received: units={units}"
         )
-    return keras.layers.Bidirectional(
-        lstm(units // 2, "lstm"), name=name, **policy
+    lstm = keras.layers.LSTM(
+        units // 2 if bidirectional else units,
+        return_sequences=True,
+        return_state=True,
+        name="lstm" if bidirectional else name,
+        **policy,
     )
+    if not bidirectional:
+        return lstm
+    return keras.layers.Bidirectional(lstm, name=name, **policy)
 
 
 def mini(vocabulary_size, source_vocabulary_size=None, **overrides):

@@ -45,6 +45,9 @@ def models_and_layers():
         "sutskever": models.LSTMEncoderDecoder(V, **SIZES, num_layers=2),
         "rnnsearch": models.RNNSearch(V, SOURCE_V, **SIZES, readout_dim=5),
         "luong": models.Luong(V, **SIZES, num_layers=2),
+        "luong_bidirectional": models.Luong(
+            V, embedding_dim=7, units=12, num_layers=2, bidirectional=True
+        ),
         "transformer": models.Transformer(V, **TRANSFORMER),
     }
 

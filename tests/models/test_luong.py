@@ -42,7 +42,7 @@ def read(inputs, weights):
 
 
 def encode(model, source):
-    """Top states and each layer's last state; halves of two directions."""
+    """All top states and each layer's last; two directions side by side."""
     xs = [model.source_embedding.get_weights()[0][token] for token in source]
     states = []
     for layer in model.encoder:
@@ -61,7 +61,7 @@ def encode(model, source):
 def translate(model, scoring, input_feeding, source, target):
     """Logits and attention of one pair: the equations of the class."""
     top, states = encode(model, source)
-    attention_vector = np.zeros_like(states[0][0])
+    attention_vector = np.zeros(UNITS)
     logits, attention = [], []
     for token in target:
         x = model.target_embedding.get_weights()[0][token]
@@ -151,7 +151,7 @@ def test_dropout_between_layers_is_one_mask_a_sentence(monkeypatch):
             assert set(np.unique(mask)) == values
 
 
-def test_half_a_cell_is_refused():
+def test_odd_units_for_two_directions_are_refused():
     with pytest.raises(ValueError, match="Received: units=11"):
         models.Luong(V, units=11, bidirectional=True)
 

@@ -40,6 +40,9 @@ MODELS = {
         for scoring in ("dot", "general", "concat")
         for feeding in (False, True)
     },
+    "luong_bidirectional": lambda *v: models.Luong(
+        *v, embedding_dim=7, units=12, num_layers=2, bidirectional=True
+    ),
     "transformer_pre": lambda *v: models.Transformer(*v, **TRANSFORMER),
     "transformer_post": lambda *v: models.Transformer(
         *v, **TRANSFORMER, norm_first=False

@@ -143,41 +143,55 @@ def test_every_signature_answers_alike(live, loaded, sentences):
         assert ours == theirs
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "transformer",
-        pytest.param("rnnsearch", marks=pytest.mark.slow),
-        pytest.param("luong", marks=pytest.mark.slow),
-        pytest.param("lstm_encoder_decoder", marks=pytest.mark.slow),
-    ],
-)
+def in_half_precision(whole):
+    tokenizers = whole.source_tokenizer, whole.target_tokenizer
+    return ka.Translator(whole.model, *tokenizers, stored_precision="float16")
+
+
+def round_weights(model):
+    for variable in model.trainable_variables:
+        variable.assign(np.float16(variable))
+
+
+def scores(translate, texts):
+    return [score for score, _ in translate.score(texts, texts[::-1])]
+
+
 def test_half_precision_is_that_of_rounded_weights(
-    name, random_translator, sentences, tmp_path
+    random_translator, sentences
 ):
     # Of its own, as its weights will be others.
-    whole = random_translator.__wrapped__(name)
-    tokenizers = whole.source_tokenizer, whole.target_tokenizer
-    half = ka.Translator(whole.model, *tokenizers, stored_precision="float16")
-    some = sentences[:20]
-
-    def scores(translate):
-        return [score for score, _ in translate.score(some, some[::-1])]
-
-    unrounded, rounded = scores(whole), scores(half)
+    whole, some = random_translator.__wrapped__("transformer"), sentences[:20]
+    unrounded, rounded = (
+        scores(translate, some)
+        for translate in (whole, in_half_precision(whole))
+    )
     assert np.abs(np.subtract(unrounded, rounded)).max() > 1e-3
-    for variable in whole.model.trainable_variables:
-        variable.assign(np.float16(variable))
-    np.testing.assert_allclose(rounded, scores(whole), rtol=1e-6)
+    round_weights(whole.model)
+    np.testing.assert_allclose(rounded, scores(whole, some), rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["transformer", "rnnsearch", "luong", "lstm_encoder_decoder"]
+)
+def test_an_export_in_half_precision(
+    name, random_translator, sentences, tmp_path
+):
+    rounded, some = random_translator.__wrapped__(name), sentences[:20]
+    half = in_half_precision(rounded)
     version = half.export(tmp_path / "half")
+    round_weights(rounded.model)
     loaded = ka.load(version)
-    np.testing.assert_allclose(scores(loaded), rounded, rtol=1e-6)
-    expected = whole(some)
+    np.testing.assert_allclose(
+        scores(loaded, some), scores(rounded, some), rtol=1e-6
+    )
+    expected = rounded(some)
     assert loaded(some) == half(some) == expected
     arguments = [str(version), "serving_default"]
     assert run_loader("session.py", arguments, some) == expected
     for ours, theirs in zip(
-        loaded.align(some, some), whole.align(some, some), strict=True
+        loaded.align(some, some), rounded.align(some, some), strict=True
     ):
         np.testing.assert_allclose(
             ours["attention"], theirs["attention"], atol=1e-5
@@ -191,7 +205,7 @@ def test_half_precision_is_that_of_rounded_weights(
         for path, shape in weights.get_variable_to_shape_map().items()
         if types[path] == tf.float16
     ]
-    assert sum(stored) == whole.model.count_params()
+    assert sum(stored) == rounded.model.count_params()
     assert tf.float32 not in types.values()
 
 

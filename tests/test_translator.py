@@ -308,7 +308,13 @@ def test_another_rank_or_type_is_refused(text, transformer):
             function(**inputs)
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name",
+    [
+        *MODELS[:2],
+        *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS[2:]),
+    ],
+)
 def test_a_batch_of_no_texts_has_no_answers(name, random_translator):
     translator = random_translator(name)
     none = tf.constant([], tf.string)

@@ -68,8 +68,8 @@ class TrainingConfig:
         checkpoint_steps: Batches between two checkpoints in an epoch.
         num_beams: Beams of the exported model, and of the translations for
             `distillation_epochs`.
-        length_penalty: Alpha of the beam search's length penalty, and of
-            the search for those translations.
+        length_penalty: Alpha of the length penalty, in the exported model's
+            search and in that for `distillation_epochs`.
     """
 
     model: Literal[

@@ -82,13 +82,18 @@ def test_a_line_for_each_run_and_one_for_the_baseline(
     monkeypatch.setattr(
         runs, "load", lambda name: Characters(7 if name[-1] == "b" else 0)
     )
+    # A run that is named twice has one line.
     names = [str(tmp_path / name) for name in "aba"]
     picture = tmp_path / "aligned.png"
     cli.main(["align", *names, "--picture", str(picture)])
     lines = capsys.readouterr().out.strip().splitlines()
     right, wrong, model_1 = map(json.loads, lines)
     assert right["aer"] < model_1["aer"] < wrong["aer"]
-    assert [right["model"][-1], wrong["model"][-1]] == ["a", "b"]
+    assert [right["model"], wrong["model"], model_1["model"]] == [
+        f"{tmp_path.name}/a",
+        f"{tmp_path.name}/b",
+        "IBM Model 1",
+    ]
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 

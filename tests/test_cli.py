@@ -261,35 +261,31 @@ def test_export_writes_the_next_version(run, tmp_path, monkeypatch):
 def test_scores_on_a_card_are_those_of_the_rounded_weights(
     run, capsys, monkeypatch
 ):
-    evaluate, asked = reporting.evaluate_held_out, []
+    scores = json.loads((run / "scores.json").read_text())
+    others = scores | {"exact_match": 12.34}
 
-    def seen(translate, config):
-        asked.append(translate.stored_precision)
-        return evaluate(translate, config)
+    def evaluate(translate, config):
+        assert translate.stored_precision == "float16"
+        return reporting.Evaluation("test", [], [], [], others, 0.0)
 
-    monkeypatch.setattr(reporting, "evaluate_held_out", seen)
+    monkeypatch.setattr(reporting, "evaluate_held_out", evaluate)
     monkeypatch.setattr(
         translator.Translator, "export", lambda self, to, card: card
     )
-    cli.main(["export", str(run), "--to=nowhere"])
-    assert asked == [] and "(in float32)" in capsys.readouterr().out
-    cli.main(["export", str(run), "--to=nowhere", "--stored_precision=float16"])
-    assert asked == ["float16"] and "(in float16)" in capsys.readouterr().out
+    export = ["export", str(run), "--to=nowhere"]
+    cli.main(export)
+    card = capsys.readouterr().out
+    assert "(in float32)" in card and "| 12.34 % |" not in card
+    cli.main([*export, "--stored_precision=float16"])
+    card = capsys.readouterr().out
+    assert "(in float16)" in card and "| 12.34 % |" in card
 
 
 @pytest.mark.slow
-def test_an_export_may_take_half_the_room(run, tmp_path, monkeypatch):
-    held_out, asked = reporting.held_out, []
-
-    def seen(*arguments):
-        asked.append(arguments)
-        return held_out(*arguments)
-
-    monkeypatch.setattr(reporting, "held_out", seen)
+def test_an_export_may_take_half_the_room(run, tmp_path):
     to = ["export", str(run), "--to", str(tmp_path)]
     cli.main(to)
     cli.main([*to, "--stored_precision=float16"])
-    assert len(asked) == 1  # The scores of the rounded weights are others.
     weights = "variables/variables.data-00000-of-00001"
     first, second = ((tmp_path / n / weights).stat().st_size for n in "12")
     assert second < 0.6 * first

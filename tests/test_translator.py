@@ -311,7 +311,8 @@ def test_another_rank_or_type_is_refused(text, transformer):
 @pytest.mark.parametrize(
     "name",
     [
-        *MODELS[:2],
+        "transformer",
+        "rnnsearch",
         *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS[2:]),
     ],
 )

@@ -34,8 +34,8 @@ class Luong(seq2seq.Seq2Seq):
     dropout on embeddings, between the layers (the decoder's has one mask
     for a whole sentence) and on the attention vector's way to the softmax;
     on request an encoder that reads in both directions, as that of
-    Bahdanau et al. 2014 does, but with half the width for each and the
-    last states of both.
+    Bahdanau et al. 2014 does, but with half the width for each direction;
+    the decoder then starts from the last states of both.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -43,7 +43,7 @@ class Luong(seq2seq.Seq2Seq):
             size. The two embeddings are always two matrices.
         embedding_dim: width of the embeddings.
         units: width of every layer of LSTMs, even if `bidirectional`.
-        num_layers: LSTMs in encoder and decoder.
+        num_layers: layers of LSTMs, in encoder and in decoder.
         scoring: the score, see `MultiplicativeAttention`.
         input_feeding: whether the decoder sees the last attention vector.
         bidirectional: whether each layer of the encoder is two LSTMs of
@@ -221,9 +221,9 @@ def _encoder_layer(units, bidirectional, name, policy):
         name="lstm" if bidirectional else name,
         **policy,
     )
-    if not bidirectional:
-        return lstm
-    return keras.layers.Bidirectional(lstm, name=name, **policy)
+    if bidirectional:
+        return keras.layers.Bidirectional(lstm, name=name, **policy)
+    return lstm
 
 
 def mini(vocabulary_size, source_vocabulary_size=None, **overrides):

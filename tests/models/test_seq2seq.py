@@ -56,6 +56,7 @@ each_paper = pytest.mark.parametrize(
         "sutskever",
         "rnnsearch",
         "luong_general_feeding",
+        "luong_bidirectional",
         "transformer_pre",
         "transformer_post",
     ],
@@ -215,8 +216,11 @@ def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
         "luong": models.luong,
         "transformer": models.transformer,
     }[name.partition("_")[0]]
-    options = {"norm_first": False} if name == "transformer_post" else {}
-    model = module.tiny(vocabulary_size, **options)
+    options = {
+        "transformer_post": {"norm_first": False},
+        "luong_bidirectional": {"bidirectional": True},
+    }
+    model = module.tiny(vocabulary_size, **options.get(name, {}))
     ids = rng.integers(4, vocabulary_size, (3, 29, 17))
     inputs = {"source_ids": ids[0], "target_ids": ids[1]}
     loss = float(TokenCrossEntropy()(ids[2], model(inputs)))

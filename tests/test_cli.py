@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -195,7 +196,8 @@ def test_translate_keeps_the_order_of_lines(run, monkeypatch, capsys, tmp_path):
 
 
 def test_n_best_with_scores_is_sorted(run, capsys):
-    cli.main(["translate", str(run), "--n_best", "3", "1 2", "3", "--scores"])
+    model = str(run / "savedmodel")
+    cli.main(["translate", model, "--n_best", "3", "1 2", "3", "--scores"])
     lines = capsys.readouterr().out.splitlines()
     scores = [float(line.split("\t")[1]) for line in lines]
     assert len(scores) == 6
@@ -227,35 +229,41 @@ def test_options_of_translate_may_stand_anywhere(typed, ordered):
     assert parsing.make_parser().parse_args(argv).translate.texts == [text]
 
 
-def test_export_writes_the_next_version(run, tmp_path, monkeypatch):
-    def fail(*arguments):
-        pytest.fail("the corpus may be gone: the run has its scores")
-
-    with monkeypatch.context() as context:
-        context.setattr(reporting, "held_out", fail)
-        cli.main(["export", str(run), "--to", str(tmp_path / "digits")])
-    first = (tmp_path / "digits" / "README.md").read_text("utf-8")
-    scores = json.loads((run / "scores.json").read_text())
-    assert f"| bleu | {scores['bleu']['score']:.2f} | " in first
-    assert str(run.parent) not in first
-    choices = first.partition("```yaml\n")[2].partition("```")[0]
-    assert yaml.safe_load(choices)["vocabulary_size"] == 320
+def test_export_writes_the_next_version(run, tmp_path):
+    digits = shutil.copytree(run / "savedmodel", tmp_path / "digits")
     # Of another search the scores have to be found.
     other = ["--num_beams=2", "--length_penalty=0.5"]
-    cli.main(["export", str(run), "--to", str(tmp_path / "digits"), *other])
-    assert (tmp_path / "digits" / "2" / "saved_model.pb").is_file()
-    second = (tmp_path / "digits" / "README.md").read_text("utf-8")
-    assert "Search: beam 2, length penalty 0.5" in second
-    exported, same, other = (
+    cli.main(["export", str(run), "--to", str(digits), *other])
+    assert (digits / "2" / "saved_model.pb").is_file()
+    card = (digits / "README.md").read_text("utf-8")
+    assert "Search: beam 2, length penalty 0.5" in card
+    exported, same, without = (
         [score for _, score in translate.n_best(["1 2 3"])[0]]
         for translate in (
-            runs.load(tmp_path / "digits"),
+            runs.load(digits),
             runs.load(run, num_beams=2, length_penalty=0.5),
             runs.load(run, num_beams=2),
         )
     )
     np.testing.assert_allclose(exported, same, rtol=1e-5)
-    assert same != other
+    assert same != without
+
+
+def test_a_card_needs_no_corpus(run, capsys, monkeypatch):
+    def fail(*arguments):
+        pytest.fail("the corpus may be gone: the run has its scores")
+
+    monkeypatch.setattr(reporting, "held_out", fail)
+    monkeypatch.setattr(
+        translator.Translator, "export", lambda self, to, card: card
+    )
+    cli.main(["export", str(run), "--to=nowhere"])
+    card = capsys.readouterr().out
+    scores = json.loads((run / "scores.json").read_text())
+    assert f"| bleu | {scores['bleu']['score']:.2f} | " in card
+    assert str(run.parent) not in card
+    choices = card.partition("```yaml\n")[2].partition("```")[0]
+    assert yaml.safe_load(choices)["vocabulary_size"] == 320
 
 
 def test_scores_on_a_card_are_those_of_the_rounded_weights(

@@ -80,16 +80,19 @@ def run_loader(program, arguments, texts):
 
 
 @pytest.mark.parametrize(
-    "search, texts",
+    "loader, search, texts",
     [
-        ("serving_default", "sentences"),
+        ("fresh_python", "serving_default", "sentences"),
+        ("c_api", "serving_default", "sentences"),
         *(
-            pytest.param(search, "thousand_sentences", marks=pytest.mark.slow)
+            pytest.param(
+                loader, search, "thousand_sentences", marks=pytest.mark.slow
+            )
+            for loader in ("fresh_python", "session", "c_api")
             for search in ("serving_default", "greedy")
         ),
     ],
 )
-@pytest.mark.parametrize("loader", ["fresh_python", "session", "c_api"])
 def test_three_loaders_answer_like_the_live_model(
     loader, search, texts, live, version, meta_graph, request
 ):
@@ -384,14 +387,14 @@ def test_a_damaged_version_is_refused(damage, message, copy):
 
 
 def test_the_next_version_keeps_the_old_one(live, copy):
-    before = ka.load(copy)(["one two"])
+    expected = live(["one two"])
     assert live.export(copy) == copy / "2"
     assert (copy / "README.md").read_text() == "# Numbers\n"
     assert savedmodel.versions(copy) == [copy / "1", copy / "2"]
     newest = ka.load(copy)
     assert newest.path == copy / "2"
-    assert newest(["one two"]) == before
-    assert ka.load(copy / "1")(["one two"]) == before
+    assert newest(["one two"]) == expected
+    assert ka.load(copy / "1")(["one two"]) == expected
 
 
 def test_a_failed_export_leaves_the_folder_as_it_was(live, copy, monkeypatch):

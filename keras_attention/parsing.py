@@ -64,7 +64,8 @@ def _add_search(parser: jsonargparse.ArgumentParser) -> None:
     parser.add_argument(
         "--num_beams",
         type=int | None,
-        help="1 for greedy search; by default the model's own number",
+        help="1 for greedy search; by default the model's own number (a "
+        "SavedModel takes that or 1)",
     )
     parser.add_argument(
         "--length_penalty",

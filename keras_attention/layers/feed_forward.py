@@ -25,7 +25,7 @@ class FeedForward(keras.layers.Layer):
         self.intermediate_dim = intermediate_dim
         self.activation = keras.activations.get(activation)
 
-    def build(self, input_shape):
+    def build(self, inputs_shape):
         self.expand = keras.layers.Dense(
             self.intermediate_dim,
             activation=self.activation,
@@ -33,16 +33,16 @@ class FeedForward(keras.layers.Layer):
             name="expand",
         )
         self.contract = keras.layers.Dense(
-            input_shape[-1], dtype=self.dtype_policy, name="contract"
+            inputs_shape[-1], dtype=self.dtype_policy, name="contract"
         )
-        self.expand.build(input_shape)
-        self.contract.build((*input_shape[:-1], self.intermediate_dim))
+        self.expand.build(inputs_shape)
+        self.contract.build((*inputs_shape[:-1], self.intermediate_dim))
 
     def call(self, inputs):
         return self.contract(self.expand(inputs))
 
-    def compute_output_shape(self, input_shape):
-        return input_shape
+    def compute_output_shape(self, inputs_shape):
+        return inputs_shape
 
     def get_config(self):
         return {

@@ -31,9 +31,9 @@ class Maxout(keras.layers.Layer):
             2 * units, dtype=self.dtype_policy, name="dense"
         )
 
-    def build(self, input_shape):
+    def build(self, inputs_shape):
         if not self.dense.built:
-            self.dense.build(input_shape)
+            self.dense.build(inputs_shape)
 
     def call(self, inputs):
         pairs = self.dense(inputs)
@@ -41,8 +41,8 @@ class Maxout(keras.layers.Layer):
         pairs = ops.reshape(pairs, shape)
         return ops.maximum(pairs[..., 0], pairs[..., 1])
 
-    def compute_output_shape(self, input_shape):
-        return (*input_shape[:-1], self.units)
+    def compute_output_shape(self, inputs_shape):
+        return (*inputs_shape[:-1], self.units)
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}

@@ -250,7 +250,10 @@ class MultiHeadAttention(keras.layers.Layer):
                 for room, token in zip(cache, added, strict=True)
             ]
             mask = (ops.arange(cache[0].shape[2]) <= position)[None, :]
-        context, attention_weights = self.attend_one(query, *cache, mask=mask)
+        key, value = cache
+        context, attention_weights = self.attend_one(
+            query=query, key=key, value=value, mask=mask
+        )
         return context, attention_weights, tuple(cache)
 
     def call(

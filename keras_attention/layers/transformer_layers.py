@@ -35,9 +35,9 @@ class Residual(keras.layers.Layer):
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
-    def build(self, input_shape):
+    def build(self, inputs_shape):
         if not self.norm.built:
-            self.norm.build(input_shape)
+            self.norm.build(inputs_shape)
 
     def enter(self, inputs):
         """The sublayer's input."""
@@ -111,16 +111,16 @@ class TransformerLayer(keras.layers.Layer):
             name=name,
         )
 
-    def _build_sublayers(self, input_shape, memory_shape):
+    def _build_sublayers(self, inputs_shape, memory_shape):
         for name in self.sublayer_names:
-            getattr(self, f"{name}_residual").build(input_shape)
+            getattr(self, f"{name}_residual").build(inputs_shape)
             if name == "feed_forward":
-                self.feed_forward.build(input_shape)
+                self.feed_forward.build(inputs_shape)
                 continue
-            layer = self._attention(name, input_shape[-1])
+            layer = self._attention(name, inputs_shape[-1])
             layer.build(
-                input_shape,
-                memory_shape if name == "cross_attention" else input_shape,
+                inputs_shape,
+                memory_shape if name == "cross_attention" else inputs_shape,
             )
             setattr(self, name, layer)
 
@@ -157,12 +157,12 @@ class TransformerEncoderLayer(TransformerLayer):
 
     sublayer_names = ("self_attention", "feed_forward")
 
-    def build(self, input_shape):
-        self._build_sublayers(input_shape, memory_shape=None)
+    def build(self, inputs_shape):
+        self._build_sublayers(inputs_shape, memory_shape=None)
 
     def call(self, inputs, padding_mask=None, training=None):
         context, attention_weights = self.self_attention(
-            self.self_attention_residual.enter(inputs),
+            query=self.self_attention_residual.enter(inputs),
             padding_mask=padding_mask,
             training=training,
         )
@@ -207,14 +207,14 @@ class TransformerDecoderLayer(TransformerLayer):
 
     def call(self, inputs, memory, memory_mask=None, training=None):
         context, _ = self.self_attention(
-            self.self_attention_residual.enter(inputs),
+            query=self.self_attention_residual.enter(inputs),
             use_causal_mask=True,
             training=training,
         )
         x = self.self_attention_residual.leave(inputs, context, training)
         context, attention_weights = self.cross_attention(
-            self.cross_attention_residual.enter(x),
-            memory,
+            query=self.cross_attention_residual.enter(x),
+            value=memory,
             padding_mask=memory_mask,
             training=training,
         )
@@ -236,12 +236,16 @@ class TransformerDecoderLayer(TransformerLayer):
             the cache with this token in it.
         """
         context, _, cache = self.self_attention.step(
-            self.self_attention_residual.enter(inputs), cache, position
+            query=self.self_attention_residual.enter(inputs),
+            cache=cache,
+            position=position,
         )
         x = self.self_attention_residual.leave(inputs, context, False)
+        key, value = projected_memory
         context, attention_weights = self.cross_attention.attend_one(
-            self.cross_attention_residual.enter(x),
-            *projected_memory,
+            query=self.cross_attention_residual.enter(x),
+            key=key,
+            value=value,
             mask=memory_mask,
         )
         x = self.cross_attention_residual.leave(x, context, False)

@@ -5,6 +5,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import textwrap
 
 import jupytext
 import nbformat
@@ -36,9 +37,26 @@ def test_a_notebook_has_the_cells_of_its_script(path):
     assert not [text for text in printed if unwanted.search(text)]
 
 
+def with_solutions(path):
+    """A script and behind it the code of its exercises' solutions."""
+    text = path.read_text("utf-8")
+    folded = re.findall(r"<details>.*?</details>", text, re.S)
+    comments = [re.sub(r"^#", "", one, flags=re.M) for one in folded]
+    found = [
+        textwrap.dedent(code)
+        for one in comments
+        for code in re.findall(r"^ *```python\n(.*?)^ *```", one, re.S | re.M)
+    ]
+    assert found, path
+    return "\n".join([text, *found])
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_a_tutorial_runs_in_its_fast_mode(path, tmp_path):
+    """Then the solutions of its exercises, in their order."""
+    program = tmp_path / path.name
+    program.write_text(with_solutions(path), "utf-8")
     environment = {
         **os.environ,
         "KERAS_ATTENTION_FAST": "1",
@@ -46,7 +64,7 @@ def test_a_tutorial_runs_in_its_fast_mode(path, tmp_path):
         "PYTHONPATH": str(FOLDER.parent),
     }
     result = subprocess.run(
-        [sys.executable, str(path)],
+        [sys.executable, str(program)],
         cwd=tmp_path,
         env=environment,
         capture_output=True,

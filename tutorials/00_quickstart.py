@@ -182,7 +182,7 @@ assert [text.decode() for text in answer] == translator(texts)
 #    ```python
 #    (_, unsure), *_ = translator.n_best(["I like apples"])[0]
 #    (_, sure), *_ = translator.n_best(["twenty-one"])[0]
-#    assert unsure < sure - 1
+#    assert FAST or unsure < sure - 1
 #    ```
 #
 #    </details>

@@ -925,7 +925,7 @@ for name, accuracies in recall.items():
 if not FAST:
     assert recall["SimpleRNN"][0] > 0.9
     assert recall["SimpleRNN"][-1] < 0.4
-    assert recall["GRU, bias 0"][-1] < 0.6
+    assert max(recall["GRU, bias 0"][1:]) < 0.8
     assert recall["LSTM, bias 1"][1] > 0.9 > 0.6 > recall["LSTM, bias 1"][-1]
     assert min(recall["LSTM, bias 5"]) > 0.9
     assert min(recall["GRU, bias 5"]) > 0.9
@@ -934,7 +934,7 @@ if not FAST:
 # The SimpleRNN recalls the first of five tokens, and over eighty it does no
 # better than guessing. The LSTM and the GRU with a bias of 5 find the letter
 # over every length. With Keras's biases they do not: the LSTM's 1 is enough for
-# twenty tokens but not for eighty, the GRU's 0 is not enough for eighty either.
+# twenty tokens but not for eighty, the GRU's 0 is enough for neither.
 # What counts is not the gate but where it stands, just as the Jacobians said.
 # In a longer training the gates move; the bias is where they start.
 #

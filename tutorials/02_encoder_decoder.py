@@ -17,14 +17,15 @@
 # (there, first `%pip install
 # git+https://github.com/keras-attention/keras_attention`)
 #
-# The networks of the last chapter read a sequence and predict its next
-# token. A translation is another sequence, of another length, in another
-# order. How can a recurrent network read one and write the other? In 2014
-# two groups gave the same answer: one network, the *encoder*, reads the whole
-# source into one vector, a second one, the *decoder*, unfolds the vector into
-# the target. We build both of their models, train them on numbers in words,
-# and measure where they fail: the longer the source, the fewer translations
-# are right.
+# The networks of the last chapter read a sequence and predict its next token. A
+# translation is another sequence, of another length, in another order. How can
+# a recurrent network read one and write the other? In 2014 two groups gave the
+# same answer (Kalchbrenner and Blunsom had come close in 2013, with a
+# convolution as the reader): one network, the *encoder*, reads the whole source
+# into one vector, a second one, the *decoder*, unfolds the vector into the
+# target. We build both of their models, train them on numbers in words, and
+# measure where they fail: the longer the source, the fewer translations are
+# right.
 #
 # Takes about 6 minutes on two cores. It ends with two pictures and the tables
 # behind them: how many translations are right for each length of the source,
@@ -179,8 +180,10 @@ def vocabulary(texts):
     ]
 
 
-source_vocabulary = vocabulary(source for source, _ in lists)
-target_vocabulary = vocabulary(target for _, target in lists)
+# Of what is trained on: a token of the other lists that is not in here would
+# be an error.
+source_vocabulary = vocabulary(source for source, _ in training)
+target_vocabulary = vocabulary(target for _, target in training)
 source_id = {token: i for i, token in enumerate(source_vocabulary)}
 target_id = {token: i for i, token in enumerate(target_vocabulary)}
 
@@ -374,8 +377,10 @@ assert short.shape == long.shape == (1, 2 * UNITS)
 # vectors end to end; $h'_0$ is the decoder's state before it starts, $h'_t$ the
 # one after $t$ tokens. *Maxout* is in the place of tanh: each number of $s_t$
 # is the greater of two linear functions, and so never saturates. `readout_dim`
-# is the length of $s_t$. `ka.models` has it as `RNNEncoderDecoder`. To be sure
-# that we understand it, here is one step in numpy, with the package's weights.
+# is the length of $s_t$. `ka.models` has it as `RNNEncoderDecoder`, with two
+# deviations from the appendix: there $c$ enters the GRU's candidate inside the
+# reset gate, and $G$ is a product of two smaller matrices. To be sure that we
+# understand it, here is one step in numpy, with the package's weights.
 
 # %%
 cho = ka.models.RNNEncoderDecoder(**SIZES, readout_dim=UNITS)
@@ -508,7 +513,11 @@ print(texts(ids)[0])
 
 # %%
 def batches(pairs):
-    """Batches of (inputs, labels, weights), in another order each epoch."""
+    """Batches of (inputs, labels, weights), in another order each epoch.
+
+    Each epoch has the same batches, which is enough here; chapters 6 to 8
+    shuffle the pairs and make new ones.
+    """
     sources, targets = zip(*(ids_of(*pair) for pair in pairs), strict=True)
     block = {
         "source_ids": tf.ragged.constant(sources, dtype=tf.int32),
@@ -794,8 +803,8 @@ assert len(numbers) == 643 and 65 < bits < 66 < 3 * 32
 def with_waist(width):
     """Cho's model; its summary passes through `width` numbers."""
     model = ka.models.RNNEncoderDecoder(**SIZES, readout_dim=UNITS)
-    # In this class `summary` is the layer that makes c.
-    model.summary = keras.Sequential(
+    # The layer that makes c.
+    model.summary_projection = keras.Sequential(
         [
             keras.layers.Dense(width, activation="tanh"),
             keras.layers.Dense(UNITS, activation="tanh"),

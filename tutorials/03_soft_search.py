@@ -24,13 +24,14 @@
 # cursors that move in step, which is a rule, then a search that is learned,
 # which is attention.
 #
-# Takes about 4 minutes on two cores. At the end it prints how many
+# Takes about 5 minutes on two cores. At the end it prints how many
 # translations of three models are right for each length of the source, and
 # how well attention found out which word comes from which, without ever
 # being told.
 
 # %%
 import itertools
+import math
 import os
 import pathlib
 
@@ -53,15 +54,16 @@ keras.utils.set_random_seed(1)
 # %% [markdown]
 # ## Two cursors
 #
-# Dzmitry Bahdanau has told how attention came about, in a letter that
-# Andrej Karpathy [published](https://x.com/karpathy/status/1864023344435380613)
-# in December 2024. As an intern in Montreal he was sceptical of cramming a
+# Dzmitry Bahdanau has told how attention came about, in a letter that Andrej
+# Karpathy [published](https://x.com/karpathy/status/1864023344435380613) in
+# December 2024. As an intern in Montreal he was sceptical of cramming a
 # sequence of words into a vector. He thought of two cursors, one that moves
-# through the source and one that moves through the target. Nobody says how
-# they move, so the model would have had to sum over all possible movements.
-# For that the time was too short, so he tried something simpler: both cursors
-# move at the same time, in step. He calls it hard-coded diagonal attention, and
-# says that it sort of worked.
+# through the source and one that moves through the target. Nobody says how they
+# move, so the model would have had to sum over all possible movements.
+# (Kyunghyun Cho saw that this was the RNN transducer of Graves, 2012.) For that
+# the time was too short, so he tried something simpler: both cursors move at
+# the same time, in step. He calls it hard-coded diagonal attention, and says
+# that it sort of worked.
 #
 # In symbols: a source of $S$ tokens, a target of $T$ tokens, a vector $h_j$
 # for each source token $j$. When token $i$ of the target is due, the decoder
@@ -388,6 +390,7 @@ class Additive(keras.layers.Layer):
         e = ops.tanh(s[:, :, None] + h[:, None]) @ self.v  # [B, T, S, 1]
         e = e[..., 0]
         if padding_mask is not None:
+            # In float16, which ends at 65,504, this would be infinite.
             e = ops.where(padding_mask[:, None], e, -1e9)
         alpha = ops.softmax(e, axis=-1)  # [B, T, S]
         return alpha @ value, alpha  # context [B, T, D'] and weights
@@ -530,12 +533,14 @@ if not FAST:
 # $$
 #
 # The letters follow the paper: $s_i$ is chapter 2's $h'_t$, $t_i$ its $s_t$,
-# and $i$ its $t$; biases are left out. The decoder starts from the backward
-# state at $x_1$, which has read the whole source. Compare Cho's model: the same
-# decoder with $c_i$ in the place of $c$. In `ka.models.RNNSearch` the contract
-# is the same too: encode, initial_state, step, call. Only now the memory grows
-# with the source, and the weights that `step` returns mean something. The next
-# cell makes vocabularies and arrays as in chapter 2; skip it.
+# and $i$ its $t$; biases are left out. ($t_i$ sees $s_i$, as the paper's
+# equation 4 says; its appendix prints $s_{i-1}$.) The decoder starts from the
+# backward state at $x_1$, which has read the whole source. Compare Cho's model:
+# the same decoder with $c_i$ in the place of $c$. In `ka.models.RNNSearch` the
+# contract is the same too: encode, initial_state, step, call. Only now the
+# memory grows with the source, and the weights that `step` returns mean
+# something. The next cell makes vocabularies and arrays as in chapter 2; skip
+# it.
 
 
 # %%
@@ -547,8 +552,8 @@ def vocabulary(texts):
     ]
 
 
-source_vocabulary = vocabulary(source for source, _, _ in lists)
-target_vocabulary = vocabulary(target for _, target, _ in lists)
+source_vocabulary = vocabulary(source for source, _, _ in training)
+target_vocabulary = vocabulary(target for _, target, _ in training)
 source_id = {token: i for i, token in enumerate(source_vocabulary)}
 target_id = {token: i for i, token in enumerate(target_vocabulary)}
 
@@ -661,7 +666,7 @@ class TwoCursors(keras.Model):
 
 
 def batches(pairs):
-    """As in chapter 2: batches of (inputs, labels, weights)."""
+    """As in chapter 2, the same ones each epoch: (inputs, labels, weights)."""
     sources, targets = zip(*(ids_of(*pair[:2]) for pair in pairs), strict=True)
     block = {
         "source_ids": tf.ragged.constant(sources, dtype=tf.int32),
@@ -689,7 +694,10 @@ models = {
     "soft search": rnnsearch,
     "soft search 2": new_search(seed=2),
 }
-for name, model in models.items():
+
+
+def train(name, model):
+    """As chapter 2 does."""
     print(name)
     keras.utils.set_random_seed(1)
     rate = keras.optimizers.schedules.CosineDecay(3e-3, EPOCHS * len(examples))
@@ -698,6 +706,10 @@ for name, model in models.items():
         loss=ka.losses.TokenCrossEntropy(),
     )
     model.fit(examples, epochs=EPOCHS, shuffle=False, verbose=2)
+
+
+for name, model in models.items():
+    train(name, model)
 
 sizes = {name: model.count_params() for name, model in models.items()}
 for name, size in sizes.items():
@@ -755,8 +767,10 @@ figure
 # The one vector fails as in chapter 2, after as many epochs. The search does
 # not fail at any length, with less than half of the weights. The cursors come
 # far, too: a vector for each step, taken from about the right place, is enough
-# to be rid of the bottleneck. But they fall at the end of the scale. To see
-# why, sort the lists by how far the cursor falls behind, instead of by length.
+# to be rid of the bottleneck. (Their network is a plain one: 64 units like the
+# search's, without its maxout; the one vector has 128.) But they fall at the
+# end of the scale. To see why, sort the lists by how far the cursor falls
+# behind, instead of by length.
 
 # %%
 print("behind  lists", *(f"{name:>14}" for name in exact))
@@ -789,8 +803,8 @@ if not FAST:
 #
 # ## Where it looks
 #
-# The weights that `step` returns, while it writes the right translation of
-# "twenty-one":
+# The weights that `step` returns, while it writes the right translation of a
+# list:
 
 
 # %%
@@ -805,50 +819,143 @@ def looks(inputs, model=rnnsearch):
     return np.stack(found, axis=1)
 
 
-def heat_map(source, target, name):
+def heat_map(source, target, name, model=rnnsearch):
     """What each token of the target looked at, END included."""
     inputs, _ = arrays([(source, target)])
     return ka.plotting.attention_heat_map(
         [*source, "END"],
         [*target, "END"],
-        looks(inputs)[0],
+        looks(inputs, model)[0],
         PICTURES / name,
     )
 
 
-source, target = (
-    [text for _, text in tokens(twenty_one, language)]
-    for language in ("en", "de")
-)
-figure = heat_map(source, target, "03_twenty_one.png")
-figure
-
-# %% [markdown]
-# Read it row by row: each row is one step of the decoder, its weights sum to
-# one. From the row of *ein* to that of *zwanzig* weight moves from "one" to
-# "twenty", back to the left, which no cursor in step can do. In a text as short
-# as this one each annotation has heard of all the others, so a row may be
-# spread, or dark beside the true token. A longer text makes the search look
-# closer.
-
-# %%
-alpha = looks(arrays([(source, target)])[0])[0]
-assert np.allclose(alpha.sum(axis=1), 1, atol=1e-5)
-if not FAST:
-    ein, zwanzig = alpha[target.index("ein")], alpha[target.index("zwanzig")]
-    one, twenty = source.index("one"), source.index("twenty")
-    assert ein[one] > zwanzig[one] and zwanzig[twenty] > ein[twenty]
-
-# %% [markdown]
-# So here is a whole list. The dark squares run down from the left to the right,
-# except where twenty-two turns round, and jump over each "and". In the rows of
-# commas, *und* and *hundert* the weight often lies beside the true token.
-
-# %%
 source, target, _ = next(
     pair for pair in held_out if 14 <= len(pair[0]) <= 18 and "and" in pair[0]
 )
 figure = heat_map(source, target, "03_list.png")
+figure
+
+# %% [markdown]
+# Read it row by row: each row is one step of the decoder, its weights sum to
+# one. The dark squares run down from the left to the right and jump over each
+# "and". In the rows of commas, *und* and *hundert* the weight often lies beside
+# the true token. And where twenty-two turns round, *zwanzig* looks back to the
+# left, which no cursor in step can do.
+#
+# Do such numbers always look at their own words, *zwanzig* at "twenty" and
+# before it *zwei* at "two"? Let us count where the greatest weight lies.
+
+
+# %%
+def own_words(weights):
+    """How often units and tens look at their own word the most.
+
+    Of the numbers that turn round; weights [B, T, S], two shares.
+    """
+    found = []
+    for alpha, (_, target, links) in zip(weights, held_out, strict=True):
+        best, own = alpha.argmax(axis=-1), {i: j for j, i in links}
+        for units in range(len(target) - 2):
+            tens = units + 2
+            if own[units] == own[tens] + 2:
+                found.append([best[i] == own[i] for i in (units, tens)])
+    return np.mean(found, axis=0)
+
+
+inputs, _ = arrays(held_out)
+weights = {
+    name: looks(inputs, models[name])
+    for name in ("soft search", "soft search 2")
+}
+shares = {name: own_words(found) for name, found in weights.items()}
+for name, (units, tens) in shares.items():
+    print(f"{name:13} tens {100 * tens:5.1f} %, units {100 * units:5.1f} %")
+
+assert np.allclose(weights["soft search"].sum(axis=-1), 1, atol=1e-5)
+if not FAST:
+    assert all(units < 0.5 and tens > 0.9 for units, tens in shares.values())
+    best = looks(arrays([(source, target)])[0])[0].argmax(axis=-1)
+    assert best[target.index("zwanzig")] == source.index("twenty")
+    assert "and" not in {[*source, "END"][j] for j in best}
+
+# %% [markdown]
+# The tens do, most units do not. Which word has been read is in the annotations
+# beside it as well: the hyphen's has heard of "twenty" from its left and of
+# "two" from its right, so one look at it can tell both numerals. Is that the
+# reason? Take the neighbours away. In the same search, let an annotation know
+# its token and its place and nothing else ([chapter 5](05_transformer.ipynb)
+# says how a place becomes a vector). The decoder, which started from the
+# backward state, now starts from the same vector each time.
+
+
+# %%
+class WordByWord(keras.layers.Layer):
+    """In the place of the bidirectional GRU: each token by itself."""
+
+    def __init__(self):
+        super().__init__()
+        self.supports_masking = True
+        self.places = ka.layers.PositionEncoding()
+        self.annotate = keras.layers.Dense(2 * UNITS, activation="tanh")
+
+    def call(self, x, mask=None):
+        # The root of the width: sines are greater than embeddings.
+        h = self.annotate(self.places(math.sqrt(x.shape[-1]) * x))
+        nothing = ops.zeros_like(h[:, 0, :UNITS])  # No last states.
+        return h, nothing, nothing
+
+
+keras.utils.set_random_seed(1)
+by_word = ka.models.RNNSearch(**SIZES, units=UNITS, readout_dim=UNITS)
+by_word.encoder = WordByWord()
+by_word.build()
+train("word by word", by_word)
+units, tens = own_words(looks(inputs, by_word))
+right = exact_match(by_word).mean()
+print(f"word by word: tens {100 * tens:.1f} %, units {100 * units:.1f} %")
+print(f"right: {100 * right:.1f} %")
+if not FAST:
+    assert tens > 0.9 and units > 0.5
+    assert all(right < exact[name].mean() - 0.02 for name in weights)
+
+# %% [markdown]
+# Now most units look at their own word the most, as there is hardly anywhere
+# else to learn what they are. Of the short lists with twenty-one, here is the
+# one in which *ein* looks at "one" the most. Without the GRU a look presumably
+# has to find both words, to know which to write first, and the rows of a number
+# share their weight between the two. But from *ein* to *zwanzig* weight moves
+# from "one" to "twenty", back to the left. The price is that fewer lists are
+# right. An annotation that knows its neighbours is the better memory, and the
+# worse witness.
+
+
+# %%
+def place(tokens, words):
+    """Where these words begin."""
+    size = len(words)
+    return next(i for i in range(len(tokens)) if tokens[i : i + size] == words)
+
+
+def at_twenty_one(pair):
+    """The weights of the rows ein, und, zwanzig on twenty, -, one: [3, 3]."""
+    source, target, _ = pair
+    i = place(target, ("ein", "und", "zwanzig"))
+    j = place(source, ("twenty", "-", "one"))
+    alpha = looks(arrays([pair])[0], by_word)[0]
+    return alpha[i : i + 3, j : j + 3]
+
+
+short = [
+    pair
+    for pair in held_out
+    if "twenty - one" in " ".join(pair[0]) and (FAST or len(pair[0]) <= 14)
+]
+chosen = max(short, key=lambda pair: at_twenty_one(pair)[0, 2])
+if not FAST:
+    ein, _, zwanzig = at_twenty_one(chosen)
+    assert ein[2] > zwanzig[2] and zwanzig[0] > ein[0]
+figure = heat_map(*chosen[:2], "03_twenty_one.png", by_word)
 figure
 
 # %% [markdown]
@@ -857,8 +964,9 @@ figure
 # Nobody told the model which token comes from which. So let us ask what it
 # found out. Link each token to the one it looks at most, and take the error
 # rate: of all tokens, and of the numerals alone, which say what number it is.
-# Beside it stands IBM Model 1 (Brown et al. 1993), the classic that aligns
-# words by counting which ones stand in the same pairs.
+# Beside it stands IBM Model 1 (Brown et al. 1993), the classic that learns
+# which words translate which from nothing but the pairs they stand in. It
+# learns from all pairs, those held out too, which the search never saw.
 
 # %%
 ids = [ids_of(source, target) for source, target, _ in lists]
@@ -866,13 +974,10 @@ model_1 = ka.alignment.ibm_model_1(
     [(source[:-1], target[1:-1]) for source, target in ids]
 )
 alignments = {"two cursors": in_step, "IBM Model 1": model_1[:NUM_HELD_OUT]}
-for name in ("soft search", "soft search 2"):
-    attention_weights = looks(arrays(held_out)[0], models[name])
+for name, found in weights.items():
     alignments[name] = [
-        ka.alignment.best_links(weights[: len(target), : len(source)])
-        for weights, (source, target, _) in zip(
-            attention_weights, held_out, strict=True
-        )
+        ka.alignment.best_links(alpha[: len(target), : len(source)])
+        for alpha, (source, target, _) in zip(found, held_out, strict=True)
     ]
 # Their translations follow from what stands before and after.
 FORM = {",", "-", "hundred"}
@@ -896,6 +1001,8 @@ for name, positions in alignments.items():
     print(f"{name:13} {rates[name][0]:8.1f} % {rates[name][1]:8.1f} %")
 if not FAST:
     assert 15 < rates["IBM Model 1"][1] < 20
+    worse = max(rates["soft search"][1], rates["soft search 2"][1])
+    assert rates["IBM Model 1"][1] < worse
     for name in ("soft search", "soft search 2"):
         assert rates[name][1] < 40
         assert rates[name][1] < rates["two cursors"][1] - 25
@@ -908,15 +1015,14 @@ if not FAST:
 # it knows which words belong together, but not where they stand, and of two
 # "two" in a list it has to take either. The search can tell them apart, because
 # its query, the state, knows how far the translation has come. And that is a
-# by-product of training to translate. It need not beat Model 1, though: compare
-# the two rows, which differ in nothing but the weights at the beginning.
+# by-product of training to translate. It does not have to beat Model 1: compare
+# the rows. The two searches differ in nothing but the weights at the beginning.
 #
 # Of all tokens the rate is worse. That a comma is due, or *und*, or
 # *hundert*, the decoder knows without another look, and where nothing hangs on
-# the look, nothing trains it. Even a numeral need not be looked at itself.
-# Its neighbour's annotation has heard of it, so from the place of "twenty" one
-# can fetch both numerals of twenty-one. A training may settle on that: its
-# links are worse, its translations as good. So attention weights tell where
+# the look, nothing trains it. Even a numeral need not be looked at itself: a
+# training may settle on the neighbours, and its links are worse, its
+# translations as good. So attention weights tell where
 # the model looked. What it found there, and whether it mattered, they do not
 # tell.
 #

@@ -45,6 +45,7 @@ from keras import ops
 
 import keras_attention as ka
 from keras_attention.plotting import drawing
+from keras_attention.tokens import END, START
 
 # With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
 FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
@@ -913,6 +914,75 @@ figure
 # something about another.)
 
 # %% [markdown]
+# ## Before the step or after it: Luong's decoder
+#
+# The score is one choice, the place of attention in a decoder another. Chapter
+# 3's decoder looks *before* its step: the old state asks, and what it finds
+# goes into the GRU. Luong et al. (2015, section 3) let the decoder step first
+# and look *afterwards*. The new state $h_t$, which has read $y_{t-1}$, asks the
+# encoder's states $\bar h_s$, with any of the scores above, and a dense layer
+# joins what it asked with and what it found, to the *attention vector*
+# $\tilde h_t$:
+#
+# $$
+# \begin{aligned}
+# h_t &= \mathrm{LSTM}(h_{t-1},\, [E y_{t-1};\, \tilde h_{t-1}]) \\
+# \alpha_t &= \mathrm{softmax}(\mathrm{score}(h_t, \bar h)), \qquad
+#   c_t = \textstyle\sum_s \alpha_{ts} \bar h_s \\
+# \tilde h_t &= \tanh(W_c\, [c_t;\, h_t]) \\
+# p(y_t) &= \mathrm{softmax}(W_s \tilde h_t)
+# \end{aligned}
+# $$
+#
+# The LSTM reads $\tilde h_{t-1}$ beside the token. The paper calls this **input
+# feeding** (section 3.3). Without it nothing of the context would enter the
+# recurrence but through the one token that was written; of where it has looked
+# already the decoder would know only what it asked. Chapter 3's context is in
+# the state anyway. `ka.models.Luong` is this model, with as many layers of
+# LSTMs as one likes (and a bias in the last line). Its second step, by hand (in
+# the first, $\tilde h_0$ is 0):
+
+# %%
+luong = ka.models.Luong(20, embedding_dim=6, units=8, num_layers=1)
+luong.build()
+draw = np.random.default_rng(1).normal  # Instead of a training.
+luong.set_weights([draw(size=weight.shape) for weight in luong.weights])
+memory = luong.encode(np.array([[5, 9, 7, END]]))
+_, state, _ = luong.step(np.array([START]), memory, luong.initial_state(memory))
+logits, after, attention_weights = luong.step(np.array([5]), memory, state)
+
+
+def sigmoid(x):
+    """Between 0 and 1, as a gate."""
+    return 1 / (1 + np.exp(-x))
+
+
+W_x, W_h, b = luong.decoder[0].get_weights()
+W_score, W_c = (
+    layer.get_weights()[0]
+    for layer in (luong.attention, luong.attention_projection)
+)
+embedding = luong.target_embedding.get_weights()[0][5]
+fed = np.array(state["attention_vector"])[0]
+h, cell = (np.array(one)[0] for one in state["layers"][0])
+i, f, g, o = np.split(
+    np.concatenate([embedding, fed]) @ W_x + h @ W_h + b, 4
+)  # Gates and candidate of chapter 1's LSTM.
+cell = sigmoid(f) * cell + sigmoid(i) * np.tanh(g)
+h = sigmoid(o) * np.tanh(cell)
+annotations = np.array(memory["values"])[0]
+alpha = softmax(annotations @ W_score @ h)  # "general", the model's default.
+attention_vector = np.tanh(np.concatenate([alpha @ annotations, h]) @ W_c)
+W_s, b_s = luong.output_projection.get_weights()
+
+assert np.abs(fed).max() > 0.1 and alpha.max() > 1.3 * alpha.min()
+np.testing.assert_allclose(attention_weights[0], alpha, atol=1e-5)
+np.testing.assert_allclose(
+    after["attention_vector"][0], attention_vector, atol=1e-5
+)
+np.testing.assert_allclose(logits[0], attention_vector @ W_s + b_s, atol=1e-5)
+
+# %% [markdown]
 # ## A feed-forward network is attention, too
 #
 # Between its attentions the Transformer has feed-forward networks of two
@@ -984,6 +1054,8 @@ np.testing.assert_allclose(context[0], outputs, atol=1e-5)
 # - Small scores make a mean and large ones a look-up. As the variance of
 #   $q \cdot k$ is $d$, dividing by $\sqrt d$ keeps the softmax where it can
 #   learn.
+# - A decoder may look before its step or after it; what it finds after it is
+#   lost to later steps, unless it is fed back.
 # - Two dense layers with an activation between them are attention, too, to a
 #   memory that does not depend on the input.
 #

@@ -327,10 +327,12 @@ assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
 # } x + f(\text{LayerNorm}(x)) .$$
 #
 # The paper's is post-norm (section 3.1), and so are the package's layers,
-# unless told, and `base`. `mini` and `tiny` normalise first, which leaves the
-# residual path free from end to end and trains with less care (Xiong et al.
-# 2020). That is a whole layer of the encoder, and by hand it is one cell.
-# Dropout, which acts on each sublayer's output in training only, is left out.
+# unless told, and the Transformer in the paper's size,
+# `ka.models.transformer.base`. The small ones for small data, `mini` and
+# `tiny`, normalise first, which leaves the residual path free from end to end
+# and trains with less care (Xiong et al. 2020). That is a whole layer of the
+# encoder, and by hand it is one cell. Dropout, which acts on each sublayer's
+# output in training only, is left out.
 
 
 # %%
@@ -722,7 +724,8 @@ for row, size in enumerate((5, 3)):  # Without the padding.
 # The data are numbers in words up to 999,999, from English to German, cut
 # into the words and syllables that say something each, as in chapters 2 and
 # 3: "twenty - one" to "ein und zwanzig". The model has two layers on each
-# side, a width of 64 and four heads.
+# side, a width of 64 and four heads. Warm-up and label smoothing come from the
+# paper; [chapter 6](06_training_well.ipynb) asks what they are good for.
 
 
 # %%
@@ -746,11 +749,10 @@ if FAST:
 source, target = next(pair for pair in held_out if len(pair[0]) == 7)
 print(*(text for _, text in source), "|", *(text for _, text in target))
 
-numbers = [*training, *held_out]
 SOURCE, TARGET = (
     [
         *CONTROL_TEXTS,
-        *sorted({text for pair in numbers for _, text in pair[side]}),
+        *sorted({text for pair in training for _, text in pair[side]}),
     ]
     for side in (0, 1)
 )
@@ -768,6 +770,7 @@ def block(pairs):
     }
 
 
+# The same batches each epoch, in another order.
 training_batches = (
     tf.data.Dataset.from_tensors(block(training))
     .apply(ka.data.batch_by_tokens(max_tokens=512))
@@ -790,7 +793,7 @@ model.compile(
     weighted_metrics=[ka.metrics.TokenAccuracy()],
     jit_compile=False,  # It would compile anew for each shape of a batch.
 )
-model.fit(
+_ = model.fit(
     training_batches.shuffle(num_batches, seed=1).apply(
         tf.data.experimental.assert_cardinality(num_batches)
     ),
@@ -965,8 +968,7 @@ figure
 # part ways at "hundert", "und" and "tausend". Which form word is due can be
 # told in more ways than one: from its own word, from its neighbours, from what
 # was written. So not every head has to look at its source. Which heads do is
-# an outcome of the training, and another seed gave another picture, in a run
-# that is not shown.
+# an outcome of the training.
 #
 # What a head looks at is one thing, what the model needs it for is another. To
 # measure the second we take heads out: head $i$ reaches the output only
@@ -1021,15 +1023,14 @@ if not FAST:
 # %% [markdown]
 # Without all heads of the cross-attention no number is right, of course: the
 # decoder has not seen the source. Without those of the decoder few are, if any:
-# it still reads the word it wrote last and knows which position is next, but
-# of the words before it knows nothing. Yet most heads, taken out one at a time,
+# it still reads the word it wrote last and knows which position is next, but of
+# the words before it knows nothing. Yet most heads, taken out one at a time,
 # are hardly missed: what one does, others do too. (Michel et al. 2019 found the
-# same in a large model. One of the decoder's heads is an exception in most of
-# our runs: without it, about half of the numbers or more went wrong.) And
-# nearly as many numbers come out right without any self-attention in the
-# encoder. Each word of a number says what it says whatever stands beside it,
-# and its position presumably says the rest. Sentences, whose words mean
-# different things in different company, are another matter.
+# same in a large model.) Look for exceptions in the rows above. And nearly as
+# many numbers come out right without any self-attention in the encoder. Each
+# word of a number says what it says whatever stands beside it, and its position
+# presumably says the rest. Sentences, whose words mean different things in
+# different company, are another matter.
 
 # %% [markdown]
 # ## What to take away
@@ -1069,7 +1070,7 @@ if not FAST:
 #     query, key, value = map(heads_of, ("query", "key", "value"))
 #     scores = query @ ops.swapaxes(key, -1, -2) / math.sqrt(d_k)
 #     allowed = ops.tril(ops.ones((T, T), dtype="bool"))
-#     scores = ops.where(allowed, scores, -1e9)
+#     scores = ops.where(allowed, scores, -1e9)  # Of float32.
 #     context = ops.softmax(scores) @ value
 #     context = ops.transpose(context, (0, 2, 1, 3))
 #     joined = ops.reshape(context, (B, T, h * d_k))

@@ -417,7 +417,7 @@ more = work["random"] / work["by tokens"]
 print(f"random batches compute {more:.2f} times as many places")
 [of_random] = 100 * end_of("val_exact", ["random batches"])
 if not FAST:
-    assert more > 4 / 3 and of_random > exact.mean()
+    assert more > 4 / 3 and of_random > exact.max()
 
 with drawing.style():
     figure, axes = axes_with_band(x=work["by tokens"] / 1e6)
@@ -732,16 +732,16 @@ figure
 averaged, plain = end_of("val_exact", CONSTANT)
 print(f"last epochs: averaged {averaged:.3f}, not averaged {plain:.3f}")
 if not FAST:
-    assert averaged > plain and averaged > exact.min() / 100 - 0.01
+    assert averaged > plain and averaged >= exact.min() / 100
     trail = [histories[name]["val_exact"][5] for name in CONSTANT]
     assert trail[0] < trail[1]
 
 # %% [markdown]
 # While the model makes progress the average trails behind, since it still holds
 # weights that knew less. When the progress ends it overtakes its own training,
-# and in this run the average ends no lower than the recipe. An average is of
-# little use after a rate that has fallen to 0, but it can be had at any time,
-# without knowing beforehand when the training will end.
+# and in this run the average ends no lower than the recipe's lowest seed. An
+# average is of little use after a rate that has fallen to 0, but it can be had
+# at any time, without knowing beforehand when the training will end.
 
 # %% [markdown]
 # ## Mixed precision
@@ -985,13 +985,13 @@ if not FAST:
 figure
 
 # %% [markdown]
-# Read it with the band in mind. In this run three of the five lie outside it,
-# by one to three points; with one run each that is a hint, not a finding. (The
-# run at a constant rate, with its average, had 16 epochs, the others 10.) The
-# largest gain is that of random batches: here little padding saved time in each
-# step, but may have cost quality. The likelihood is moved most by leaving out
-# the label smoothing, which asks for less of it. What did break a training was
-# a post-norm model without warm-up.
+# Read it with the band in mind. Some of the five lie outside it, by as much as
+# is printed above; with one run each that is a hint, not a finding. (The run at
+# a constant rate, with its average, had 16 epochs, the others 10.) Random
+# batches lie above it: here little padding saved time in each step, but may
+# have cost quality. The likelihood is moved most by leaving out the label
+# smoothing, which asks for less of it. What did break a training was a
+# post-norm model without warm-up.
 #
 # ## What to take away
 #
@@ -1040,7 +1040,7 @@ figure
 # likeliest = np.argmax(model(inputs), axis=-1)
 # repeated = (likeliest == inputs["target_ids"].numpy())[real].mean()
 # print(f"repeats {100 * repeated:.0f} %")
-# assert repeated > 0.9
+# assert repeated > 0.8
 # ```
 #
 # </details>

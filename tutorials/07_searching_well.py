@@ -211,8 +211,8 @@ assert math.isclose(truth[einundzwanzig], 0.324)
 assert math.isclose(truth[zwanzig], 0.200)
 # No longer sentence can be better: even all of them together are not.
 assert longer < truth[einundzwanzig]
-# Of 549 words and END, as in the trained model below:
-assert sum(549**length for length in range(20)) > 10**52
+# Even of 400 words and END, fewer than the trained model below has:
+assert sum(400**length for length in range(20)) > 10**49
 
 # %% [markdown]
 # The model is right and the search is wrong: "einundzwanzig" has probability
@@ -221,8 +221,8 @@ assert sum(549**length for length in range(20)) > 10**52
 # more than 0.4, while after "▁einund" the way is clear at 0.9 and 0.9.
 #
 # To list all sentences is **exhaustive search**. It finds the best one, and it
-# is out of the question in earnest: of the 550 pieces below, one can make more
-# than $10^{52}$ sentences of up to 20 tokens.
+# is out of the question in earnest: of 400 pieces, fewer than we have below,
+# one can make more than $10^{49}$ sentences of up to 20 tokens.
 #
 # ## Beam search
 #
@@ -735,6 +735,7 @@ tokenizer = ka.Tokenizer(
     ka.text.train_vocabulary(lines, vocabulary_size=550, max_piece_length=9)
 )
 V = tokenizer.vocabulary_size
+assert FAST or V > 400
 blocks = pairs.apply(ka.data.tokenize(tokenizer)).cache()
 
 

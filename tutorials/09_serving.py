@@ -1032,10 +1032,11 @@ figure = ka.plotting.attention_heat_map(
 figure
 
 # %% [markdown]
-# What to see: each row is a token of the translation, and a dark cell is the
-# source token that it came from; a pale row looked at no single place. A web
-# page could shade the words of the source in this way. The signature `align`
-# gives the same for a translation that somebody else wrote.
+# What to see: each row is a token of the translation, and a dark cell marks the
+# source token that the model looked at while writing it; a pale row looked at
+# no single place. A web page could shade the words of the source in this way.
+# The signature `align` gives the same for a translation that somebody else
+# wrote.
 #
 # Last, we shut down the stand-ins.
 
@@ -1096,7 +1097,8 @@ print(f"a text in a batch of {SIZES[-1]}: {milliseconds[SIZES[-1]]:.1f} ms")
 #     "inputs": {"text": ["twenty-one"] * 3, "reference": candidates},
 # }
 # outputs = rest_answer(body)["outputs"]
-# assert np.argmax(outputs["log_probability"]) == 0
+# likeliest = candidates[np.argmax(outputs["log_probability"])]
+# assert FAST or likeliest == "einundzwanzig"
 # ```
 #
 # </details>

@@ -856,8 +856,8 @@ with tempfile.TemporaryDirectory() as folder:
 
 # %%
 # All scores of the chapter.
-for name, value in results.items():
-    print(f"{name:42} {value:.3f}")
+for name, result in results.items():
+    print(f"{name:42} {result:.3f}")
 
 # %% [markdown]
 # ## What to take away
@@ -933,7 +933,7 @@ for name, value in results.items():
 #
 # </details>
 #
-# **3.** Write Luong's general score (2015, equation 8), $q_t^\top W k_s$, as a
+# **3.** Write Luong's general score (2015, section 3.1), $q_t^\top W k_s$, as a
 # subclass of `ka.layers.Attention`, and compare it with
 # `ka.layers.MultiplicativeAttention("general")`.
 #

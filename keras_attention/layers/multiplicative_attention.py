@@ -12,7 +12,7 @@ SCORINGS = ("dot", "general", "concat")
 class MultiplicativeAttention(attention.Attention):
     """Luong attention: compare query and key by a product.
 
-    Luong et al. 2015, equation 8:
+    Luong et al. 2015, section 3.1:
 
     ```
     dot      score(h_t, h_s) = h_t . h_s
@@ -105,7 +105,7 @@ class MultiplicativeAttention(attention.Attention):
         return ops.matmul(key, self._weight("key_kernel"))
 
     def score(self, query, projected_key):
-        """Equation 8: [B, T, S]."""
+        """Section 3.1: [B, T, S]."""
         if self.scoring == "concat":
             query = ops.matmul(
                 query, self._weight("query_kernel")

@@ -82,7 +82,7 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
             name="encoder",
             **policy,
         )
-        self.summary = keras.layers.Dense(
+        self.summary_projection = keras.layers.Dense(
             units, activation="tanh", name="summary", **policy
         )
         self.bridge = keras.layers.Dense(
@@ -100,10 +100,11 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
         """The summary c, and where it was taken."""
         mask = layers.padding_mask(source_ids, PAD)  # [B, S]
         x = self.dropout(self.source_embedding(source_ids), training=training)
-        last = ops.sum(ops.cast(mask, "int32"), axis=1) - 1
+        last_state = self.encoder(x, mask=mask)
+        last_place = ops.sum(ops.cast(mask, "int32"), axis=1) - 1
         return {
-            "summary": self.summary(self.encoder(x, mask=mask)),  # [B, U]
-            "attention_weights": ops.one_hot(last, ops.shape(mask)[1]),
+            "summary": self.summary_projection(last_state),  # [B, U]
+            "attention_weights": ops.one_hot(last_place, ops.shape(mask)[1]),
         }
 
     def initial_state(self, memory, max_length=None):

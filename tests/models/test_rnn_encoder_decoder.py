@@ -27,7 +27,7 @@ def translate(model, source, target):
     h = np.zeros(UNITS)
     for token in source:
         h = gru(source_embedding[token], h, model.encoder.get_weights())
-    w, b = model.summary.get_weights()
+    w, b = model.summary_projection.get_weights()
     c = np.tanh(h @ w + b)
     w, b = model.bridge.get_weights()
     h = np.tanh(c @ w + b)

@@ -231,6 +231,22 @@ def names_of(weights):
     return [w.path.partition("/")[2] for w in weights]
 
 
+@each_paper
+def test_no_layer_hides_a_method_of_keras(name):
+    model = MODELS[name](V, SOURCE_V)
+    hidden = {
+        attribute
+        for attribute, value in vars(model).items()
+        if isinstance(value, keras.Layer | list)
+        and hasattr(keras.Model, attribute)
+    }
+    assert not hidden
+    model.build()
+    lines = []
+    model.summary(print_fn=lines.append)
+    assert f"{model.count_params():,}" in "".join(lines)
+
+
 @every_model
 def test_config_and_file_round_trip(name, inputs, tmp_path):
     model = random_model(name, V, SOURCE_V)

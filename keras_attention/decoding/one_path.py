@@ -239,8 +239,10 @@ def sampling_search(
         `SearchResult` with N = 1; the log-probability is the model's own,
         before temperature and truncation.
 
-    Errors: `ValueError` for a temperature, `top_k` or `top_p` out of range.
+    Errors: `ValueError` for a temperature, `top_k` or `top_p` out of range,
+        and if END is among the forbidden.
     """
+    scores.check_end(end_id, forbidden_ids)
     if temperature <= 0:
         raise ValueError(
             "`temperature` must be above 0 (greedy_search is its limit at "

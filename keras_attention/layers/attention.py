@@ -79,7 +79,8 @@ class Attention(keras.layers.Layer):
         value: [B, S, Dv].
         key: [B, S, Dk]; defaults to `value`.
         padding_mask: bool [B, S], True at real keys.
-        attention_mask: bool [B, T, S], True where a query may attend.
+        attention_mask: bool [B, T, S] or [T, S], True where a query may
+            attend.
 
     Returns:
         `(context, attention_weights)`: [B, T, Dv] and float32 [B, T, S].

@@ -22,6 +22,7 @@ class FeedForward(keras.layers.Layer):
 
     def __init__(self, intermediate_dim, activation="relu", **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.intermediate_dim = intermediate_dim
         self.activation = keras.activations.get(activation)
 

@@ -35,11 +35,14 @@ def combine_masks(padding_mask=None, attention_mask=None):
     Args:
         padding_mask: bool [B, S], or None: which keys are real.
         attention_mask: bool [B, T, S] (1 for any axis but the last
-            broadcasts), or None: which keys each query may see.
+            broadcasts), [T, S] for all rows alike, or None: which keys each
+            query may see.
 
     Returns:
-        bool [B, T or 1, S], or None if both are None.
+        bool [B or 1, T or 1, S], or None if both are None.
     """
+    if attention_mask is not None and len(attention_mask.shape) == 2:
+        attention_mask = ops.expand_dims(attention_mask, 0)
     if padding_mask is None:
         return attention_mask
     padding_mask = ops.expand_dims(padding_mask, 1)  # [B, 1, S]

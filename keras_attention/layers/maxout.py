@@ -26,6 +26,7 @@ class Maxout(keras.layers.Layer):
 
     def __init__(self, units, **kwargs):
         super().__init__(**kwargs)
+        self.supports_masking = True
         self.units = units
         self.dense = keras.layers.Dense(
             2 * units, dtype=self.dtype_policy, name="dense"

@@ -61,7 +61,8 @@ class MultiHeadAttention(keras.layers.Layer):
         value: [B, S, Dv]; defaults to `query` (self-attention).
         key: [B, S, Dk]; defaults to `value`.
         padding_mask: bool [B, S], True at real keys.
-        attention_mask: bool [B, T, S], True where a query may attend.
+        attention_mask: bool [B, T, S] or [T, S], True where a query may
+            attend.
         use_causal_mask: position t attends to positions 0 ... t only
             (self-attention: S = T).
         training: whether dropout acts.

@@ -56,6 +56,10 @@ class PositionEncoding(keras.layers.Layer):
     Reference: https://arxiv.org/abs/1706.03762
     """
 
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
     def call(self, inputs, start=0):
         length = ops.shape(inputs)[1]
         positions = sinusoidal_positions(

@@ -246,3 +246,19 @@ def test_fully_masked_row(name, x, y, randomize):
     np.testing.assert_allclose(outputs[1:], alone, atol=1e-5)
     if name in ATTENTIONS and name != "multi_head":
         assert (outputs[0].numpy() == 0).all()
+
+
+@pytest.mark.parametrize(
+    "name", ["feed_forward", "maxout", "position_encoding"]
+)
+def test_keras_masks_pass_what_acts_on_each_token(name):
+    token_ids = np.array([[1, 2], [1, 2]])
+    padded = np.pad(token_ids, [(0, 0), (0, 3)])
+    model = keras.Sequential(
+        [
+            keras.layers.Embedding(4, D, mask_zero=True),
+            EVERY[name](),
+            keras.layers.GRU(3),
+        ]
+    )
+    np.testing.assert_allclose(model(padded), model(token_ids), atol=1e-6)

@@ -19,8 +19,8 @@ tf.config.set_logical_device_configuration(
 from keras_attention import models, text  # noqa: E402
 from keras_attention.translator import Translator  # noqa: E402
 
-# Tracing makes many objects and little garbage: with Python's threshold of
-# 700 objects a fifth of the tests' time goes into looking for it.
+# Tracing makes many objects and little garbage, and Python's threshold of 700
+# objects lets it look for garbage all the time.
 gc.set_threshold(100_000, 10, 10)
 
 ENGLISH = "zero one two three four five six seven eight nine".split()

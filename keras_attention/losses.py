@@ -15,11 +15,12 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
 
     Args:
         logits: [..., V].
-        labels: int [...].
+        labels: int [...], 0 ... V-1.
         label_smoothing: e.
 
     Returns:
-        float32 [...].
+        float32 [...]; NaN for a label outside 0 ... V-1, unless
+        TensorFlow refuses it (V and above on a CPU, not compiled).
     """
     vocabulary_size = logits.shape[-1]
 
@@ -44,7 +45,9 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
 
         return loss, gradient
 
-    return cross_entropy(ops.cast(logits, "float32"))
+    losses = cross_entropy(ops.cast(logits, "float32"))
+    possible = ops.logical_and(labels >= 0, labels < vocabulary_size)
+    return ops.where(possible, losses, float("nan"))
 
 
 def _mean(logits):
@@ -98,12 +101,13 @@ class TokenCrossEntropy(keras.losses.Loss):
         label_smoothing: e, see `token_cross_entropy`.
 
     Call arguments:
-        y_true: int [B, T], PAD where there is no token.
+        y_true: int [B, T], 0 ... V-1; PAD where there is no token.
         y_pred: logits [B, T, V].
-        sample_weight: float [B, T], or None.
+        sample_weight: float [B, T], [B] (one for each example), or None.
 
     Returns:
-        float32 scalar.
+        float32 scalar; NaN for labels out of range, as
+        `token_cross_entropy`.
     """
 
     def __init__(self, label_smoothing=0.0, name="token_cross_entropy"):
@@ -121,7 +125,10 @@ class TokenCrossEntropy(keras.losses.Loss):
         real = ops.cast(ops.not_equal(y_true, PAD), "float32")
         if sample_weight is None:
             return ops.sum(losses * real) / ops.maximum(ops.sum(real), 1.0)
-        return ops.sum(losses * real * ops.cast(sample_weight, "float32"))
+        sample_weight = ops.cast(sample_weight, "float32")
+        if len(sample_weight.shape) == 1:
+            sample_weight = ops.expand_dims(sample_weight, 1)
+        return ops.sum(losses * real * sample_weight)
 
     def call(self, y_true, y_pred):
         return token_cross_entropy(y_pred, y_true, self.label_smoothing)

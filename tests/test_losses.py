@@ -135,3 +135,31 @@ def test_it_comes_back_from_its_config():
 def test_smoothing_out_of_range_is_refused(label_smoothing):
     with pytest.raises(ValueError, match=f"label_smoothing={label_smoothing}"):
         losses.TokenCrossEntropy(label_smoothing)
+
+
+def test_a_weight_for_each_example_weights_all_its_tokens():
+    logits, labels = drawn()
+    weights = np.array([0.5, 2.0, 1.0], "float32")
+    np.testing.assert_allclose(
+        losses.TokenCrossEntropy()(labels, logits, weights),
+        losses.TokenCrossEntropy()(
+            labels, logits, np.repeat(weights[:, None], T, axis=1)
+        ),
+        rtol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("label", [-1, V])
+def test_a_label_outside_the_vocabulary_gives_nan(label):
+    logits, labels = drawn()
+    labels[0, 1] = label
+    compiled = tf.function(losses.token_cross_entropy, jit_compile=True)
+    np.testing.assert_array_equal(
+        np.isnan(compiled(logits, labels)), (labels < 0) | (labels >= V)
+    )
+
+
+def test_a_negative_label_is_not_padding():
+    logits, labels = drawn()
+    labels[0, 1] = -1
+    assert np.isnan(losses.TokenCrossEntropy()(labels, logits))

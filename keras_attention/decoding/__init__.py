@@ -9,6 +9,7 @@ Each search takes functions and tensors and knows no model:
 - `source_mask`: bool [B, S], True at real source tokens;
 - `max_lengths`: int [B], at least 1: the most tokens of each answer, END
   included. At its limit a hypothesis can only end, so each ends in END.
+  `ValueError` for another rank.
 
 Weights of several heads are averaged. A row's result does not depend on the
 other rows.

@@ -286,7 +286,7 @@ def beam_search(
         )
     scores.check_penalties(alpha, beta)
     scores.check_end(end_id, forbidden_ids)
-    max_lengths = ops.cast(max_lengths, "int32")
+    max_lengths = scores.row_limits(max_lengths)
     max_length = ops.max(max_lengths, initial=1)
     memory, state = tree.map_structure(
         lambda leaf: ops.repeat(leaf, num_beams, axis=0), (memory, state)

@@ -106,7 +106,7 @@ def greedy_search(
     """
     scores.check_penalties(alpha, beta)
     scores.check_end(end_id, forbidden_ids)
-    max_lengths = ops.cast(max_lengths, "int32")
+    max_lengths = scores.row_limits(max_lengths)
 
     def choose(logits, position):
         log_probs, token_ids = scores.best_extensions(
@@ -248,7 +248,7 @@ def sampling_search(
             "`temperature` must be above 0 (greedy_search is its limit at "
             f"0). Received: temperature={temperature}"
         )
-    max_lengths = ops.cast(max_lengths, "int32")
+    max_lengths = scores.row_limits(max_lengths)
     # One uniform number for each token to come, drawn before the loop. The
     # width is fixed: a row's numbers must not depend on the other rows.
     batch_size = ops.shape(source_mask)[0]

@@ -43,6 +43,17 @@ def check_end(end_id, forbidden_ids):
         )
 
 
+def row_limits(max_lengths):
+    """The most tokens of each row, int32 [B]; `ValueError` for another rank."""
+    max_lengths = ops.cast(max_lengths, "int32")
+    if len(max_lengths.shape) != 1:
+        raise ValueError(
+            "Expected `max_lengths` to hold one limit for each row: shape "
+            f"[batch]. Received: shape {tuple(max_lengths.shape)}"
+        )
+    return max_lengths
+
+
 def length_penalty(lengths, alpha):
     """`lp(Y) = ((5 + |Y|) / 6)^alpha` (Wu et al. 2016, equation 14).
 

@@ -61,6 +61,16 @@ def output_spec(shapes, dtype):
     )
 
 
+def check_sequences(query, value, key):
+    """Raises `ValueError` for shapes that are not those of sequences."""
+    for name, shape in (("query", query), ("value", value), ("key", key)):
+        if len(shape) != 3:
+            raise ValueError(
+                f"Expected `{name}` of shape [batch, length, width]; a single "
+                f"vector is a sequence of length 1. Received: {tuple(shape)}"
+            )
+
+
 class Attention(keras.layers.Layer):
     """Soft search of a memory: abstract; a subclass learns the score.
 
@@ -87,7 +97,13 @@ class Attention(keras.layers.Layer):
 
     Masking: explicit masks only. Masked keys have weight exactly 0; a row
     with every key masked has weights and context 0.
+
+    Errors: `ValueError` for a query, value or key that is not of rank 3.
     """
+
+    def build(self, query_shape, value_shape, key_shape=None):
+        check_sequences(query_shape, value_shape, key_shape or value_shape)
+        self.input_spec = keras.layers.InputSpec(ndim=3)  # Of each query.
 
     def _weight(self, name):
         # Keras casts by itself in `call`, but not in `project` and `attend`.

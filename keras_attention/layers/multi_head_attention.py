@@ -73,6 +73,8 @@ class MultiHeadAttention(keras.layers.Layer):
     Masking: explicit masks only. Masked keys have weight exactly 0; a row
     with every key masked has weights 0.
 
+    Errors: `ValueError` for a query, value or key that is not of rank 3.
+
     Reference: https://arxiv.org/abs/1706.03762
     """
 
@@ -103,6 +105,8 @@ class MultiHeadAttention(keras.layers.Layer):
     def build(self, query_shape, value_shape=None, key_shape=None):
         value_shape = value_shape or query_shape
         key_shape = key_shape or value_shape
+        attention.check_sequences(query_shape, value_shape, key_shape)
+        self.input_spec = keras.layers.InputSpec(ndim=3)  # Of each query.
         query_dim, inner_dim = query_shape[-1], self.num_heads * self.key_dim
         self._add_projection("query", query_dim, inner_dim)
         self._add_projection("key", key_shape[-1], inner_dim)

@@ -51,7 +51,7 @@ class PositionEncoding(keras.layers.Layer):
     Returns:
         [B, T, D].
 
-    Errors: `ValueError` for an odd D.
+    Errors: `ValueError` for an odd D, and for inputs that are not of rank 3.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -59,6 +59,7 @@ class PositionEncoding(keras.layers.Layer):
     def __init__(self, **kwargs):
         super().__init__(**kwargs)
         self.supports_masking = True
+        self.input_spec = keras.layers.InputSpec(ndim=3)
 
     def call(self, inputs, start=0):
         length = ops.shape(inputs)[1]

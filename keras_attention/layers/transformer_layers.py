@@ -68,7 +68,8 @@ class TransformerLayer(keras.layers.Layer):
         dropout: rate on each sublayer's output (Vaswani 2017, 5.4).
         norm_first: pre-norm if True, the paper's post-norm if False.
 
-    Errors: `ValueError` where `num_heads` does not divide the width.
+    Errors: `ValueError` where `num_heads` or `intermediate_dim` is not
+    positive, and where `num_heads` does not divide the width.
     """
 
     sublayer_names = ()
@@ -82,6 +83,12 @@ class TransformerLayer(keras.layers.Layer):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        if num_heads < 1 or intermediate_dim < 1:
+            raise ValueError(
+                "`num_heads` and `intermediate_dim` must be positive "
+                f"integers. Received: num_heads={num_heads}, "
+                f"intermediate_dim={intermediate_dim}"
+            )
         self.num_heads = num_heads
         self.intermediate_dim = intermediate_dim
         self.dropout = dropout

@@ -37,7 +37,20 @@ class Seq2Seq(keras.Model):
         logits float32 [B, T, V]: position t is about the token after
         `target_ids[:, t]`. Under mixed precision the last product runs in
         half precision, so that close logits may tie.
+
+    Errors: `ValueError` for inputs that are no such dict.
     """
+
+    def __call__(self, inputs, *args, **kwargs):
+        names = {"source_ids", "target_ids"}
+        if not isinstance(inputs, dict) or not names <= inputs.keys():
+            received = list(inputs) if isinstance(inputs, dict) else inputs
+            raise ValueError(
+                "Expected a dict of `source_ids` and `target_ids`: START "
+                "and the tokens before each label. Received: "
+                f"{type(inputs).__name__} {received}"
+            )
+        return super().__call__(inputs, *args, **kwargs)
 
     def encode(self, source_ids, training=None):
         """Reads the source once: [B, S] -> memory."""

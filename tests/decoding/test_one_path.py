@@ -1,5 +1,7 @@
 """Greedy search against a loop, sampling against its distribution."""
 
+import functools
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -283,3 +285,18 @@ def test_sampling_may_not_forbid_the_end(draw_chain):
         decoding.sampling_search(
             **draw_chain(0, [1, 2]).arguments(), seed=0, forbidden_ids=(END,)
         )
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        decoding.greedy_search,
+        functools.partial(decoding.sampling_search, seed=0),
+        functools.partial(decoding.beam_search, num_beams=2),
+    ],
+    ids=["greedy", "sampling", "beam"],
+)
+def test_one_limit_for_all_rows_is_refused(draw_chain, search):
+    arguments = {**draw_chain(0, [4, 4]).arguments(), "max_lengths": 4}
+    with pytest.raises(ValueError, match="one limit for each row"):
+        search(**arguments)

@@ -262,3 +262,21 @@ def test_keras_masks_pass_what_acts_on_each_token(name):
         ]
     )
     np.testing.assert_allclose(model(padded), model(token_ids), atol=1e-6)
+
+
+@attentions
+@pytest.mark.parametrize("wrong", ["query", "value", "key"])
+def test_a_vector_is_not_taken_for_a_sequence(name, wrong, x, y):
+    inputs = {"query": x, "value": y, "key": y}
+    with pytest.raises(ValueError, match=f"`{wrong}` of shape"):
+        EVERY[name]()(**{**inputs, wrong: inputs[wrong][0]})
+    layer = EVERY[name]()
+    layer(x, y)
+    with pytest.raises(ValueError, match="expected ndim=3, found ndim=2"):
+        layer(x[0], y)
+
+
+@pytest.mark.parametrize("name", ["encoder_pre_norm", "position_encoding"])
+def test_a_layer_of_sequences_refuses_a_vector(name, x):
+    with pytest.raises(ValueError, match=r"shape|ndim=3"):
+        EVERY[name]()(x[0])

@@ -241,3 +241,9 @@ def test_heads_must_divide_the_width(layer_class):
     layer = layer_class(num_heads=3, intermediate_dim=INTERMEDIATE)
     with pytest.raises(ValueError, match="Received: num_heads=3, width 14"):
         layer.build((B, T, D))
+
+
+@pytest.mark.parametrize("sizes", [(0, 8), (2, 0)])
+def test_sizes_must_be_positive(sizes):
+    with pytest.raises(ValueError, match="must be positive"):
+        layers.TransformerEncoderLayer(*sizes)

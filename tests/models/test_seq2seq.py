@@ -412,3 +412,18 @@ def test_the_contract_is_abstract(inputs):
         model.initial_state({}, 5)
     with pytest.raises(NotImplementedError):
         model.step(inputs["target_ids"][:, 0], {}, {})
+
+
+@pytest.mark.parametrize(
+    "inputs",
+    [
+        (np.ones((2, 3), "int32"), np.ones((2, 4), "int32")),
+        {"source_ids": np.ones((2, 3), "int32")},
+        np.ones((2, 3), "int32"),
+    ],
+    ids=["tuple", "source only", "tensor"],
+)
+def test_inputs_that_are_no_pair_are_refused(inputs):
+    model = MODELS["cho"](SOURCE_V, V)
+    with pytest.raises(ValueError, match="a dict of `source_ids` and"):
+        model(inputs)

@@ -23,6 +23,11 @@ KNOWN = {
         "Hunde spielen im Schnee",
         41,
     ),
+    "multi30k_en_de_rnnsearch": (
+        "Two dogs are playing in the snow.",
+        "Zwei Hunde spielen im Schnee.",
+        39,
+    ),
 }
 
 

@@ -40,7 +40,7 @@ model(text=tf.constant(["..."]))["translation"]
 
 
 def facts(translate) -> str:
-    """Size, longest input and search of a translator, as a list.
+    """Size, limits and search of a translator, as a list.
 
     Args:
         translate: a `Translator`.
@@ -57,6 +57,8 @@ def facts(translate) -> str:
   The bare SavedModel translates what fits, and says so in `truncated` or, asked
   beforehand, by `num_tokens`; the Python API and the command line refuse longer
   texts.
+- Longest translation: {translate.max_target_factor:g} tokens for each of the
+  text's, and {translate.max_target_offset}; there it ends, and nothing says so.
 - Search: beam {translate.num_beams}, length penalty {translate.length_penalty}
 """
 

@@ -19,8 +19,8 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
         label_smoothing: e.
 
     Returns:
-        float32 [...]; NaN for a label outside 0 ... V-1, unless
-        TensorFlow refuses it (V and above on a CPU, not compiled).
+        float32 [...]; NaN for a label outside 0 ... V-1, unless TensorFlow
+        refuses it (outside -V ... V-1, on a CPU and not compiled).
     """
     vocabulary_size = logits.shape[-1]
 
@@ -47,7 +47,8 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
 
     losses = cross_entropy(ops.cast(logits, "float32"))
     possible = ops.logical_and(labels >= 0, labels < vocabulary_size)
-    return ops.where(possible, losses, float("nan"))
+    # The logarithm of -1 is NaN, without a constant that is.
+    return losses + ops.log(ops.where(possible, 1.0, -1.0))
 
 
 def _mean(logits):
@@ -103,11 +104,12 @@ class TokenCrossEntropy(keras.losses.Loss):
     Call arguments:
         y_true: int [B, T], 0 ... V-1; PAD where there is no token.
         y_pred: logits [B, T, V].
-        sample_weight: float [B, T], [B] (one for each example), or None.
+        sample_weight: float [B, T], [B] (one for each example), or None;
+            the sum is not divided by theirs.
 
     Returns:
-        float32 scalar; NaN for labels out of range, as
-        `token_cross_entropy`.
+        float32 scalar; NaN for labels out of range, see
+        `token_cross_entropy`, but not where their weight is 0.
     """
 
     def __init__(self, label_smoothing=0.0, name="token_cross_entropy"):
@@ -122,13 +124,16 @@ class TokenCrossEntropy(keras.losses.Loss):
     def __call__(self, y_true, y_pred, sample_weight=None):
         y_true = ops.cast(y_true, "int32")
         losses = self.call(y_true, y_pred)
-        real = ops.cast(ops.not_equal(y_true, PAD), "float32")
+        weights = ops.cast(ops.not_equal(y_true, PAD), "float32")
         if sample_weight is None:
-            return ops.sum(losses * real) / ops.maximum(ops.sum(real), 1.0)
-        sample_weight = ops.cast(sample_weight, "float32")
-        if len(sample_weight.shape) == 1:
-            sample_weight = ops.expand_dims(sample_weight, 1)
-        return ops.sum(losses * real * sample_weight)
+            weights /= ops.maximum(ops.sum(weights), 1.0)
+        else:
+            sample_weight = ops.cast(sample_weight, "float32")
+            if len(y_true.shape) == 2 and len(sample_weight.shape) == 1:
+                sample_weight = ops.expand_dims(sample_weight, 1)
+            weights *= sample_weight
+        # Not 0 * NaN, where what does not count is no label at all.
+        return ops.sum(ops.where(weights == 0, 0.0, losses * weights))
 
     def call(self, y_true, y_pred):
         return token_cross_entropy(y_pred, y_true, self.label_smoothing)

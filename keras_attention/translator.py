@@ -1,18 +1,16 @@
 """Text in, text out: a model with its tokenizers and its search."""
 
-import functools
 import types
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attention import cards, decoding, savedmodel
+from keras_attention import cards, decoding, savedmodel, stored_weights
 from keras_attention.text import Tokenizer
 from keras_attention.text_to_text import TextToText
 from keras_attention.tokens import END, END_TEXT, PAD, START, UNK
 
-STORED_PRECISIONS = ("float32", "float16")
 FORBIDDEN_IDS = (PAD, UNK, START)
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
@@ -76,36 +74,6 @@ def _tokens(tokenizer, ids):
     return tf.where(ids == END, END_TEXT, tokenizer.pieces(ids))
 
 
-def _stored(variable, precision):
-    """A Keras variable's value as the translator keeps it: `tf.Variable`."""
-    if precision == "float32" or variable.dtype != "float32":
-        return variable.value
-    value = tf.cast(variable.value, precision)
-    if not np.isfinite(value).all():
-        raise ValueError(
-            f"Expected weights that {precision} can hold: keep them in "
-            f"float32. Received: {variable.path} with larger ones"
-        )
-    return tf.Variable(value, trainable=False)
-
-
-def _with_stored_weights(function):
-    """Lets a method's model compute with the weights that are stored."""
-
-    @functools.wraps(function)
-    def compute(self, *args, **kwargs):
-        if not self._hidden.rounded:
-            return function(self, *args, **kwargs)
-        values = [
-            (variable, tf.cast(stored, variable.dtype))
-            for variable, stored in self._hidden.rounded
-        ]
-        with keras.StatelessScope(values, initialize_variables=False):
-            return function(self, *args, **kwargs)
-
-    return compute
-
-
 class Translator(TextToText, tf.Module):
     """A model, its tokenizers and a search, as functions in graph.
 
@@ -152,26 +120,18 @@ class Translator(TextToText, tf.Module):
                 f"num_beams={num_beams}, length_penalty={length_penalty}, "
                 f"max_source_length={max_source_length}"
             )
-        if stored_precision not in STORED_PRECISIONS:
-            raise ValueError(
-                f"Expected stored_precision to be one of {STORED_PRECISIONS}. "
-                f"Received: stored_precision={stored_precision!r}"
-            )
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer
         # A SavedModel must see the variables, not the Keras model: of a
         # tracked Keras model a bare session finds no variable.
-        self._variables = [
-            _stored(variable, stored_precision) for variable in model.variables
-        ]
-        pairs = zip(model.variables, self._variables, strict=True)
+        weights = stored_weights.StoredWeights(model, stored_precision)
+        self._variables = weights.variables
         # The search is traced once for all functions that call it alike.
         self._hidden = types.SimpleNamespace(
             model=model,
+            weights=weights,
             search=tf.function(self._search_text, autograph=False),
-            rounded=[pair for pair in pairs if pair[1] is not pair[0].value],
         )
-        self._stored_precision = stored_precision
         self._num_beams = num_beams
         self._length_penalty = length_penalty
         self._max_source_length = max_source_length
@@ -208,12 +168,22 @@ class Translator(TextToText, tf.Module):
     @property
     def stored_precision(self) -> str:
         """Of the weights that it keeps: "float32" or "float16"."""
-        return self._stored_precision
+        return self._hidden.weights.precision
 
     @property
     def max_source_length(self) -> int:
         """Limit of a text in tokens, END included."""
         return self._max_source_length
+
+    @property
+    def max_target_factor(self) -> float:
+        """The most tokens of an answer for each token of its text."""
+        return self._max_target_factor
+
+    @property
+    def max_target_offset(self) -> int:
+        """The tokens that an answer may have beside those."""
+        return self._max_target_offset
 
     @property
     def signatures(self) -> dict:
@@ -231,7 +201,6 @@ class Translator(TextToText, tf.Module):
         source_ids, lengths = self._encode_text(text)
         return self.search(source_ids, num_beams, n_best), source_ids, lengths
 
-    @_with_stored_weights
     def search(self, source_ids, num_beams: int, n_best: int = 1):
         """The search between the tokenizers.
 
@@ -262,7 +231,8 @@ class Translator(TextToText, tf.Module):
         def search(source_ids, max_lengths):
             return self._search_ids(source_ids, max_lengths, num_beams, n_best)
 
-        return _in_halves(search, source_ids, max_lengths)
+        with self._hidden.weights.in_use():
+            return _in_halves(search, source_ids, max_lengths)
 
     def _search_ids(self, source_ids, max_lengths, num_beams, n_best):
         memory = self.model.encode(source_ids)
@@ -338,6 +308,14 @@ class Translator(TextToText, tf.Module):
 
     def _encode_pair(self, text, reference):
         """Ids [B, S], labels [B, T], and what is told of them."""
+        aligned = tf.debugging.assert_equal(
+            tf.size(text),
+            tf.size(reference),
+            "Expected one `reference` for each `text`",
+        )
+        # A bare session runs nothing that no output depends on.
+        with tf.control_dependencies([aligned]):
+            text = tf.identity(text)
         source_ids, source_lengths = self._encode_text(text)
         ids = self.target_tokenizer.tokenize(tf.ensure_shape(reference, [None]))
         lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
@@ -350,28 +328,28 @@ class Translator(TextToText, tf.Module):
         }
         return source_ids, labels, told
 
-    @_with_stored_weights
     def _score(self, text, reference):
         source_ids, labels, told = self._encode_pair(text, reference)
         starts = tf.fill([tf.shape(labels)[0], 1], START)
         inputs = tf.concat([starts, labels], axis=1)[:, :-1]
-        logits = self.model(
-            {"source_ids": source_ids, "target_ids": inputs}, training=False
-        )
+        with self._hidden.weights.in_use():
+            logits = self.model(
+                {"source_ids": source_ids, "target_ids": inputs}, training=False
+            )
         log_probability, _ = decoding.sequence_log_probability(logits, labels)
         return {"log_probability": log_probability, **told}
 
-    @_with_stored_weights
     def _align(self, text, reference):
         source_ids, labels, told = self._encode_pair(text, reference)
-        memory = self.model.encode(source_ids)
-        result = decoding.forced_search(
-            self.model.prepared_step(),
-            memory,
-            self.model.initial_state(memory, tf.shape(labels)[1]),
-            source_ids != PAD,
-            labels,
-        )
+        with self._hidden.weights.in_use():
+            memory = self.model.encode(source_ids)
+            result = decoding.forced_search(
+                self.model.prepared_step(),
+                memory,
+                self.model.initial_state(memory, tf.shape(labels)[1]),
+                source_ids != PAD,
+                labels,
+            )
         return {
             "source_tokens": _tokens(self.source_tokenizer, source_ids),
             "target_tokens": _tokens(self.target_tokenizer, labels),

@@ -59,8 +59,10 @@ TABLE = {
         GRAPH | {"tensorflow_text", "tensorflow_serving"},
     ),
     "cards": (set(), set()),
+    "stored_weights": (set(), GRAPH),
     "translator": (
-        {"cards", "decoding", "text", "tokens", "text_to_text", "savedmodel"},
+        {"cards", "decoding", "text", "tokens", "text_to_text", "savedmodel"}
+        | {"stored_weights"},
         GRAPH,
     ),
     "trainer": ({"losses"}, GRAPH),

@@ -139,12 +139,18 @@ def test_smoothing_out_of_range_is_refused(label_smoothing):
 
 def test_a_weight_for_each_example_weights_all_its_tokens():
     logits, labels = drawn()
+    loss = losses.TokenCrossEntropy()
     weights = np.array([0.5, 2.0, 1.0], "float32")
+    each = loss.call(labels, logits).numpy() * (labels != PAD)
     np.testing.assert_allclose(
-        losses.TokenCrossEntropy()(labels, logits, weights),
-        losses.TokenCrossEntropy()(
-            labels, logits, np.repeat(weights[:, None], T, axis=1)
-        ),
+        loss(labels, logits, weights),
+        sum(w * row.sum() for w, row in zip(weights, each, strict=True)),
+        rtol=1e-6,
+    )
+    # Of labels [B] too: each is one token.
+    np.testing.assert_allclose(
+        loss(labels[:, 0], logits[:, 0], weights),
+        sum(weights * each[:, 0]),
         rtol=1e-6,
     )
 
@@ -159,7 +165,28 @@ def test_a_label_outside_the_vocabulary_gives_nan(label):
     )
 
 
-def test_a_negative_label_is_not_padding():
+def test_a_negative_label_is_not_padding_unless_its_weight_is_0():
     logits, labels = drawn()
     labels[0, 1] = -1
-    assert np.isnan(losses.TokenCrossEntropy()(labels, logits))
+    loss = losses.TokenCrossEntropy()
+    assert np.isnan(loss(labels, logits))
+    weights = np.float32(labels > 0)
+    logits = tf.constant(logits)
+    with tf.GradientTape() as tape:
+        tape.watch(logits)
+        weighted = loss(labels, logits, weights)
+    np.testing.assert_allclose(
+        weighted, loss(labels * (labels > 0), logits, weights), rtol=1e-6
+    )
+    gradient = tape.gradient(weighted, logits).numpy()
+    assert np.isfinite(gradient).all() and not gradient[0, 1].any()
+
+
+def test_a_right_label_makes_no_nan_on_its_way():
+    logits, labels = drawn()
+    tf.debugging.enable_check_numerics()
+    try:
+        compute = tf.function(losses.TokenCrossEntropy())
+        assert np.isfinite(compute(labels, logits))
+    finally:
+        tf.debugging.disable_check_numerics()

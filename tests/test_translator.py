@@ -207,6 +207,21 @@ def test_score_is_the_log_probability_of_the_reference(transformer):
         assert log_probability == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("name", ["score", "align"])
+@pytest.mark.parametrize("texts, references", [(1, 2), (3, 1), (2, 0)])
+def test_a_signature_wants_one_reference_for_each_text(
+    transformer, name, texts, references
+):
+    signature = transformer.signatures[name]
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match="one `reference` for each `text`"
+    ):
+        signature(
+            text=tf.constant(["one"] * texts),
+            reference=tf.constant(["two"] * references, tf.string),
+        )
+
+
 def test_a_text_over_the_limit(random_translator):
     """Python refuses it; the function translates what fits, and says so."""
     translator = random_translator("transformer", max_source_length=6)

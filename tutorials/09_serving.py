@@ -248,7 +248,8 @@ for name, outputs in found["answers"].items():
 #   by greedy search, quicker and a little worse.
 # - `with_attention`: also its `score` [B], whether the text was `truncated`
 #   [B], the tokens [B, S] and [B, T], and the `attention` [B, T, S].
-# - `n_best`: `translations` and `scores` [B, N], best first.
+# - `n_best`: `translations` and `scores` [B, N], best first; one text may come
+#   twice, in other tokens.
 # - `score` takes a `reference` [B] too, a translation by somebody else, and
 #   gives its `log_probability`, `num_tokens` and `truncated`, each [B].
 # - `align` takes a `reference` too, and gives the `attention` while the model
@@ -1119,7 +1120,8 @@ print(f"a text in a batch of {SIZES[-1]}: {milliseconds[SIZES[-1]]:.1f} ms")
 # ```
 #
 # The two agree if the search found the text by the pieces into which the
-# tokenizer cuts it, as a trained model does.
+# tokenizer cuts it, as it does here. A model trained with `subword_sampling`
+# may find it in other pieces, even twice; `score` knows those of the tokenizer.
 #
 # </details>
 #

@@ -42,7 +42,6 @@ class AdditiveAttention(attention.Attention):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):
-        super().build(query_shape, value_shape, key_shape)
         key_shape = key_shape or value_shape
         self.query_kernel = self.add_weight(
             name="query_kernel",

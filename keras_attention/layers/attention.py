@@ -61,13 +61,14 @@ def output_spec(shapes, dtype):
     )
 
 
-def check_sequences(query, value, key):
-    """Raises `ValueError` for shapes that are not those of sequences."""
-    for name, shape in (("query", query), ("value", value), ("key", key)):
-        if len(shape) != 3:
+def check_sequences(**tensors):
+    """Raises `ValueError` for what is not [batch, length, width]."""
+    for name, tensor in tensors.items():
+        if tensor is not None and len(tensor.shape) != 3:
             raise ValueError(
-                f"Expected `{name}` of shape [batch, length, width]; a single "
-                f"vector is a sequence of length 1. Received: {tuple(shape)}"
+                f"Expected `{name}` of shape [batch, length, width]: a batch "
+                "of single vectors has length 1. Received: shape "
+                f"{tuple(tensor.shape)}"
             )
 
 
@@ -101,10 +102,6 @@ class Attention(keras.layers.Layer):
     Errors: `ValueError` for a query, value or key that is not of rank 3.
     """
 
-    def build(self, query_shape, value_shape, key_shape=None):
-        check_sequences(query_shape, value_shape, key_shape or value_shape)
-        self.input_spec = keras.layers.InputSpec(ndim=3)  # Of each query.
-
     def _weight(self, name):
         # Keras casts by itself in `call`, but not in `project` and `attend`.
         return ops.cast(getattr(self, name), self.compute_dtype)
@@ -134,6 +131,7 @@ class Attention(keras.layers.Layer):
     def call(
         self, query, value, key=None, padding_mask=None, attention_mask=None
     ):
+        check_sequences(query=query, value=value, key=key)
         key = value if key is None else key
         return self.attend(
             query=query,
@@ -150,6 +148,7 @@ class Attention(keras.layers.Layer):
             (batch, target_length, value_shape[1]),
         )
 
-    def compute_output_spec(self, query, value, *args, **kwargs):
+    def compute_output_spec(self, query, value, key=None, *args, **kwargs):
+        check_sequences(query=query, value=value, key=key)
         shapes = self.compute_output_shape(query.shape, value.shape)
         return output_spec(shapes, self.compute_dtype)

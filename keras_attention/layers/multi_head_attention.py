@@ -105,8 +105,6 @@ class MultiHeadAttention(keras.layers.Layer):
     def build(self, query_shape, value_shape=None, key_shape=None):
         value_shape = value_shape or query_shape
         key_shape = key_shape or value_shape
-        attention.check_sequences(query_shape, value_shape, key_shape)
-        self.input_spec = keras.layers.InputSpec(ndim=3)  # Of each query.
         query_dim, inner_dim = query_shape[-1], self.num_heads * self.key_dim
         self._add_projection("query", query_dim, inner_dim)
         self._add_projection("key", key_shape[-1], inner_dim)
@@ -271,6 +269,7 @@ class MultiHeadAttention(keras.layers.Layer):
         use_causal_mask=False,
         training=None,
     ):
+        attention.check_sequences(query=query, value=value, key=key)
         mask = masks.combine_masks(padding_mask, attention_mask)
         if use_causal_mask:
             causal = masks.causal_mask(ops.shape(query)[1])
@@ -302,7 +301,8 @@ class MultiHeadAttention(keras.layers.Layer):
         )
         return tuple(query_shape), weights
 
-    def compute_output_spec(self, query, value=None, *args, **kwargs):
+    def compute_output_spec(self, query, value=None, key=None, *args, **kwargs):
+        attention.check_sequences(query=query, value=value, key=key)
         source = query if value is None else value
         shapes = self.compute_output_shape(query.shape, source.shape)
         return attention.output_spec(shapes, self.compute_dtype)

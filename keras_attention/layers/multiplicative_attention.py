@@ -78,7 +78,6 @@ class MultiplicativeAttention(attention.Attention):
         )
 
     def build(self, query_shape, value_shape, key_shape=None):
-        super().build(query_shape, value_shape, key_shape)
         query_dim = query_shape[-1]
         key_dim = (key_shape or value_shape)[-1]
         if self.scoring == "dot" and query_dim != key_dim:

@@ -44,11 +44,11 @@ class Seq2Seq(keras.Model):
     def __call__(self, inputs, *args, **kwargs):
         names = {"source_ids", "target_ids"}
         if not isinstance(inputs, dict) or not names <= inputs.keys():
-            received = list(inputs) if isinstance(inputs, dict) else inputs
+            keys = f" of {list(inputs)}" if isinstance(inputs, dict) else ""
             raise ValueError(
                 "Expected a dict of `source_ids` and `target_ids`: START "
-                "and the tokens before each label. Received: "
-                f"{type(inputs).__name__} {received}"
+                "and the tokens before each label. Received: a "
+                f"{type(inputs).__name__}{keys}"
             )
         return super().__call__(inputs, *args, **kwargs)
 

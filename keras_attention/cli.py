@@ -286,7 +286,7 @@ def _saved_choices(argv: list[str]) -> dict:
 def main(argv: list[str] | None = None) -> None:
     """Runs the command line; a mistake in it is one clear line."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    argv = parsing.options_first(sys.argv[1:] if argv is None else argv)
+    argv = parsing.reordered(sys.argv[1:] if argv is None else argv)
     verbs = {
         "train": train,
         "evaluate": evaluate,

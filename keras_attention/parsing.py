@@ -206,11 +206,32 @@ def make_parser(train_defaults: dict | None = None):
     return parser
 
 
-def options_first(argv: list[str]) -> list[str]:
-    """Of `translate`: argparse takes no text after `MODEL --scores`."""
-    if argv[:1] != ["translate"]:
-        return argv
-    options, others, rest = [], [], iter(argv[1:])
+def reordered(argv: list[str]) -> list[str]:
+    """The arguments in an order that the parsers take as they are meant."""
+    verb, words = argv[:1], argv[1:]
+    if verb == ["train"]:
+        words = _config_first(words)
+    if verb == ["translate"]:
+        words = _options_first(words)
+    return [*verb, *words]
+
+
+def _config_first(words):
+    # jsonargparse lets the file overwrite the flags that stand before it.
+    configs, others, rest = [], [], iter(words)
+    for word in rest:
+        if word == "--config":
+            configs += [word, *itertools.islice(rest, 1)]
+        elif word.startswith("--config="):
+            configs.append(word)
+        else:
+            others.append(word)
+    return [*configs, *others]
+
+
+def _options_first(words):
+    # argparse takes no text after `MODEL --scores`.
+    options, others, rest = [], [], iter(words)
     for word in rest:
         if word == "--":
             others += ["--", *rest]
@@ -220,4 +241,4 @@ def options_first(argv: list[str]) -> list[str]:
             options.append(word)
             if any(name.startswith(word) for name in TRANSLATE_OPTIONS):
                 options += [*itertools.islice(rest, 1)]
-    return ["translate", *options, *others]
+    return [*options, *others]

@@ -219,13 +219,13 @@ def test_n_best_with_scores_is_sorted(run, capsys):
 )
 def test_options_of_translate_may_stand_anywhere(typed, ordered):
     """Argparse finds no text behind MODEL and an option."""
-    argv = parsing.options_first(["translate", *typed.split()])
+    argv = parsing.reordered(["translate", *typed.split()])
     assert argv == ["translate", *ordered.split()]
     parsed = parsing.make_parser().parse_args(argv).translate
     assert parsed.model == "RUN" and parsed.texts[0] == "a"
     # No option, but a text.
     text = "-- Yes, I will."
-    argv = parsing.options_first(["translate", "RUN", text])
+    argv = parsing.reordered(["translate", "RUN", text])
     assert parsing.make_parser().parse_args(argv).translate.texts == [text]
 
 

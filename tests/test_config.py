@@ -61,6 +61,9 @@ def test_a_recipe_gives_way_to_flags_and_to_a_file_of_its_name(
     name = "multi30k_en_de_rnnsearch"
     later = parsed(["train", f"--config={name}", "--corpus=a/b", "--seed=3"])
     assert (later.model, later.corpus, later.seed) == ("rnnsearch", "a/b", 3)
+    for words in (["--config", name], [f"--config={name}"]):
+        argv = parsing.reordered(["train", "--corpus=a/b", *words, "--seed=3"])
+        assert parsed(argv) == later
     # Not the name nor the note of another corpus.
     assert later.output == "runs/b_en_de_rnnsearch"
     assert "Elliott" not in later.data_note

@@ -57,8 +57,9 @@ def facts(translate) -> str:
   The bare SavedModel translates what fits, and says so in `truncated` or, asked
   beforehand, by `num_tokens`; the Python API and the command line refuse longer
   texts.
-- Longest translation: {translate.max_target_factor:g} tokens for each of the
-  text's, and {translate.max_target_offset}; there it ends, and nothing says so.
+- Longest translation: {translate.max_target_factor:g} tokens for each token of
+  the text, and {translate.max_target_offset} more. One that would be longer ends
+  there, and nothing says so.
 - Search: beam {translate.num_beams}, length penalty {translate.length_penalty}
 """
 

@@ -28,6 +28,11 @@ KNOWN = {
         "Zwei Hunde spielen im Schnee.",
         39,
     ),
+    "multi30k_en_de_rnn_encoder_decoder": (
+        "Two dogs are playing in the snow.",
+        "Zwei Hunde spielen im Schnee.",
+        28,
+    ),
 }
 
 

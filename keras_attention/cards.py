@@ -58,8 +58,8 @@ def facts(translate) -> str:
   beforehand, by `num_tokens`; the Python API and the command line refuse longer
   texts.
 - Longest translation: {translate.max_target_factor:g} tokens for each token of
-  the text, and {translate.max_target_offset} more. One that would be longer ends
-  there, and nothing says so.
+  the text, and {translate.max_target_offset} more. One that would be longer
+  ends there, and nothing says so.
 - Search: beam {translate.num_beams}, length penalty {translate.length_penalty}
 """
 

@@ -269,11 +269,20 @@ def test_scores_by_length_puts_each_row_over_its_bin():
     )
     axes = result.axes[0]
     assert tick_labels(axes.xaxis) == ["≤ 5\n(20)", "6–10\n(9)", "> 10\n(7)"]
+    # Side by side, so that no interval hides another.
     assert line_points(axes) == {
-        "RNNsearch": ([0, 2], [30.0, 28.0]),
-        "Luong": ([0, 1], [31.0, 29.0]),
+        "RNNsearch": (pytest.approx([-0.03, 1.97]), [30.0, 28.0]),
+        "Luong": (pytest.approx([0.03, 1.03]), [31.0, 29.0]),
     }
     assert axes.get_ylabel() == "BLEU"
+
+
+@pytest.mark.parametrize("name", ["a", "a_run_whose_name_is_a_long_one"])
+def test_names_of_any_length_leave_the_lines_their_room(name):
+    rows = [row(0, 5, 20, 30.0)]
+    result = plotting.scores_by_length({name: rows, name + "2": rows})
+    result.draw_without_rendering()
+    assert result.axes[0].get_position().width > 0.8
 
 
 def test_scores_by_length_has_a_bar_for_an_interval():

@@ -103,7 +103,11 @@ def scores_by_length(
         result = drawing.Figure(figsize=(6.4, 4.0), layout="constrained")
         axes = result.subplots()
         for index, (label, rows) in enumerate(rows_by_label.items()):
-            places = [bins.index((row["low"], row["high"])) for row in rows]
+            # Side by side, so that no interval hides another.
+            shift = 0.06 * (index - (len(rows_by_label) - 1) / 2)
+            places = [
+                bins.index((row["low"], row["high"])) + shift for row in rows
+            ]
             values = [row[metric] for row in rows]
             color = drawing.COLORS[index % len(drawing.COLORS)]
             axes.plot(

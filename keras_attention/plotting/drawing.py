@@ -41,14 +41,17 @@ STYLE = {
 
 
 def finish(axes):
-    """A light grid, two open sides and a legend, if any, beside the lines."""
+    """A light grid, two open sides and a legend, if any, above the lines."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#E4E4E4", linewidth=0.8)
     axes.set_axisbelow(True)
-    if not axes.get_legend_handles_labels()[0]:
+    _, labels = axes.get_legend_handles_labels()
+    if not labels:
         return
+    # Two long names side by side would take the room of the lines.
     legend = axes.legend(
-        loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0.2,
+        loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2,
+        ncols=1 if max(map(len, labels)) > 24 else 2,
         columnspacing=1.4, handlelength=2.4,
     )  # fmt: skip
     for text in legend.get_texts():

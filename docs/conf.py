@@ -35,7 +35,7 @@ html_title = "keras_attention"
 
 # The notebooks come executed: see tutorials/execute.py.
 nb_execution_mode = "off"
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_enable_extensions = ["dollarmath", "colon_fence", "html_image"]
 myst_heading_anchors = 3
 
 autodoc_member_order = "bysource"

@@ -277,12 +277,24 @@ def test_scores_by_length_puts_each_row_over_its_bin():
     assert axes.get_ylabel() == "BLEU"
 
 
-@pytest.mark.parametrize("name", ["a", "a_run_whose_name_is_a_long_one"])
-def test_names_of_any_length_leave_the_lines_their_room(name):
+@pytest.mark.parametrize("length", [2, 24, 32])
+def test_long_names_leave_the_lines_their_room(length):
     rows = [row(0, 5, 20, 30.0)]
-    result = plotting.scores_by_length({name: rows, name + "2": rows})
+    names = [f"{i}_run_with_a_long_name_of_32_char"[:length] for i in range(2)]
+    result = plotting.scores_by_length(dict.fromkeys(names, rows))
     result.draw_without_rendering()
     assert result.axes[0].get_position().width > 0.8
+
+
+def test_learning_curve_has_room_for_its_names():
+    names = [
+        f"{part}{name}"
+        for name in ("bleu", "accuracy", "exact_match")
+        for part in ("", "val_")
+    ]
+    result = plotting.learning_curve(dict.fromkeys(["loss", *names], [0.5]))
+    result.draw_without_rendering()
+    assert all(axes.get_position().width > 0.38 for axes in result.axes)
 
 
 def test_scores_by_length_has_a_bar_for_an_interval():

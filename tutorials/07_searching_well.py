@@ -26,7 +26,7 @@
 # listed, so that each claim about a search can be checked exactly. Then we
 # search with a trained model, where nobody can list anything.
 #
-# Takes about 2 minutes on two cores. At the end a table is printed: for beams
+# Takes about 3 minutes on two cores. At the end a table is printed: for beams
 # of 1 to 8, how many translations of a trained model are right, and of the
 # wrong ones how many are the fault of the search and how many that of the
 # model.

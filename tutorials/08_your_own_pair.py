@@ -22,7 +22,7 @@
 # Once on the command line, where everything is one command, and once from
 # Python, where every stage is yours to change.
 #
-# Takes about six minutes on two cores. At the end a small translator from
+# Takes about five minutes on two cores. At the end a small translator from
 # English to French stands exported, with a BLEU score that you know how to
 # read.
 

@@ -25,7 +25,7 @@
 # Serving answers. Along the way it looks at what is in the folder, at bad
 # input, and at what a batch costs and does not cost.
 #
-# Takes about 5 minutes on two cores. At the end the numbers of the chapter
+# Takes about 4 minutes on two cores. At the end the numbers of the chapter
 # are printed: how many held-out phrases the served model translates right,
 # and how long a text takes alone and in a batch.
 

@@ -60,7 +60,7 @@ def learning_curve(
         )
     with drawing.style():
         result = drawing.Figure(
-            figsize=(4.8 * len(panels), 3.8), layout="constrained"
+            figsize=(5.6 * len(panels), 3.8), layout="constrained"
         )
         axes = result.subplots(1, len(panels), squeeze=False)[0]
         for panel, (drawn, label) in zip(axes, panels, strict=True):

@@ -86,9 +86,11 @@ np.testing.assert_allclose(ticks(x, LENGTH), states, atol=1e-6)
 # query and memory at once. In its barest form, without a single weight to
 # learn, with $D$ the width of each $x_t$,
 #
-# $$\text{scores}_{ts} = \frac{x_t \cdot x_s}{\sqrt{D}}, \qquad
-# \text{attention weights}_t = \text{softmax}(\text{scores}_t), \qquad
-# \text{context}_t = \sum_s \text{attention weights}_{ts}\, x_s .$$
+# $$\begin{aligned}
+# \text{scores}_{ts} &= \frac{x_t \cdot x_s}{\sqrt{D}}, \\
+# \text{attention weights}_t &= \text{softmax}(\text{scores}_t), \\
+# \text{context}_t &= \sum_s \text{attention weights}_{ts}\, x_s .
+# \end{aligned}$$
 #
 # Who hears whom? Output $t$ has heard of input $s$ if its gradient with
 # respect to that input is not 0.
@@ -205,9 +207,12 @@ print(f"weight on itself: {on_itself:.2f}, at random {1 / LENGTH:.2f}")
 # the **query** says what it looks for, the **key** how it wants to be found,
 # the **value** what it tells those who find it:
 #
-# $$\text{query}_t = x_t W_Q + b_Q, \quad \text{key}_s = x_s W_K + b_K, \quad
-# \text{value}_s = x_s W_V + b_V, \qquad \text{scores}_{ts} =
-# \frac{\text{query}_t \cdot \text{key}_s}{\sqrt{d_k}} .$$
+# $$\begin{aligned}
+# \text{query}_t &= x_t W_Q + b_Q, \\
+# \text{key}_s &= x_s W_K + b_K, \\
+# \text{value}_s &= x_s W_V + b_V, \\
+# \text{scores}_{ts} &= \frac{\text{query}_t \cdot \text{key}_s}{\sqrt{d_k}} .
+# \end{aligned}$$
 #
 # $d_k$ is the width of a query and of a key; the last chapter showed why
 # scores are divided by its square root. A fourth matrix $W_O$ brings the
@@ -234,9 +239,12 @@ assert (two_heads @ twenty_seven != two_heads @ seventy_two).all()
 # **Multi-head attention** (Vaswani et al. 2017, 3.2.2) runs $h$ attentions
 # side by side, each with its own small matrices, and joins their results:
 #
-# $$\text{head}_i = \text{softmax}\left(\frac{Q W_Q^i (K W_K^i)^\top}
-# {\sqrt{d_k}}\right) V W_V^i, \qquad \text{MultiHead}(Q, K, V) =
-# \text{Concat}(\text{head}_1, \dots, \text{head}_h)\, W_O .$$
+# $$\begin{aligned}
+# \text{head}_i &= \text{softmax}\left(\frac{Q W_Q^i (K W_K^i)^\top}
+# {\sqrt{d_k}}\right) V W_V^i, \\
+# \text{MultiHead}(Q, K, V) &=
+# \text{Concat}(\text{head}_1, \dots, \text{head}_h)\, W_O .
+# \end{aligned}$$
 #
 # Each head has a width of only $d_k = D / h$, so that $h$ heads together have
 # as many parameters, and need as many multiply-adds, as one of full width.
@@ -322,9 +330,12 @@ assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
 # over the features, divides by their standard deviation, and then scales and
 # shifts by the learned $\gamma$ and $\beta$:
 #
-# $$\text{LayerNorm}(x) = \gamma\,\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}} +
-# \beta, \qquad \text{post-norm: LayerNorm}(x + f(x)), \qquad \text{pre-norm:
-# } x + f(\text{LayerNorm}(x)) .$$
+# $$\begin{aligned}
+# \text{LayerNorm}(x) &= \gamma\,\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}
+# + \beta, \\
+# \text{post-norm}(x) &= \text{LayerNorm}(x + f(x)), \\
+# \text{pre-norm}(x) &= x + f(\text{LayerNorm}(x)) .
+# \end{aligned}$$
 #
 # The paper's is post-norm (section 3.1), and so are the package's layers,
 # unless told, and the Transformer in the paper's size,
@@ -425,8 +436,11 @@ np.testing.assert_allclose(
 # word's vector a second vector that depends on the position $p$ alone
 # (Vaswani et al. 2017, section 3.5):
 #
-# $$PE(p, 2i) = \sin(\omega_i p), \qquad PE(p, 2i+1) = \cos(\omega_i p),
-# \qquad \omega_i = 10000^{-2i/D}, \qquad i = 0, \dots, D/2 - 1 .$$
+# $$\begin{aligned}
+# PE(p, 2i) &= \sin(\omega_i p), \\
+# PE(p, 2i+1) &= \cos(\omega_i p), \\
+# \omega_i &= 10000^{-2i/D}, \qquad i = 0, \dots, D/2 - 1 .
+# \end{aligned}$$
 #
 # Each pair (sine, cosine) is the hand of a clock. The first one turns by one
 # radian a position, the last, for the width of 32 used here, by less than two

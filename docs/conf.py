@@ -28,7 +28,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
-    "sphinx-mathjax-offline",  # The formulas of a site read without a network.
+    "sphinx-mathjax-offline",  # Formulas without a network.
 ]
 exclude_patterns = ["_build"]
 html_theme = "furo"

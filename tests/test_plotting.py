@@ -277,10 +277,10 @@ def test_scores_by_length_puts_each_row_over_its_bin():
     assert axes.get_ylabel() == "BLEU"
 
 
-@pytest.mark.parametrize("length", [2, 24, 32])
+@pytest.mark.parametrize("length", [2, 24, 25, 34])
 def test_long_names_leave_the_lines_their_room(length):
     rows = [row(0, 5, 20, 30.0)]
-    names = [f"{i}_run_with_a_long_name_of_32_char"[:length] for i in range(2)]
+    names = [name.ljust(length, "x") for name in "ab"]
     result = plotting.scores_by_length(dict.fromkeys(names, rows))
     result.draw_without_rendering()
     assert result.axes[0].get_position().width > 0.8
@@ -294,7 +294,7 @@ def test_learning_curve_has_room_for_its_names():
     ]
     result = plotting.learning_curve(dict.fromkeys(["loss", *names], [0.5]))
     result.draw_without_rendering()
-    assert all(axes.get_position().width > 0.38 for axes in result.axes)
+    assert all(axes.get_position().width > 0.4 for axes in result.axes)
 
 
 def test_scores_by_length_has_a_bar_for_an_interval():

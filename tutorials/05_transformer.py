@@ -331,8 +331,8 @@ assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
 # shifts by the learned $\gamma$ and $\beta$:
 #
 # $$\begin{aligned}
-# \text{LayerNorm}(x) &= \gamma\,\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}
-# + \beta, \\
+# \text{LayerNorm}(x) &= \beta +
+# \gamma\,\frac{x - \mu}{\sqrt{\sigma^2 + \epsilon}}, \\
 # \text{post-norm}(x) &= \text{LayerNorm}(x + f(x)), \\
 # \text{pre-norm}(x) &= x + f(\text{LayerNorm}(x)) .
 # \end{aligned}$$

@@ -1,12 +1,13 @@
 """Runs tutorials from scratch and writes their notebooks beside them.
 
-    python -m pip install -e ".[docs]"
+    python -m pip install -e ".[docs,backends]"
     python tutorials/execute.py            # all, or the names of some
     python tutorials/execute.py --text     # after a change of text alone
 
 A tutorial is a script, NAME.py; NAME.ipynb is made from it, with what it
 printed and drew. Pictures go to docs/pictures, all else to a folder that is
-deleted. Prints the minutes that each took.
+deleted. Prints the minutes that each took. Chapter 10 computes on each backend
+that it finds: JAX, NumPy (with JAX and SciPy) and, if installed, PyTorch.
 """
 
 import argparse

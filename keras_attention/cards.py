@@ -29,6 +29,9 @@ SIGNATURES = """\
 `attention`, `num_tokens`, `truncated` |
 | `num_tokens` | `text` | `num_tokens`, `limit` |
 
+`attention` has for each target token a row of weights over the source tokens,
+which sums to 1. A model without attention has its 1 on END, the last token.
+
 ```python
 import tensorflow as tf
 import tensorflow_text  # registers the ops

@@ -28,6 +28,7 @@ class Luong(seq2seq.Seq2Seq):
     | ha_t (h with a tilde) | `attention_vector` |
     | cells per layer | `units` |
     | score | `scoring`: "dot", "general" or "concat" |
+    | W_a of "general" | `attention.key_kernel` / `units` |
 
     The decoder starts from the encoder's last states. Deviations: the
     source is not reversed; global attention only (no local windows);
@@ -35,7 +36,10 @@ class Luong(seq2seq.Seq2Seq):
     for a whole sentence) and on the attention vector's way to the softmax;
     on request an encoder that reads in both directions, as that of
     Bahdanau et al. 2014 does, but with half the width for each direction;
-    the decoder then starts from the last states of both.
+    the decoder then starts from the last states of both. W_a is divided
+    for Adam, which the paper does not use: a step moves each entry of a
+    kernel by about the learning rate, so that a score, a sum of units^2
+    products, would soon be too large for the softmax to have a gradient.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -141,10 +145,16 @@ class Luong(seq2seq.Seq2Seq):
             )
         return {
             "values": x,  # [B, S, units]
-            "keys": self.attention.project(x),  # [B, S, units]
+            "keys": self._keys(x),  # [B, S, units]
             "mask": mask,
             "last_states": last_states,
         }
+
+    def _keys(self, x):
+        keys = self.attention.project(x)
+        if self.attention.scoring == "general":
+            keys = keys / self.config["units"]  # W_a = key_kernel / units
+        return keys
 
     def initial_state(self, memory, max_length=None):
         """The encoder's last states; an attention vector of zeros."""

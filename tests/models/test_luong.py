@@ -26,7 +26,8 @@ def score(scoring, h_t, h_s, weights):
     if scoring == "dot":
         return h_t @ h_s
     if scoring == "general":
-        return h_t @ (weights[0].T @ h_s)
+        w_a = weights[0] / UNITS
+        return h_t @ (w_a.T @ h_s)
     query_kernel, key_kernel, v = weights
     return v[:, 0] @ np.tanh(query_kernel.T @ h_t + key_kernel.T @ h_s)
 

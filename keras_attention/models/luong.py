@@ -39,7 +39,9 @@ class Luong(seq2seq.Seq2Seq):
     the decoder then starts from the last states of both. W_a is divided
     for Adam, which the paper does not use: a step moves each entry of a
     kernel by about the learning rate, so that a score, a sum of units^2
-    products, would soon be too large for the softmax to have a gradient.
+    products, would soon be too large for the softmax to have a gradient
+    (Yang et al. 2022, https://arxiv.org/abs/2203.03466, divide the scores of
+    a Transformer by the width, too).
 
     Args:
         vocabulary_size: target (or joint) vocabulary.

@@ -20,10 +20,11 @@ def measure(
     """The alignment error rate of each model on the test split of `phrases`.
 
     The models write the right translations; a token is linked to the source
-    token that it looks at most, END left out. (A model without attention
-    looks at END alone: it links nothing.) IBM Model 1 stands beside them,
-    trained on the tokens of training and test split. It may link a token to
-    nothing; a model that attends always links.
+    token that it looks at most, END left out. (Of the models without
+    attention, `rnn_encoder_decoder` looks at END alone and links nothing,
+    `lstm_encoder_decoder` links all to the first token.) IBM Model 1 stands
+    beside them, trained on the tokens of training and test split. It may link
+    a token to nothing; a model that attends always links.
 
     Args:
         translators: at least one `Translator` by its name, each trained on

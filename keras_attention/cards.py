@@ -30,7 +30,13 @@ SIGNATURES = """\
 | `num_tokens` | `text` | `num_tokens`, `limit` |
 
 `attention` has for each target token a row of weights over the source tokens,
-which sums to 1. A model without attention has its 1 on END, the last token.
+which sums to 1; where either is padding, and in `with_attention` for a blank
+text, it is 0. A Transformer's is the mean of the last layer's heads. A model
+without attention has its 1 on the token that it read last: END, or for
+`lstm_encoder_decoder`, which reads backwards, the first one. `score` and
+`scores` are log-probabilities divided by the length penalty; where fewer
+hypotheses exist than the beam has, the rest are "" with -inf.
+`log_probability` is not divided.
 
 ```python
 import tensorflow as tf

@@ -6,7 +6,7 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Adam(keras.optimizers.Adam):
-    """Keras's Adam, through TensorFlow's fused update.
+    """Keras's Adam, through TensorFlow's fused update; on TensorFlow only.
 
     The same arithmetic (Kingma and Ba 2014, section 2, last paragraph) in
     one operation instead of a dozen: with a hundred small weights, Keras's

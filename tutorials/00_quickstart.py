@@ -62,6 +62,9 @@ for pair in corpus.splits["test"].take(5).as_numpy_iterator():
 # fits it with Keras's `fit`. After each epoch it shows three translations of
 # sentences that were not trained on. `resume=True` makes the call safe to
 # repeat: a run that was stopped goes on, one that is finished is left alone.
+# (Perplexity is $e$ to the mean negative log-probability of a token: 1 is
+# perfect. The loss beside it is label-smoothed, chapter 6, and so does not go
+# to 0.)
 
 # %%
 config = ka.config.TrainingConfig(
@@ -109,13 +112,13 @@ if not FAST:
 # ## Look at the attention
 #
 # While it writes, the model looks back at the source. Each row of the picture
-# is a token that it wrote; the darker a cell, the more it looked there. For
-# "twenty-one" German says one-and-twenty: "einund" (one-and) looks to the
-# right, at the hyphen and at "one", and "zwanzig" to the left, at "twenty".
-# The two cross. How a network learns this is the subject of chapter 3. ("▁"
-# is the beginning of a word, "[END]" the end of a text. The vector of a
-# source token knows its neighbours, so that the hyphen may stand for the
-# one.)
+# is a token that it wrote; the darker a cell, the more it looked there, in the
+# last of its layers. For "twenty-one" German says one-and-twenty: "einund"
+# (one-and) looks to the right, at the hyphen and at "one", and "zwanzig" to the
+# left, at "twenty". The two cross. How a network learns this is the subject of
+# chapter 3. ("▁" is the beginning of a word, "[END]" the end of a text. By then
+# the model has mixed each token with its neighbours, so a look at the hyphen
+# can serve as a look at "one".)
 
 # %%
 (shown,) = translator.with_attention(["twenty-one"])

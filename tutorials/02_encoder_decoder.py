@@ -130,7 +130,7 @@ def draw():
 
 
 def corpus(size):
-    """So many lists that differ: (source, target)."""
+    """That many distinct lists: (source, target)."""
     lists = {}
     while len(lists) < size:
         source, target = draw()
@@ -150,8 +150,10 @@ assert not set(held_out) & set(training)
 # %% [markdown]
 # ## START, END and padding
 #
-# Call the source $x = (x_1, \dots, x_S)$ and the target
-# $y = (y_1, \dots, y_T)$. Three control tokens make batches of them.
+# Call the text that is read the source, $x = (x_1, \dots, x_S)$, and the one
+# that is written the target, $y = (y_1, \dots, y_T)$. Three control tokens make
+# batches of them. (The vocabulary has a fourth, [UNK], for words it does not
+# know. There are none in our lists, but an untrained model may write it.)
 #
 # - **END** is the last token of the source and of the target. The model has
 #   to write it, and so says itself when a translation is complete.
@@ -234,7 +236,7 @@ assert labels[0, -1] == inputs["source_ids"][0, -1] == END
 #
 # Each factor is a softmax over the target's vocabulary, computed from the
 # decoder's state at $t$. With an LSTM the state is a pair: hidden state and
-# cell. In Keras this is eight lines, and two arguments carry the idea:
+# cell state. In Keras this is ten lines, and two arguments carry the idea:
 # `return_state` on one side, `initial_state` on the other.
 
 # %%
@@ -318,8 +320,9 @@ assert forwards.min() == n and backwards.min() == 1
 #
 # The memory stays as it is while a sentence is written; the state changes
 # with each token. The logits are those of the next token. The attention weights
-# say where the model looked; the models of this chapter look nowhere. Training
-# uses `call`. Writing a translation uses the other three, because there the
+# say where the model looked; the models of this chapter have no choice, and
+# theirs are always 1 at the token that the encoder read last. Training uses
+# `call`. Writing a translation uses the other three, because there the
 # next input is not known before the last output. All four share the trained
 # parameters, so that `step`, fed with the tokens of the target one after the
 # other, computes what `call` does.
@@ -372,11 +375,12 @@ assert short.shape == long.shape == (1, 2 * UNITS)
 # $$
 #
 # Vectors are columns here, as in the papers (the code has rows, like chapter
-# 1); $y_t$ is one-hot, so $E y_t$ is a row of the table, and $y_0$ is START.
-# This $c$ is not the LSTM's cell. $M$ is the paper's $O$. Square brackets put
-# vectors end to end; $h'_0$ is the decoder's state before it starts, $h'_t$ the
-# one after $t$ tokens. *Maxout* is in the place of tanh: each number of $s_t$
-# is the greater of two linear functions, and so never saturates. `readout_dim`
+# 1); $y_t$ is one-hot, so $E y_t$ picks a column of $E$ (in the code a row of
+# the embedding's table), and $y_0$ is START. This $c$ is not the LSTM's cell
+# state. $M$ is the paper's $O$. Square brackets put vectors end to end; $h'_0$
+# is the decoder's state before it starts, $h'_t$ the one after $t$ tokens.
+# *Maxout* is in the place of tanh: each component of $s_t$ is the greater of
+# two linear functions, and so never saturates. `readout_dim`
 # is the length of $s_t$. `ka.models` has it as `RNNEncoderDecoder`, with two
 # deviations from the appendix: there $c$ enters the GRU's candidate inside the
 # reset gate, and $G$ is a product of two smaller matrices. To be sure that we
@@ -432,11 +436,11 @@ print("four steps agree; the summary is", c.shape)
 #
 # Training minimises the mean negative log-probability of the true tokens.
 # Padding is not a token: it must count neither in the sum nor in the
-# number that divides it. With $m_{bt} = 1$ where row $b$ has a real label
-# at $t$, and 0 where it has padding:
+# number that divides it. With $\mu_{rt} = 1$ where row $r$ of the batch has a
+# real label at $t$, and 0 where it has padding:
 #
-# $$L = - \frac{1}{\sum_{b,t} m_{bt}}
-#   \sum_{b,t} m_{bt} \log p(y_{bt} \mid x_b, y_{b,<t})$$
+# $$L = - \frac{1}{\sum_{r,t} \mu_{rt}}
+#   \sum_{r,t} \mu_{rt} \log p(y_{rt} \mid x_r, y_{r,<t})$$
 #
 # As a loop, and as `ka.losses.TokenCrossEntropy`, which `fit` will use:
 
@@ -445,16 +449,16 @@ logits = np.array(cho(few), "float64")
 log_p = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
 
 total = count = 0
-for b, t in np.ndindex(few_labels.shape):
-    if few_labels[b, t] != PAD:
-        total -= log_p[b, t, few_labels[b, t]]
+for row, t in np.ndindex(few_labels.shape):
+    if few_labels[row, t] != PAD:
+        total -= log_p[row, t, few_labels[row, t]]
         count += 1
 
 loss = ka.losses.TokenCrossEntropy()
 by_loss = float(loss(few_labels, logits))
 print(f"by the loop {total / count:.6f}, by the package {by_loss:.6f}")
-V = len(target_vocabulary)
-print(f"log of {V} tokens: {np.log(V):.6f}")
+size = len(target_vocabulary)
+print(f"log of {size} tokens: {np.log(size):.6f}")
 assert np.isclose(by_loss, total / count, rtol=1e-5)
 # What the model says at padded places changes nothing.
 spoilt = (
@@ -463,7 +467,7 @@ spoilt = (
 )
 assert float(loss(few_labels, spoilt)) == by_loss
 # An untrained model knows nothing: all tokens are about equally likely.
-assert abs(by_loss - np.log(V)) < 0.1
+assert abs(by_loss - np.log(size)) < 0.1
 
 # %% [markdown]
 # ## Greedy search, by hand
@@ -506,7 +510,7 @@ print(texts(ids)[0])
 # `ka.data` makes batches of about 1,024 target tokens out of lists of like
 # length, so that there is little to pad. With each batch come weights, one
 # divided by the number of its real labels. A `TokenCrossEntropy` that is given
-# weights divides no more: it multiplies by them and sums, which is the loss
+# weights no longer divides: it multiplies by them and sums, which is the loss
 # above. (Chapter 6 says what this is good for.) Everything else is `compile`
 # and `fit`.
 
@@ -721,7 +725,9 @@ train(longer, epochs=4 * EPOCHS)
 new, known = (
     by_length(longer, pairs) for pairs in (held_out, training[:NUM_HELD_OUT])
 )
+print("new lists")
 show(new)
+print("lists that it was trained on")
 show(known)
 if not FAST:
     assert new[3]["exact_match"] > scores["Cho"][3]["exact_match"] + 20
@@ -733,6 +739,12 @@ if not FAST:
 # lists by heart, the longest too: they fit into the vector. What it has not
 # found is a way to pack a long list that it has not seen. More time moves
 # the fall; a longer source brings it back.
+#
+# Is that not plain overfitting? It is: from 8,000 lists it has not learned such
+# a packing. But they are enough to learn to translate from. Chapter 3 takes the
+# same 8,000 lists and a quarter of these epochs, and its model gets over 90 %
+# of new lists right at every length. It is the one vector that makes the task
+# so hard to learn.
 #
 # ## Does reading backwards help?
 #
@@ -775,20 +787,24 @@ ka.plotting.scores_by_length(
 # reads forwards and does well with it, but its decoder need not carry the
 # summary: it sees it at every step.
 #
-# In the picture all three lines fall towards zero on the right. The trick
-# brings the beginning of the source nearer, it makes no more room.
+# In the picture the two upper lines fall to about zero on the right. The trick
+# brings the beginning of the source nearer, but it makes no more room.
 #
 # ## Is it the vector?
 #
 # The explanation on offer is that the source does not fit into the vector. By
 # counting it does. There are 643 numbers to choose from (those of the 1,000
 # that the generator drew), so a list of seven is one of $643^7$, which is about
-# 65 bits, and three float32 numbers have 96.
+# 65 bits, and three components in float32 have 96.
 
 # %%
 bits = 7 * np.log2(len(numbers))
 print(f"{len(numbers)} numbers; a list of seven: {bits:.1f} bits")
 assert len(numbers) == 643 and 65 < bits < 66 < 3 * 32
+# Lists of up to four tokens are two numbers at most.
+shortest = [source for source, _ in lists if len(source) <= 4]
+assert max(source.count(",") for source in shortest) == 1
+assert 2 * np.log2(len(numbers)) < 19
 
 # %% [markdown]
 # But counting does not say how the list is to be packed so that a network
@@ -801,7 +817,7 @@ assert len(numbers) == 643 and 65 < bits < 66 < 3 * 32
 
 # %%
 def with_waist(width):
-    """Cho's model; its summary passes through `width` numbers."""
+    """Cho's model; its summary passes through `width` components."""
     model = ka.models.RNNEncoderDecoder(**SIZES, readout_dim=UNITS)
     # The layer that makes c.
     model.summary_projection = keras.Sequential(
@@ -819,6 +835,7 @@ for width in (2, 8):
     model = with_waist(width)
     train(model)
     waists[f"summary of {width}"] = by_length(model)
+    print(f"summary of {width}")
     show(waists[f"summary of {width}"])
 waists["summary of 128, no waist"] = scores["Cho"]
 if not FAST:
@@ -836,10 +853,11 @@ ka.plotting.scores_by_length(
 
 # %% [markdown]
 # The narrower the vector, the earlier the fall, with everything else the
-# same. With two numbers next to nothing is right, not even among the shortest
-# lists, although their 64 bits are nearly the 65 that counting asks for. With
-# eight numbers many lists of up to eight tokens are right, and next to none of
-# more than twelve. With 128 the fall is moved to the right, and still there.
+# same. With two components next to nothing is right, not even among the
+# shortest lists, which are two numbers at most and need fewer than 19 of the 64
+# bits. With eight components many lists of up to eight tokens are right, and
+# next to none of more than twelve. With 128 the fall is moved to the right, and
+# still there.
 #
 # So bits are not what is scarce. The encoder has to find, by gradient descent,
 # a way to write many things into one vector at once, and the decoder a way to
@@ -856,20 +874,20 @@ ka.plotting.scores_by_length(
 # - Padding is masked in the encoder and in the loss.
 # - The memory of both models has one size, whatever the length of the
 #   source, and accuracy falls with the length: for single tokens, and much
-#   more for whole sentences. It is no lack of German. The fall comes earlier if
-#   the vector is narrow, and later after longer training.
+#   more for whole sentences. The decoder still writes good German. The fall
+#   comes earlier if the vector is narrow, and later after longer training.
 # - The cure cannot be a wider vector alone, since sentences have no greatest
 #   length. The memory has to grow with the source.
 #
 # ## Exercises
 #
 # 1. Sutskever et al. used four layers of 1,000 units each; every layer of the
-#    encoder hands its own state to the layer of the decoder. How many numbers
-#    are handed over? Check your rule with the package's model.
+#    encoder hands its own state to the layer of the decoder. How many
+#    components are handed over? Check your rule with the package's model.
 #
 # <details><summary>Solution</summary>
 #
-# A state is hidden state and cell, $4 \cdot 2 \cdot 1000 = 8000$
+# A state is hidden state and cell state, $4 \cdot 2 \cdot 1000 = 8000$
 # numbers, as the paper says in section 3.4.
 #
 # ```python
@@ -929,8 +947,8 @@ ka.plotting.scores_by_length(
 # <details><summary>Solution</summary>
 #
 # The answer is then the token that has just been read, so the loss falls
-# to almost nothing, and nothing is translated: asked after START, the model
-# says START, and so on.
+# to almost nothing, and nothing is translated: given START, the model answers
+# START, and so on.
 #
 # ```python
 # inputs, _ = arrays(training)

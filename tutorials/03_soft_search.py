@@ -24,10 +24,9 @@
 # cursors that move in step, which is a rule, then a search that is learned,
 # which is attention.
 #
-# Takes about 4 minutes on two cores. At the end it prints how many
-# translations of three models are right for each length of the source, and
-# how well attention found out which word comes from which, without ever
-# being told.
+# Takes about 4 minutes on two cores. It prints how many translations of three
+# kinds of model are right for each length of the source, and how well attention
+# found out which word comes from which, without ever being told.
 
 # %%
 import itertools
@@ -60,9 +59,9 @@ keras.utils.set_random_seed(1)
 # sequence of words into a vector. He thought of two cursors, one that moves
 # through the source and one that moves through the target. Nobody says how they
 # move, so the model would have had to sum over all possible movements.
-# (Kyunghyun Cho saw that this was the RNN transducer of Graves, 2012.) For that
-# the time was too short, so he tried something simpler: both cursors move at
-# the same time, in step. He calls it hard-coded diagonal attention, and says
+# (Kyunghyun Cho saw that this was the RNN transducer of Graves, 2012.) There
+# was too little time for that, so he tried something simpler: both cursors move
+# at the same time, in step. He calls it hard-coded diagonal attention, and says
 # that it sort of worked.
 #
 # In symbols: a source of $S$ tokens, a target of $T$ tokens, a vector $h_j$
@@ -162,7 +161,8 @@ if not FAST:
 # twenty-one, German *einundzwanzig*, one-and-twenty. We can measure how far
 # a straight line goes, because the package composed the numbers and knows
 # the name of each part: tens, units, hundreds. Parts with equal names say the
-# same, so they are *linked*: (position in the source, position in the target).
+# same, so they are *linked*: (position in the source, position in the target),
+# the other way round than in $\alpha_{ij}$.
 
 
 # %%
@@ -204,7 +204,7 @@ assert links_of(source, target) == {(0, 2), (1, 1), (2, 0)}
 #
 # We use the lists of chapter 2, drawn in the same way: one to seven numbers
 # below a thousand with commas between them, at most 28 tokens in English.
-# To keep the two "two" of a list apart, each name gets the place of its number
+# To keep the two "two" of a list apart, each name gets the index of its number
 # in the list: (tens, 0), (joint, 0), (units, 0), (comma, 1), (units, 1).
 
 # %%
@@ -224,15 +224,15 @@ def draw():
         for digits in draws.integers(3, size=draws.integers(1, 8))
     ]
     sides = [], []
-    for place, pair in enumerate(chosen):
+    for index, pair in enumerate(chosen):
         for side, found in zip(sides, cut[pair], strict=True):
             for name, text in (COMMA, *found):
-                side.append(((name, place), text))
+                side.append(((name, index), text))
     return sides[0][1:], sides[1][1:]  # without the first comma
 
 
 def corpus(size):
-    """So many lists that differ: (source, target, links)."""
+    """That many distinct lists: (source, target, links)."""
     lists = {}
     while len(lists) < size:
         source, target = draw()
@@ -307,9 +307,9 @@ print("lists by how far the cursor falls behind:", np.bincount(behind))
 # ## Soft search
 #
 # So one day, Bahdanau writes, he thought of letting the decoder *learn* to
-# search where to put the cursor; who translates by hand looks back and
-# forth, too. What should decide? What the decoder has in mind when token $i$
-# is due is its state $s_{i-1}$. Each place of the source has its vector
+# search where to put the cursor; a human translator looks back and forth, too.
+# What decides where to look? What the decoder has in mind when token $i$
+# is due is its state $s_{i-1}$. Each position of the source has its vector
 # $h_j$, which the paper calls annotation. Compare the two, for every $j$,
 # by a small network with one number as its answer, the *score*
 # (Bahdanau, Cho and Bengio 2014, equations 5 and 6 and appendix A.1.2):
@@ -332,8 +332,8 @@ print("lists by how far the cursor falls behind:", np.bincount(behind))
 # both **key** (what is compared) and **value** (what is fetched). Because
 # query and key are added, this is called additive attention.
 #
-# The same in numpy, with the same names. Rows are vectors, so $W s$ is
-# `s @ W`.
+# The same in numpy, with the same names. Vectors are columns in the formula and
+# rows in the code, so the code's `W` is the transpose: $W s$ becomes `s @ W`.
 
 
 # %%
@@ -366,7 +366,7 @@ assert np.allclose(context[0, 0], c, atol=1e-5)
 # ### The layer
 #
 # A layer takes many queries and whole batches at once, and a mask, since rows
-# of a batch have different lengths. A masked place gets a score so low that
+# of a batch have different lengths. A masked position gets a score so low that
 # its weight is exactly 0, and what stands there makes no difference. (In
 # `build` Keras gives each argument `name_shape` the shape of the argument
 # `name` of `call`.)
@@ -386,8 +386,11 @@ class Additive(keras.layers.Layer):
         self.v = self.add_weight((self.units, 1))
 
     def call(self, query, value, padding_mask=None):
-        s, h = query @ self.W, value @ self.U
-        e = ops.tanh(s[:, :, None] + h[:, None]) @ self.v  # [B, T, S, 1]
+        Ws = query @ self.W  # [B, T, units]
+        Uh = value @ self.U  # [B, S, units]
+        # Every query with every position of the source:
+        # [B, T, 1, units] + [B, 1, S, units].
+        e = ops.tanh(Ws[:, :, None] + Uh[:, None]) @ self.v  # [B, T, S, 1]
         e = e[..., 0]
         if padding_mask is not None:
             # In float16, which ends at 65,504, this would be infinite.
@@ -415,9 +418,9 @@ assert np.allclose(context[1, 2], c_i, atol=1e-5)
 # The package's layer differs in three points. It takes a separate `key`, to
 # which $U$ is then applied in place of the value. It is split in two,
 # `project` for $U h_j$, which a decoder needs once for each sentence, and
-# `attend` for the rest, once for each token. And a row in which every place is
-# masked gets weights 0 and the context 0; in ours all its scores are equal, and
-# so the weights are.
+# `attend` for the rest, once for each token. And a row in which every position
+# is masked gets weights 0 and the context 0; in ours all its scores are equal,
+# and so the weights are.
 
 # %%
 nothing = np.zeros((2, 5), bool)
@@ -446,7 +449,7 @@ assert np.allclose(context, c, atol=1e-5)
 # If the loss would fall with a context more like $h_j$ than like the
 # present average $c_i$, then gradient descent raises the score $e_{ij}$,
 # the more the greater its weight already is. No one has to say where to
-# look: that a look helped is enough. By finite differences:
+# look: that a look helped is enough. A check by finite differences:
 
 
 # %%
@@ -474,14 +477,14 @@ print("soft: alpha_j (h_j - c). hard: 0.")
 #
 # Back to the task that defeated the cursors. The model stays as it was,
 # except that $\alpha$ is now computed by an `AdditiveAttention`. There is no
-# decoder and so no state: the query is an embedding of the place $i$ that
-# is to be written, the key is an embedding of the place $j$, the value is
+# decoder and so no state: the query is an embedding of the position $i$ that
+# is to be written, the key is an embedding of the position $j$, the value is
 # $h_j$ as before.
 
 
 # %%
 class Positions(keras.layers.Layer):
-    """A learned vector for each place of a sequence [B, S]: [1, S, 32]."""
+    """A learned vector for each position of a sequence [B, S]: [1, S, 32]."""
 
     def __init__(self):
         super().__init__()
@@ -532,9 +535,17 @@ if not FAST:
 # \end{aligned}
 # $$
 #
-# The letters follow the paper: $s_i$ is chapter 2's $h'_t$, $t_i$ its $s_t$,
-# and $i$ its $t$; biases are left out. ($t_i$ sees $s_i$, as the paper's
-# equation 4 says; its appendix prints $s_{i-1}$.) The decoder starts from the
+# The letters follow the paper, which has changed some since Cho's:
+#
+# | here | chapter 2 | what it is |
+# |---|---|---|
+# | $i$ | $t$ | position in the target |
+# | $s_i$ | $h'_t$ | the decoder's state |
+# | $t_i$ | $s_t$ | what maxout makes of it |
+# | $c_i$ | $c$ | context; summary |
+#
+# Biases are left out. ($t_i$ sees $s_i$, as the paper's equation 4 says; its
+# appendix prints $s_{i-1}$.) The decoder starts from the
 # backward state at $x_1$, which has read the whole source. Compare Cho's model:
 # the same decoder with $c_i$ in the place of $c$. In `ka.models.RNNSearch` the
 # contract is the same too: encode, initial_state, step, call. Only now the
@@ -591,7 +602,7 @@ UNITS = 64
 
 
 def new_search(seed):
-    """RNNsearch; the seed says with which weights it begins."""
+    """RNNsearch; the seed says with which parameters it begins."""
     keras.utils.set_random_seed(seed)
     model = ka.models.RNNSearch(**SIZES, units=UNITS, readout_dim=UNITS)
     model.build()
@@ -625,10 +636,10 @@ assert np.allclose(attention_weights[0], alpha, atol=1e-5)
 assert np.allclose(next_state["context"][0], c, atol=1e-5)
 
 # %% [markdown]
-# ## Three models, the same lists
+# ## Three kinds of model, the same lists
 #
 # Chapter 2's plain model, whose decoder sees one summary; two cursors in
-# step; and the search, trained twice with other weights at the beginning, to
+# step; and the search, trained twice from different initial parameters, to
 # see what depends on them. All get chapter 2's lists, its number of epochs
 # and its optimizer. The cursors now get what our first experiment lacked:
 # recurrence. Read by a bidirectional GRU, $h_j$ knows of its neighbours,
@@ -713,7 +724,7 @@ for name, model in models.items():
 
 sizes = {name: model.count_params() for name, model in models.items()}
 for name, size in sizes.items():
-    print(f"{name}: {size:,} weights")
+    print(f"{name}: {size:,} parameters")
 assert sizes["soft search"] < sizes["one vector"] / 2
 
 # %% [markdown]
@@ -764,22 +775,35 @@ figure = ka.plotting.scores_by_length(
 figure
 
 # %% [markdown]
-# The one vector fails as in chapter 2, after as many epochs. The search does
-# not fail at any length, with less than half of the weights. The cursors come
-# far, too: a vector for each step, taken from about the right place, is enough
-# to be rid of the bottleneck. (Their network is a plain one: 64 units like the
-# search's, without its maxout; the one vector has 128.) But they fall at the
-# end of the scale. To see why, sort the lists by how far the cursor falls
-# behind, instead of by length.
+# The one vector fails as in chapter 2, after as many epochs (from other initial
+# parameters, so the numbers differ a little). The search does not fail at any
+# length, with less than half of the parameters: with the same 8,000 lists and
+# eight epochs, the overfitting of chapter 2 was the price of the
+# one vector. The cursors come far, too: a vector for each step, taken from
+# about the right position, is enough to be rid of the bottleneck. (Their
+# network is a plain one: 64 units like the search's, without its maxout; the
+# one vector has 128.) But they fall at the end of the scale. To see why, sort
+# the lists by how far the cursor falls behind, instead of by length. Long lists
+# tend to be farther behind, so the second table has none but long ones.
+
 
 # %%
-print("behind  lists", *(f"{name:>14}" for name in exact))
-for distance in np.unique(behind):
-    chosen = behind == distance
-    print(
-        f"{distance:6} {chosen.sum():6}",
-        *(f"{100 * found[chosen].mean():12.1f} %" for found in exact.values()),
-    )
+def by_distance(among):
+    """How many lists are right, for each distance of the cursor."""
+    print("behind  lists", *(f"{name:>14}" for name in exact))
+    for distance in np.unique(behind[among]):
+        chosen = among & (behind == distance)
+        print(
+            f"{distance:6} {chosen.sum():6}",
+            *(f"{100 * one[chosen].mean():12.1f} %" for one in exact.values()),
+        )
+
+
+long = np.array([len(source) > 20 for source, *_ in held_out])
+print("all lists")
+by_distance(np.full(len(held_out), True))
+print("lists of more than 20 tokens")
+by_distance(long)
 
 if not FAST:
     first, *_, last = scores["one vector"]
@@ -793,11 +817,14 @@ if not FAST:
     assert exact["two cursors"][behind == 0].mean() > 0.95
     assert exact["two cursors"][far].mean() < 0.9
     assert exact["soft search"][far].mean() > 0.95
+    drift = exact["two cursors"][long & ~far], exact["two cursors"][long & far]
+    assert drift[0].mean() > drift[1].mean() + 0.1
 
 # %% [markdown]
-# That is the drift. A backward GRU can carry what stands one or two
-# tokens ahead; the farther it has to carry it, the more of the sentence has
-# to go through one vector again. Each pair of languages would need a rule
+# Among long lists, too, it is the falling behind that hurts the cursors. The
+# backward GRU can carry what stands one or two tokens ahead; the farther it has
+# to carry it, the more of the sentence has to go through one vector again. Each
+# pair of languages would need a rule
 # of its own, and for German verbs, which may stand at the end of a sentence of
 # any length, no line fits. The search needs no rule.
 #
@@ -839,9 +866,9 @@ figure
 # %% [markdown]
 # Read it row by row: each row is one step of the decoder, its weights sum to
 # one. The dark squares run down from the left to the right and jump over each
-# "and". In the rows of commas, *und* and *hundert* the weight often lies beside
-# the true token. And where twenty-two turns round, *zwanzig* looks back to the
-# left, which no cursor in step can do.
+# "and". In the rows of commas and of *hundert* the greatest weight may lie
+# beside the true token. And where twenty-two turns round, *zwanzig* looks back
+# to the left, which no cursor in step can do.
 #
 # Do such numbers always look at their own words, *zwanzig* at "twenty" and
 # before it *zwei* at "two"? Let us count where the greatest weight lies.
@@ -880,13 +907,14 @@ if not FAST:
     assert "and" not in {[*source, "END"][j] for j in best}
 
 # %% [markdown]
-# The tens do, most units do not. Which word has been read is in the annotations
-# beside it as well: the hyphen's has heard of "twenty" from its left and of
-# "two" from its right, so one look at it can tell both numerals. Is that the
-# reason? Take the neighbours away. In the same search, let an annotation know
-# its token and its place and nothing else ([chapter 5](05_transformer.ipynb)
-# says how a place becomes a vector). The decoder, which started from the
-# backward state, now starts from the same vector each time.
+# The tens do, most units do not. A word can also be recognised from the
+# annotations of its neighbours: the GRU has told that of the hyphen about
+# "twenty" on its left and "two" on its right, so one look at the hyphen can
+# give both numerals. Is that the reason? Take the neighbours away. In the same
+# search, let an annotation know its token and its position and nothing else
+# ([chapter 5](05_transformer.ipynb) says how a position becomes a vector). The
+# decoder, which started from the backward state, now starts from the same
+# vector each time.
 
 
 # %%
@@ -896,13 +924,15 @@ class WordByWord(keras.layers.Layer):
     def __init__(self):
         super().__init__()
         self.supports_masking = True
-        self.places = ka.layers.PositionEncoding()
+        self.add_positions = ka.layers.PositionEncoding()
         self.annotate = keras.layers.Dense(2 * UNITS, activation="tanh")
 
     def call(self, x, mask=None):
-        # The root of the width: sines are greater than embeddings.
-        h = self.annotate(self.places(math.sqrt(x.shape[-1]) * x))
-        nothing = ops.zeros_like(h[:, 0, :UNITS])  # No last states.
+        # Scaled up: new embeddings are small, and sines would drown them.
+        scaled = math.sqrt(x.shape[-1]) * x
+        h = self.annotate(self.add_positions(scaled))
+        nothing = ops.zeros_like(h[:, 0, :UNITS])
+        # As the GRU: annotations, last forward and last backward state.
         return h, nothing, nothing
 
 
@@ -922,17 +952,17 @@ if not FAST:
 # %% [markdown]
 # Now most units look at their own word the most, as there is hardly anywhere
 # else to learn what they are. Of the short lists with twenty-one, here is the
-# one in which *ein* looks at "one" the most. Without the GRU a look presumably
-# has to find both words, to know which to write first, and the rows of a number
-# share their weight between the two. But from *ein* to *zwanzig* weight moves
-# from "one" to "twenty", back to the left. The price is that fewer lists are
-# right. An annotation that knows its neighbours is the better memory, and the
-# worse witness.
+# one in which *ein* looks at "one" the most. Even here the rows differ little:
+# without the GRU a look presumably has to find both words, to know which to
+# write first, and the rows of a number share their weight between the two. But
+# from *ein* to *zwanzig* weight moves from "one" to "twenty", back to the left.
+# The price is that fewer lists are right. An annotation that knows its
+# neighbours is the better memory, and the worse witness.
 
 
 # %%
-def place(tokens, words):
-    """Where these words begin."""
+def where(tokens, words):
+    """The position at which these words begin."""
     size = len(words)
     return next(i for i in range(len(tokens)) if tokens[i : i + size] == words)
 
@@ -940,8 +970,8 @@ def place(tokens, words):
 def at_twenty_one(pair):
     """The weights of the rows ein, und, zwanzig on twenty, -, one: [3, 3]."""
     source, target, _ = pair
-    i = place(target, ("ein", "und", "zwanzig"))
-    j = place(source, ("twenty", "-", "one"))
+    i = where(target, ("ein", "und", "zwanzig"))
+    j = where(source, ("twenty", "-", "one"))
     alpha = looks(arrays([pair])[0], by_word)[0]
     return alpha[i : i + 3, j : j + 3]
 
@@ -952,6 +982,11 @@ short = [
     if "twenty - one" in " ".join(pair[0]) and (FAST or len(pair[0]) <= 14)
 ]
 chosen = max(short, key=lambda pair: at_twenty_one(pair)[0, 2])
+print(f"{'':8}", *(f"{token:>7}" for token in ("twenty", "-", "one")))
+for token, row in zip(
+    ("ein", "und", "zwanzig"), at_twenty_one(chosen), strict=True
+):
+    print(f"{token:8}", *(f"{weight:7.2f}" for weight in row))
 if not FAST:
     ein, _, zwanzig = at_twenty_one(chosen)
     assert ein[2] > zwanzig[2] and zwanzig[0] > ein[0]
@@ -1016,7 +1051,7 @@ if not FAST:
 # "two" in a list it has to take either. The search can tell them apart, because
 # its query, the state, knows how far the translation has come. And that is a
 # by-product of training to translate. It does not have to beat Model 1: compare
-# the rows. The two searches differ in nothing but the weights at the beginning.
+# the rows. The two searches differ only in their initial parameters.
 #
 # Of all tokens the rate is worse. That a comma is due, or *und*, or
 # *hundert*, the decoder knows without another look, and where nothing hangs on
@@ -1038,23 +1073,23 @@ if not FAST:
 # - Weights that follow a rule, two cursors in step, work as far as the rule
 #   fits. Weights that are computed from what the decoder has in mind and what
 #   the source offers need no rule.
-# - The computation has three lines: a score for each place, a softmax over
-#   the places, a weighted sum.
-# - It is soft so that it can be learned: the gradient of the context by a
-#   score is $\alpha_{ij} (h_j - c_i)$, so a look that helps grows.
+# - The computation has three lines: a score for each position, a softmax over
+#   the positions, a weighted sum.
+# - It is soft so that it can be learned: the gradient of the context with
+#   respect to a score is $\alpha_{ij} (h_j - c_i)$, so a look that helps grows.
 # - The weights can be drawn. For most numerals the greatest one lies on the
 #   word itself, without anyone having said so; but a neighbour may serve.
 #
 # ## Exercises
 #
-# 1. How many weights does the search itself have in `rnnsearch`, and how
-#    many scores does it compute for a source of 28 and a target of 25 tokens
-#    (each with its END)? Its comparison is `UNITS`, 64, wide.
+# 1. How many parameters does the attention layer of `rnnsearch` have, and how
+#    many scores does it compute for a source of 28 tokens and a target of 25,
+#    to each of which END is added? Its comparison is `UNITS`, 64, wide.
 #
 # <details><summary>Solution</summary>
 #
 # $W$ is 64 by 64, $U$ 128 by 64 (an annotation has two directions), $v$ has
-# 64 entries. Each of 26 steps scores 29 places.
+# 64 entries. Each of 26 steps scores 29 positions.
 #
 # ```python
 # assert rnnsearch.attention.count_params() == 64 * 64 + 128 * 64 + 64
@@ -1069,9 +1104,9 @@ if not FAST:
 # <details><summary>Solution</summary>
 #
 # The weights become those of `hard`: one is 1, all others are 0. For the
-# chosen place $h_j = c_i$, for all others $\alpha_{ij} = 0$, so
+# chosen position $h_j = c_i$, for all others $\alpha_{ij} = 0$, so
 # $\alpha_{ij}(h_j - c_i)$ is zero everywhere. A search that is quite sure
-# learns no more, be it right or wrong.
+# no longer learns, be it right or wrong.
 #
 # ```python
 # alpha = np.exp(1000 * (e - e.max()))
@@ -1081,7 +1116,7 @@ if not FAST:
 #
 # </details>
 #
-# 3. Does the place where `rnnsearch` looks for the second token depend on
+# 3. Does the position at which `rnnsearch` looks for the second token depend on
 #    which token it has written first? And for the third token?
 #
 # <details><summary>Solution</summary>
@@ -1107,7 +1142,7 @@ if not FAST:
 #
 # <details><summary>Solution</summary>
 #
-# Its queries and keys are made of places only, so it looks at the same places
+# Its queries and keys are made of positions only, so it looks at the same ones
 # whatever stands there. To sort one has to look for content: the score must
 # depend on the symbols, as in RNNsearch it depends on state and annotation.
 #

@@ -247,11 +247,11 @@ assert (two_heads @ twenty_seven != two_heads @ seventy_two).all()
 # \end{aligned}$$
 #
 # Each head has a width of only $d_k = D / h$, so that $h$ heads together have
-# as many parameters, and need as many multiply-adds, as one of full width.
-# The matrices of all heads stand side by side in one kernel $[D, h\,d_k]$;
-# head $i$ owns the columns from $i\,d_k$ to $(i+1)\,d_k$. (A new layer's
-# biases are all 0, which would hide a forgotten one. So we first draw all
-# weights at random.)
+# as many parameters, and need as many multiply-adds, as one of full width. The
+# matrices of all heads stand side by side in one kernel $[D, h\,d_k]$; head
+# $i$, counted from 0, owns the columns from $i\,d_k$ to $(i+1)\,d_k$. (A new
+# layer's biases are all 0, which would hide a forgotten one. So we first draw
+# all weights at random.)
 
 
 # %%
@@ -341,9 +341,11 @@ assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
 # unless told, and the Transformer in the paper's size,
 # `ka.models.transformer.base`. The small ones for small data, `mini` and
 # `tiny`, normalise first, which leaves the residual path free from end to end
-# and trains with less care (Xiong et al. 2020). That is a whole layer of the
-# encoder, and by hand it is one cell. Dropout, which acts on each sublayer's
-# output in training only, is left out.
+# and needs less care in training (Xiong et al. 2020). These are all the parts
+# of a layer of the encoder, and by hand it is one cell. Dropout, which acts on
+# each sublayer's output in training only, is left out. (The last sum of a stack
+# of pre-norm layers is not normalised, so the model normalises once more at the
+# end of encoder and decoder.)
 
 
 # %%
@@ -622,8 +624,10 @@ assert (norms[s > t] > 0).all()
 # A layer of the decoder has three sublayers: causal self-attention over what
 # has been written, attention to the encoder's output (below, `encoded`), which
 # is that of chapter 3 with the decoder's positions as queries, and a
-# feed-forward network. With `ka.layers.TransformerDecoderLayer`, which has all
-# three, the whole of `ka.models.transformer` is this. We want to look at the
+# feed-forward network. From the last layer's output the matrix of the target's
+# embedding, transposed, makes the logits (section 3.4). With
+# `ka.layers.TransformerDecoderLayer`, which has all three sublayers, the whole
+# of `ka.models.transformer` is this. We want to look at the
 # heads of a trained model later, so the decoder also hands out what the
 # second sublayer looked at:
 
@@ -868,8 +872,8 @@ if not FAST:
 
 # %% [markdown]
 # A check of the cache, on one sentence: what the steps computed is what one
-# call computes for the whole target. The price is room: $2NLd$ numbers for an
-# answer of up to $L$ tokens, with $N$ layers of width $d$.
+# call computes for the whole target. The price is room: $2NLD$ numbers for an
+# answer of up to $L$ tokens, with $N$ layers of width $D$.
 
 # %%
 source_ids = sources[:1]
@@ -882,13 +886,19 @@ assert size == 2 * 2 * 20 * 64
 
 # %% [markdown]
 # What does the cache save? The function from the first section counts the
-# multiply-adds in the products of the real model. With a cache, each step
-# costs the same. (It multiplies with all the room there is and masks what is
-# empty.) Without one, step $t$ reads $t$ tokens again, and projects the
-# encoder's output again.
+# multiply-adds in the products of the real model. With a cache, the encoder's
+# output is projected to keys and values once, and then each step costs the
+# same. (It multiplies with all the room there is and masks what is empty.)
+# Without one, step $t$ reads $t$ tokens again, and projects the encoder's
+# output again.
 
 
 # %%
+def project_source(encoded):
+    """Keys and values of the source, once for all steps."""
+    return [layer.project_memory(encoded) for layer in model.decoder_layers]
+
+
 def predict_again(target_ids):
     """The next token's logits, without a cache."""
     outputs, _ = run_decoder(model, encoded, mask, target_ids)
@@ -896,11 +906,12 @@ def predict_again(target_ids):
 
 
 encoded, mask = run_encoder(model, source_ids)
+of_source, _ = cost(project_source, encoded)
 memory = model.encode(source_ids)
 for n in (1, 5, 20):
     state = model.initial_state(memory, max_length=n)
     of_step, _ = cost(model.step, tf.constant([START]), memory, state)
-    cached, again = n * of_step, 0
+    cached, again = of_source + n * of_step, 0
     for t in range(1, n + 1):
         again += cost(predict_again, tf.fill([1, t], START))[0]
     print(
@@ -910,17 +921,18 @@ for n in (1, 5, 20):
 assert again > 10 * cached
 
 # %% [markdown]
-# An answer of 20 tokens costs more than ten times as much without a cache.
+# For one token a cache saves nothing. An answer of 20 costs more than ten times
+# as much without it.
 #
 # ## What the heads do
 #
 # The numbers were composed by rule, so we know which word of the source each
-# word of the target comes from: that which says the same, such as "tens". On
-# numbers that it was never trained on the model reads the right answer: of the
-# weights of the cross-attention at the moment when a word is *written*, which
-# share goes to the word that it comes from? We take the mean for each head and
-# for each kind of word. The kinds are named after the words of 354,687; "und"
-# comes from the "-" of "fifty - four".
+# word of the target comes from: that which says the same, such as "tens". We
+# feed the model numbers that it was never trained on, together with their right
+# answers. At the moment when a word is *written*, which share of a
+# cross-attention's weight goes to the word that it comes from? We take the mean
+# for each head and for each kind of word. The kinds are named after the words
+# of 354,687; "und" comes from the "-" of "fifty - four".
 
 # %%
 KINDS = {
@@ -1039,12 +1051,13 @@ if not FAST:
 # decoder has not seen the source. Without those of the decoder few are, if any:
 # it still reads the word it wrote last and knows which position is next, but of
 # the words before it knows nothing. Yet most heads, taken out one at a time,
-# are hardly missed: what one does, others do too. (Michel et al. 2019 found the
-# same in a large model.) Look for exceptions in the rows above. And nearly as
-# many numbers come out right without any self-attention in the encoder. Each
-# word of a number says what it says whatever stands beside it, and its position
-# presumably says the rest. Sentences, whose words mean different things in
-# different company, are another matter.
+# are hardly missed: others do what one of them does, or nothing needs it.
+# (Michel et al. 2019 found the same in a large model.) Look for exceptions in
+# the rows above. And nearly as many numbers come out right without any
+# self-attention in the encoder. Each word of a number says what it says
+# whatever stands beside it, and its position presumably says the rest.
+# Sentences, whose words mean different things in different company, are another
+# matter.
 
 # %% [markdown]
 # ## What to take away
@@ -1052,8 +1065,9 @@ if not FAST:
 # - The recurrence is not needed to relate the words of a sentence:
 #   self-attention lets every position ask every other one directly, with a path
 #   of length 1 and a chain of products that does not grow with the sentence.
-# - What is lost with the recurrence is the order, and sinusoids put it back,
-#   since for them a shift is a rotation.
+# - What is lost with the recurrence is the order. Positions that are added to
+#   the words put it back, and with sinusoids distances are easy to ask for,
+#   since a shift is a rotation.
 # - Two masks say what must not be looked at: a padding mask for what is not
 #   there, a causal mask for what is not there yet. With it one pass trains all
 #   positions at once, and keys and values are final, so that decoding can keep
@@ -1135,7 +1149,7 @@ if not FAST:
 #
 # <details><summary>Solution</summary>
 #
-# $2NLd$ numbers of 4 bytes a sentence: $32 \cdot 4 \cdot 2 \cdot 6 \cdot 100
+# $2NLD$ numbers of 4 bytes a sentence: $32 \cdot 4 \cdot 2 \cdot 6 \cdot 100
 # \cdot 512$, that is 78,643,200.
 #
 # ```python

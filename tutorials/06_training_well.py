@@ -430,14 +430,15 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# Work for work, both rise alike until the end, where random batches are above
-# the band: for the work of three random batches there are more than four by
-# tokens, but they do not end as high. A likely reason: rows of one length are
-# often rows of one kind (short targets are years and small numbers, long ones
-# large numbers), so that a batch by tokens is a less fair sample of the corpus
-# and its gradient a noisier one. That may be the price of bucketing, which is
-# there for speed; it would show more here, with only some dozens of batches, a
-# few for each length, than in a large training.
+# Step for step random batches end higher, but for the work of three of them
+# there are more than four by tokens. Work for work both rise much alike, and
+# beyond the end of the band there is nothing to compare with. A likely reason
+# why they end higher: rows of one length are often rows of one kind (short
+# targets are years and small numbers, long ones large numbers), so that a batch
+# by tokens is a less fair sample of the corpus and its gradient a noisier one.
+# That may be the price of bucketing, which is there for speed; it would show
+# more here, with only some dozens of batches, a few for each length, than in a
+# large training.
 
 # %% [markdown]
 # ## Label smoothing
@@ -582,11 +583,11 @@ for clip_norm in (None, 0.1):
 # %% [markdown]
 # The next steps are hardly better informed. So the rate starts near 0 and rises
 # over some hundred or thousand steps, until the means are means of something.
-# In the paper (equation 3) it then falls with the root of the step, in our
-# recipe like half a cosine (Loshchilov and Hutter 2016, equation 5). With $w$
-# steps of warm-up out of $n$, both rise as $\eta_s = \eta_{\max}\, s/w$ up to
-# step $w$. From there the paper's falls as $\eta_{\max} \sqrt{w/s}$, ours as
-# $\eta_{\max} \frac12 \left(1 + \cos \pi \frac{s - w}{n - w}\right)$.
+# In the paper (equation 3) it then falls as one over the root of the step, in
+# our recipe like half a cosine (Loshchilov and Hutter 2016, equation 5). With
+# $u$ steps of warm-up out of $n$, both rise as $\eta_s = \eta_{\max}\, s/u$ up
+# to step $u$. From there the paper's falls as $\eta_{\max} \sqrt{u/s}$, ours as
+# $\eta_{\max} \frac12 \left(1 + \cos \pi \frac{s - u}{n - u}\right)$.
 
 # %%
 paper = ka.schedules.InverseSquareRoot.for_width(512, warmup_steps=4000)
@@ -689,12 +690,13 @@ assert np.isclose(mean, shares_of_steps @ np.arange(1, n + 1))
 assert np.isclose(weight.numpy(), mean)
 
 # %% [markdown]
-# Now a training whose rate stays at its peak, and $\mu = 0.99$: about the last
-# 100 of its steps count, three epochs. A constant rate takes longer to arrive,
-# so it gets 16 epochs. The average is only looked at, it does not change the
-# training, so one run gives both curves. The callback `SwapEMAWeights` puts the
-# average in place while Keras validates, and takes it out afterwards; a second
-# callback then validates the weights themselves.
+# Now a training whose rate is at its peak from the first step to the last (so
+# without warm-up, too), and $\mu = 0.99$: about the last 100 of its steps
+# count, three epochs. Such a run takes longer to arrive, so it gets 16 epochs.
+# The average is only looked at, it does not change the training, so one run
+# gives both curves. The callback `SwapEMAWeights` puts the average in place
+# while Keras validates, and takes it out afterwards; a second callback then
+# validates the weights themselves.
 
 
 # %%
@@ -739,9 +741,11 @@ if not FAST:
 # %% [markdown]
 # While the model makes progress the average trails behind, since it still holds
 # weights that knew less. When the progress ends it overtakes its own training,
-# and in this run the average ends no lower than the recipe's lowest seed. An
-# average is of little use after a rate that has fallen to 0, but it can be had
-# at any time, without knowing beforehand when the training will end.
+# and after its 16 epochs the average is no lower than the recipe's lowest seed
+# after 10. Where the rate falls to 0 the trembling stops by itself, and there
+# should be less to average away (which we have not measured here); but an
+# average can be had at any time, without knowing beforehand when the training
+# will end.
 
 # %% [markdown]
 # ## Mixed precision
@@ -990,8 +994,8 @@ figure
 # a constant rate, with its average, had 16 epochs, the others 10.) Random
 # batches lie above it: here little padding saved time in each step, but may
 # have cost quality. The likelihood is moved most by leaving out the label
-# smoothing, which asks for less of it. What did break a training was a
-# post-norm model without warm-up.
+# smoothing, which asks the model to be less sure. What did break a training was
+# a post-norm model without warm-up.
 #
 # ## What to take away
 #
@@ -999,9 +1003,9 @@ figure
 #   known amount of memory; they are less random, which may cost something.
 # - Label smoothing has its own floor and buys modesty with likelihood.
 # - Warm-up is there because Adam's first steps are as large as its later ones
-#   but know far less, and a post-norm model starts with large gradients near
-#   its output (Xiong et al. 2020). A falling learning rate and averaged weights
-#   are two ways to stop trembling.
+#   but know far less. A post-norm model bears that badly (Xiong et al. 2020
+#   tell why), a pre-norm one better. A falling learning rate and averaged
+#   weights are two ways to stop trembling.
 # - In mixed precision the products are short and the sums of steps long. Over
 #   replicas, losses are weighted by the tokens of the whole batch; then two
 #   devices do what one does.
@@ -1018,8 +1022,11 @@ figure
 #
 # <details><summary>Solution</summary>
 #
-# By the formula $\ln V + D / 2$, which is 38 for our model. It is even more.
-# The logits are not random: the residual path carries the embedding of the
+# The formula would say $\ln V + D / 2$, which is 38 for our model. But it holds
+# only while $\sigma$ is well below $\sqrt{2 \ln V} = 3.5$, and here $\sigma$ is
+# $\sqrt D = 8$: the greatest logit rules the sum, and Gaussian logits would
+# have a loss of about 24. That of our model is far greater, for another reason:
+# its logits are not random. The residual path carries the embedding of the
 # token that was read to the output, where it meets itself in the same matrix.
 # The model is sure that each token will be repeated, and would spend its first
 # epochs on unlearning that.
@@ -1030,6 +1037,8 @@ figure
 #     logits = generator.normal(0, sigma, (1000, 1000))
 #     measured = np.log(np.exp(logits).sum(axis=1)).mean()
 #     assert abs(measured - np.log(1000) - sigma**2 / 2) < 0.01
+# logits = generator.normal(0, 8, (1000, 424))
+# assert 23 < np.log(np.exp(logits).sum(axis=1)).mean() < 26  # Not 38.
 # keras.utils.set_random_seed(1)
 # model = small_transformer()
 # embeddings = model.target_embedding.embeddings

@@ -501,11 +501,12 @@ for alpha, winner in (
 
 # %% [markdown]
 # A usual choice is $\alpha = 0.6$ (Vaswani et al. 2017, section 6.1), which
-# would do here. It is a number to tune on held-out sentences, and too much of
-# it makes a model ramble (exercise 3). The beam itself is still ordered by
-# plain log-probability: live hypotheses are all of the same length. The score
-# decides among those that are finished. (Wu et al. also add a penalty for
-# source tokens that got little attention, `beta` in `ka.decoding`.)
+# would do here; `ka.Translator` takes 1. It is a number to tune on held-out
+# sentences, and too much of it makes a model ramble (exercise 3). The beam
+# itself is still ordered by plain log-probability: live hypotheses are all of
+# the same length. The score decides among those that are finished. (Wu et al.
+# also add a penalty for source tokens that got little attention, `beta` in
+# `ka.decoding`.)
 
 # %% [markdown]
 # ## When a bigger beam hurts
@@ -550,15 +551,15 @@ def count_to(n):
 assert math.isclose(count_to(30)[1], 30 * math.log(0.8))
 
 # %% [markdown]
-# The right answer has probability $0.8^n$, the empty one 0.02, whatever $n$.
-# The lines cross at $n = \log 0.02 / \log 0.8$.
+# The right answer has probability $0.8^n$, the empty one 0.02 for every $n$
+# from 4 on. The lines cross at $n = \log 0.02 / \log 0.8$.
 
 # %%
 crossing = math.log(0.02) / math.log(0.8)
 print(f"from {math.ceil(crossing)} on, the empty answer is more probable")
 assert math.ceil(crossing) == 18
 
-NUMBERS = range(2, 31, 2)
+NUMBERS = range(4, 31, 2)
 RIGHT = [count_to(n)[0] for n in NUMBERS]
 all_tables = np.array([counting_table(n) for n in NUMBERS])
 room = tf.constant(NUMBERS) + 3  # Tokens that an answer may have.
@@ -627,8 +628,8 @@ figure
 # A search looks for the best sentence. **Sampling** asks another question:
 # what does the model believe, in all? Draw the first token from its
 # distribution, read it, draw the next one from the one that follows, up to END.
-# Each sentence then comes up with exactly its probability $p(y \mid x)$, as
-# the product of the steps' probabilities is what that is. We draw 20,000 and
+# Each sentence then comes up with exactly its probability $p(y \mid x)$, since
+# that is the product of the steps' probabilities. We draw 20,000 and
 # compare with the list of all sentences.
 
 
@@ -659,28 +660,37 @@ CHANCE = 5 * math.sqrt(0.5 * 0.5 / len(samples))
 assert largest_difference(samples, truth) < CHANCE < 0.02
 
 # %% [markdown]
-# ### Temperature and top-k
+# ### Temperature, top-k and top-p
 #
-# Two knobs bend the distribution before each draw. A **temperature** $\tau$
+# Three knobs bend the distribution before each draw. A **temperature** $\tau$
 # draws from $p^{1/\tau}$, normalised: below 1 it sharpens, above 1 it flattens.
-# **Top-k** (Fan et al. 2018) forgets all but the $k$ most probable tokens. For
-# the toy the bent models are tables again, so that we know exactly what should
-# come out.
+# **Top-k** (Fan et al. 2018) forgets all but the $k$ most probable tokens.
+# **Top-p**, or nucleus sampling (Holtzman et al. 2019), keeps the fewest most
+# probable tokens that together reach a given share: many where the model is in
+# doubt, one where it is sure. For the toy the bent models are tables again, so
+# that we know exactly what should come out.
 
 
 # %%
-def bent_table(table, temperature=1.0, top_k=None):
+def renormalised(table):
+    table = table - table.max(axis=1, keepdims=True)
+    return table - np.log(np.exp(table).sum(axis=1, keepdims=True))
+
+
+def bent_table(table, temperature=1.0, top_k=None, top_p=1.0):
     """The table from which sampling with these options draws."""
-    bent = table / temperature
-    if top_k is not None:
-        threshold = np.sort(bent, axis=1)[:, -top_k, None]
-        bent = np.where(bent >= threshold, bent, IMPOSSIBLE)
-    bent = bent - bent.max(axis=1, keepdims=True)
-    return bent - np.log(np.exp(bent).sum(axis=1, keepdims=True))
+    bent = renormalised(table / temperature)
+    for row in bent:
+        best_first = np.argsort(-row)
+        # What the tokens before each one amount to.
+        before = np.cumsum(np.exp(row[best_first])) - np.exp(row[best_first])
+        kept = best_first[before < top_p][:top_k]
+        row[np.setdiff1d(best_first, kept)] = IMPOSSIBLE
+    return renormalised(bent)
 
 
 print("largest difference from   the model   the bent table")
-for options in ({"temperature": 0.5}, {"top_k": 2}):
+for options in ({"temperature": 0.5}, {"top_k": 2}, {"top_p": 0.6}):
     bent = distribution(bent_table(TOY, **options))
     samples = draw(TOY, **options)
     far, near = (largest_difference(samples, some) for some in (truth, bent))
@@ -877,7 +887,7 @@ if not FAST:
 # Let a program find it: of the sentences that greedy search gets wrong and a
 # beam of 4 right, the one whose log-probability gained the most. For both
 # answers, here is the probability of each token. Up to some place they agree;
-# there greedy search takes the more probable token, and later it pays.
+# there greedy search takes the more probable token, and later pays for it.
 
 # %%
 repaired = np.flatnonzero(right[4] & ~right[1])

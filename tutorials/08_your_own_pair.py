@@ -205,8 +205,9 @@ EPOCHS = 1 if FAST else 8
 examples = [batches("train", epoch) for epoch in range(EPOCHS)]
 examples = [one.take(5) for one in examples] if FAST else examples
 counts = [sum(1 for _ in one) for one in examples]  # Batches.
+warmup = sum(counts) // 10
 rate = keras.optimizers.schedules.CosineDecay(
-    0.0, sum(counts), warmup_target=4e-3, warmup_steps=sum(counts) // 10
+    0.0, sum(counts) - warmup, warmup_target=4e-3, warmup_steps=warmup
 )
 model.compile(
     ka.optimizers.Adam(rate, global_clipnorm=1.0),

@@ -769,14 +769,19 @@ with tempfile.TemporaryDirectory() as folder:
 # `import keras_attention as ka`, then touch `ka.layers`, and import the module
 # with your own classes.
 #
+# A translator that was trained is a Keras model, too: of a run's folder,
+# `ka.load("runs/NAME").model` is all of it, and its `encode(source_ids)` the
+# trained encoder. (A SavedModel, such as those that come with the package, is a
+# graph and gives no layers.)
+#
 # ## Other backends
 #
-# The layers are written in `keras.ops` alone, so they run on JAX and PyTorch
-# as they do on TensorFlow; only text, data pipelines and serving need the
-# latter. Even numpy is a backend of Keras (it computes, but cannot train; it
-# needs jax and scipy). We compute the same attention on each backend that is
-# installed here, in a process of its own; the tests of the package do so for
-# whole models.
+# The layers are written in `keras.ops` alone, so they run on JAX and PyTorch as
+# they do on TensorFlow, which only `ka.optimizers`, `ka.trainer`, text, data
+# and serving need. Even numpy is a backend of Keras (it computes, but cannot
+# train; it needs jax and scipy). We compute the same attention on each backend
+# that is installed here, in a process of its own; the tests of the package do
+# so for whole models.
 
 # %%
 BACKEND_PROGRAM = """

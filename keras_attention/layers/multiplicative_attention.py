@@ -24,12 +24,16 @@ class MultiplicativeAttention(attention.Attention):
     |---|---|
     | h_t, decoder state | `query` |
     | h_s (with a bar), encoder state | `key` and `value` |
-    | W_a | `key_kernel`; for concat `query_kernel` over `key_kernel` |
+    | W_a | `key_kernel` transposed; concat: `query_kernel` over `key_kernel` |
     | v_a | `score_vector` |
     | a_t(s), c_t | `attention_weights`, `context` |
 
     In "concat" the product W [h_t; h_s] is computed as the sum of two, so
     that the keys are projected once; the function is the same.
+
+    Scores are not scaled, as in the paper. Wide layers that are trained by
+    Adam may come to look at one place whatever is asked, and stay there: then
+    divide the keys, as `models.Luong` does for "general".
 
     Args:
         scoring: "dot" (query and key of one width), "general" or "concat".

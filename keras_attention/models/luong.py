@@ -28,7 +28,7 @@ class Luong(seq2seq.Seq2Seq):
     | ha_t (h with a tilde) | `attention_vector` |
     | cells per layer | `units` |
     | score | `scoring`: "dot", "general" or "concat" |
-    | W_a of "general" | `attention.key_kernel` / `units` |
+    | W_a of "general" | `attention.key_kernel` transposed / `units` |
 
     The decoder starts from the encoder's last states. Deviations: the
     source is not reversed; global attention only (no local windows);
@@ -39,9 +39,10 @@ class Luong(seq2seq.Seq2Seq):
     the decoder then starts from the last states of both. W_a is divided
     for Adam, which the paper does not use: a step moves each entry of a
     kernel by about the learning rate, so that a score, a sum of units^2
-    products, would soon be too large for the softmax to have a gradient
+    products, may soon be too large for the softmax to have a gradient
     (Yang et al. 2022, https://arxiv.org/abs/2203.03466, divide the scores of
-    a Transformer by the width, too).
+    a Transformer by the width of a head instead of its root). "dot" and
+    "concat" are the paper's.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -155,7 +156,7 @@ class Luong(seq2seq.Seq2Seq):
     def _keys(self, x):
         keys = self.attention.project(x)
         if self.attention.scoring == "general":
-            keys = keys / self.config["units"]  # W_a = key_kernel / units
+            keys = keys / self.config["units"]  # W_a: key_kernel / units
         return keys
 
     def initial_state(self, memory, max_length=None):

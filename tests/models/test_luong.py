@@ -22,7 +22,7 @@ def lstm(x, state, weights):
 
 
 def score(scoring, h_t, h_s, weights):
-    """Equation 8."""
+    """Equation 8; "general" divided by the width."""
     if scoring == "dot":
         return h_t @ h_s
     if scoring == "general":

@@ -19,14 +19,14 @@
 #
 # Train a translator, look at its attention, export it and serve it, in about
 # ten lines each. The corpus is made by the package: numbers, dates, times and
-# sums of money as one writes them in English, and as one writes them in
+# sums of money as they are written in English, and as they are written in
 # German. Nothing is downloaded.
 #
 # Takes about five minutes on two cores. At the end a model that knows nothing
 # of this package's code turns "twenty-one" into "einundzwanzig".
 #
-# Here and in all chapters, a line that begins with `assert` checks that the
-# text tells the truth. You may read past them.
+# Here and in all chapters, lines that begin with `assert` check that the text
+# tells the truth. You may read past them.
 
 # %%
 import os
@@ -46,8 +46,8 @@ keras.utils.set_random_seed(1)
 # %% [markdown]
 # ## The data
 #
-# A corpus is pairs of texts in splits. These are the first five of the test
-# set, which training never sees.
+# A corpus consists of pairs of texts, in splits. These are the first five of
+# the test set, which training never sees.
 
 # %%
 corpus = ka.corpora.load("phrases", source="en", target="de")
@@ -61,10 +61,10 @@ for pair in corpus.splits["test"].take(5).as_numpy_iterator():
 # One call learns a vocabulary of word pieces, builds a small Transformer and
 # fits it with Keras's `fit`. After each epoch it shows three translations of
 # sentences that were not trained on. `resume=True` makes the call safe to
-# repeat: a run that was stopped goes on, one that is finished is left alone.
-# (Perplexity is $e$ to the mean negative log-probability of a token: 1 is
-# perfect. The loss beside it is label-smoothed, chapter 6, and so does not go
-# to 0.)
+# repeat: a run that was stopped goes on, and one that is finished is left
+# alone. (Perplexity is $e$ to the mean negative log-probability of a token: 1
+# is perfect. The loss beside it is label-smoothed, chapter 6, and so does not
+# go to 0.)
 
 # %%
 config = ka.config.TrainingConfig(
@@ -112,13 +112,13 @@ if not FAST:
 # ## Look at the attention
 #
 # While it writes, the model looks back at the source. Each row of the picture
-# is a token that it wrote; the darker a cell, the more it looked there, in the
-# last of its layers. For "twenty-one" German says one-and-twenty: "einund"
-# (one-and) looks to the right, at the hyphen and at "one", and "zwanzig" to the
-# left, at "twenty". The two cross. How a network learns this is the subject of
-# chapter 3. ("▁" is the beginning of a word, "[END]" the end of a text. By then
-# the model has mixed each token with its neighbours, so a look at the hyphen
-# can serve as a look at "one".)
+# is a token that it wrote; the darker a cell, the more the model looked there,
+# in the last of its layers. For "twenty-one" German says one-and-twenty:
+# "einund" (one-and) looks to the right, at the hyphen and at "one", and
+# "zwanzig" to the left, at "twenty". The two cross. How a network learns this
+# is the subject of chapter 3. ("▁" is the beginning of a word, "[END]" the end
+# of a text. By then the model has mixed each token with its neighbours, so a
+# look at the hyphen can serve as a look at "one".)
 
 # %%
 (shown,) = translator.with_attention(["twenty-one"])
@@ -149,8 +149,8 @@ print(version)
 # ## Serve
 #
 # The SavedModel needs TensorFlow and tensorflow-text, and nothing of this
-# package. This is all that a server has to do; chapter 9 does it in a process
-# without Python, too.
+# package. This is all that a server has to do; chapter 9 also does it in a
+# process without Python.
 
 # %%
 import tensorflow_text  # noqa: E402, F401 (registers the tokenizer's op)
@@ -164,14 +164,14 @@ assert [text.decode() for text in answer] == translator(texts)
 # ## What to take away
 #
 # A translator is a vocabulary, a model and a search, which picks one token
-# after the other (chapters 2 and 7). Here they are trained by one call, and
-# exported as one file tree that answers text with text. Between the two lies
-# the model, and in the model the attention, which you have seen in a picture.
-# The chapters that follow open each part.
+# after another (chapters 2 and 7). Here they are trained by one call, and
+# exported as one file tree that answers text with text. Between the two texts
+# lies the model, and in the model the attention, which you have seen in a
+# picture. The chapters that follow open each part.
 #
 # ## Exercises
 #
-# 1. What does the model make of a sentence that is no number at all, such as
+# 1. What does the model make of a sentence that is not a number at all, such as
 #    "I like apples"? How can you see that it should not be believed?
 #
 #    <details><summary>Solution</summary>

@@ -25,10 +25,10 @@
 # hard to train, and how the gates of the LSTM and of the GRU help.
 #
 # If you want the recurrent network first, skip to "A network with a state". All
-# you need of what you skip: our texts are sentences such as "cats really really
-# sleep", whose verb must agree with the noun; the *floor* is the lowest loss
-# that any model can reach, and `excess` is how far above it a model is. (Run
-# the cells all the same: later ones use them.)
+# you need from what you skip: our texts are sentences such as "cats really
+# really sleep", whose verb must agree with the noun; the *floor* is the lowest
+# loss that any model can reach, and `excess` is how far above it a model is.
+# (Run the cells all the same: later ones use them.)
 #
 # Takes about 2 minutes on two cores. At the end it prints a table of which
 # recurrent networks learn to recall the first token of a sequence, and how
@@ -57,11 +57,11 @@ keras.utils.set_random_seed(1)
 # ## A text whose floor is known
 #
 # A language model predicts the next word from the words before it. Its loss
-# is the mean of $-\log q(\text{word})$, where $q$ is the probability that it
-# gave to the word that came, in nats per word (the natural logarithm). With a
-# real text nobody knows how low this loss can go. So we write a language of our
-# own, a *source* of texts as Shannon (1948) has it. It has states (not yet
-# those of a network), and words that lead from one to the next.
+# is the mean of $-\log q(\text{word})$, in nats per word (the natural
+# logarithm), where $q$ is the probability that it gave to the word that came.
+# For a real text nobody knows how low this loss can go. So we write a language
+# of our own, a *source* of texts in the sense of Shannon (1948). It has states
+# (not yet those of a network), and words that lead from one to the next.
 #
 # ```
 #            cat               really, again and again
@@ -120,10 +120,10 @@ assert np.allclose(word_given_state.sum(axis=-1), 1)
 #
 # $$H = \sum_i \pi_i H_i, \qquad H_i = -\sum_w p(w \mid i) \log p(w \mid i).$$
 #
-# No model has a lower expected loss, because it does not know more
-# than the state: for any prediction $q$,
-# $-\sum_w p(w) \log q(w) \ge -\sum_w p(w) \log p(w)$ (Gibbs's inequality).
-# $H$ is the floor.
+# No model has a lower expected loss, because no model knows more than the
+# state: for any prediction $q$,
+# $-\sum_w p(w) \log q(w) \ge -\sum_w p(w) \log p(w)$ (Gibbs's inequality). $H$
+# is the floor.
 
 
 # %%
@@ -152,11 +152,11 @@ assert np.allclose(stationary, np.array([VERB, 0.5, 0.5]) / (1 + VERB))
 # %% [markdown]
 # ## What a window cannot see
 #
-# Suppose that a model sees the last $w$ words only, and predicts as well as
+# Suppose that a model sees only the last $w$ words, and predicts as well as
 # they allow. Its loss is the entropy of the next word given these $w$ words.
-# All windows can be listed with their probabilities, so this loss is exact
-# too. For each window we keep the probability of having read it and being in
-# each state.
+# All windows can be listed with their probabilities, so this loss is exact too.
+# For each window we keep the probability of having read it and being in each
+# state.
 
 
 # %%
@@ -213,10 +213,10 @@ for num_words in range(1, 9):
 # ## A feed-forward network with a window
 #
 # Does a network get down to these numbers? We draw texts from the source.
-# A text begins anywhere, in the middle of a sentence perhaps; so that
-# the reader has time to find out where it is, the first 32 words are read and
-# not predicted. (By then, what a late reader misses is `window_excess(32)`,
-# which is about nothing.)
+# A text begins anywhere, perhaps in the middle of a sentence; to give the
+# reader time to find out where it is, the first 32 words are read but not
+# predicted. (By then, what a late reader misses is `window_excess(32)`, which
+# is next to nothing.)
 
 
 # %%
@@ -252,10 +252,10 @@ print(" ".join(VOCABULARY[index] for index in inputs[0, :16]))
 # %% [markdown]
 # The network of Bengio et al. (2003) looks up an *embedding* for each of the
 # last $w$ words (a trained vector for each word, a row of a table), puts these
-# vectors one after the other, and applies a dense layer with tanh, then one
-# with softmax. To apply it at every position of a text at once, we need not
-# cut out windows: a *convolution* over $w$ words is the same dense layer at
-# every position.
+# vectors end to end, and applies a dense layer with tanh, then one with
+# softmax. To apply it at every position of a text at once, we need not cut out
+# windows: a *convolution* over $w$ words is the same dense layer at every
+# position.
 
 # %%
 width, units = 4, 5
@@ -272,7 +272,7 @@ np.testing.assert_allclose(outputs[0, 9], dense, atol=1e-6)
 # %% [markdown]
 # `reader` is the part of the model that changes in this chapter: it takes the
 # embeddings and gives, at each position, a vector that may depend on the
-# words up to there.
+# words up to that point.
 
 
 # %%
@@ -314,9 +314,9 @@ def excess(model):
 
 
 # %% [markdown]
-# `excess` uses that we know the source: in place of the one word that came
-# next, it takes the mean over all words that could have come. That removes most
-# of the luck. By Gibbs's inequality the result cannot be negative.
+# `excess` uses the fact that we know the source: in place of the one word that
+# came next, it takes the mean over all words that could have come. That removes
+# most of the luck. By Gibbs's inequality the result cannot be negative.
 
 # %%
 excess_of_window, weights_of_window = {}, {}
@@ -348,8 +348,8 @@ for num_words, measured in excess_of_window.items():
 #
 # The way out is to read as we do: one word after the other, keeping in mind
 # what matters. Let $h_t$ be a vector, the *state*, after $t$ words, and $x_t$
-# the embedding of word $t$. The next state is computed from the last state
-# and the new word, always by the same weights (Elman 1990):
+# the embedding of word $t$. The next state is computed from the previous state
+# and the new word, always with the same weights (Elman 1990):
 #
 # $$h_t = \tanh(x_t W + h_{t-1} U + b), \qquad h_0 = 0.$$
 #
@@ -413,8 +413,8 @@ np.testing.assert_allclose(deep([x, zeros]), rnn(x), atol=1e-6)
 
 # %% [markdown]
 # The same function. Training differs in one point: in `deep` each layer
-# has its own gradient, in the RNN the six copies are one matrix. Its
-# gradient is the sum of theirs. This is all that *backpropagation through
+# has its own gradient; in the RNN the six copies are one matrix, and its
+# gradient is the sum of the six. This is all that *backpropagation through
 # time* means.
 
 # %%
@@ -434,7 +434,7 @@ np.testing.assert_allclose(through_time, sum_over_layers, atol=1e-5)
 #
 # Now the RNN reads our texts. It has to find out by itself that its state
 # should remember whether the noun was singular or plural. `excess` says how far
-# above the floor it ends: 0 is perfect.
+# above the floor it ends up: 0 is perfect.
 
 # %%
 rnn_model = language_model(keras.layers.SimpleRNN(32, return_sequences=True))
@@ -480,14 +480,14 @@ picture(
 
 # %% [markdown]
 # The scale is logarithmic. The windows go down a straight line, a factor of
-# 0.75 for each word, and every point of training lies on it or just above.
-# The RNN is far below all that we trained, with fewer weights than the network
-# that sees two words. Even with perfect training, a window would need more than
-# 15 words to come as low.
+# 0.75 for each word, and every trained window lies on it or just above. The RNN
+# is far below all the windows that we trained, with fewer weights than the
+# network that sees two words. Even with perfect training, a window would need
+# more than 15 words to get as low.
 #
 # The loss says that the RNN keeps in mind which noun it was. We can also
-# ask it: after "cat" and $n$ times "really", which share of the
-# probability of a verb goes to the verbs that agree?
+# ask it: after "cat" and $n$ times "really", what share of the probability of a
+# verb goes to the verbs that agree?
 
 
 # %%
@@ -520,7 +520,7 @@ if not FAST:
 # %% [markdown]
 # With three times "really" the noun is still among the last four words; with
 # four it is not, and the network can only guess. The RNN has no such
-# edge.
+# boundary.
 #
 # ## Why the gradient vanishes, or explodes
 #
@@ -529,34 +529,33 @@ if not FAST:
 # remembering it over twenty. What if there is nothing to learn on the way, and
 # a word matters only long after it was read?
 #
-# Training then hangs on the gradient: by how much does the state at the end
-# change if the first state is changed a little? This is the Jacobian
-# matrix $\partial h_T / \partial h_0$. From the equation of the RNN and the
-# chain rule, with $\tanh' = 1 - \tanh^2$,
+# Training then depends on the gradient: by how much does the state at the end
+# change if the first state is changed a little? This is the Jacobian matrix
+# $\partial h_T / \partial h_0$. From the equation of the RNN and the chain
+# rule, with $\tanh' = 1 - \tanh^2$,
 #
 # $$\frac{\partial h_T}{\partial h_0} = J_T \cdots J_2 J_1, \qquad
 # J_t = \frac{\partial h_t}{\partial h_{t-1}} =
 # \operatorname{diag}(1 - h_t^2) \, U^\top .$$
 #
-# Entry $(i, j)$ of $J_t$ is the derivative of component $i$ of $h_t$ by
-# component $j$ of $h_{t-1}$, that is $(1 - h_{t,i}^2)\, U_{ji}$: hence the
-# transpose.
+# Entry $(i, j)$ of $J_t$ is the derivative of component $i$ of $h_t$ with
+# respect to component $j$ of $h_{t-1}$, that is $(1 - h_{t,i}^2)\, U_{ji}$:
+# hence the transpose.
 #
 # A product of $T$ matrices behaves like a power. The norm of a matrix
 # (the largest singular value: by how much it can stretch a vector) is at most
-# 1 for the diagonal one, and the norm of a product is at most the product of
+# 1 for the diagonal matrix, and the norm of a product is at most the product of
 # the norms. Hence (Hochreiter 1991; Bengio et al. 1994; Pascanu et al. 2013)
 #
 # $$\left\| \frac{\partial h_T}{\partial h_0} \right\| \le \| U \|^T .$$
 #
-# With $\|U\| < 1$ the gradient must vanish, exponentially in $T$. To
-# explode it needs $\|U\| > 1$.
+# With $\|U\| < 1$ the gradient must vanish, exponentially in $T$. For it to
+# explode, $\|U\| > 1$ is needed.
 #
-# The Jacobian of any recurrent layer can be had from one backward pass. Rows
-# of a batch do not depend on each other. So a batch reads the same sequence
-# in as many rows as the state has components, and row $i$ is asked for the
-# gradient of component $i$ only: row $i$ of the batch gives row $i$ of the
-# matrix.
+# The Jacobian of any recurrent layer can be computed in one backward pass. Rows
+# of a batch do not depend on each other. So we put the same sequence into as
+# many rows as the state has components, and ask row $i$ for the gradient of
+# component $i$ only: row $i$ of the batch gives row $i$ of the matrix.
 
 
 # %%
@@ -642,7 +641,7 @@ picture("01_jacobian_of_rnn.png", lines, *AXES, limits=(1e-18, 1e9))
 # exceeds a limit, scale it down to the limit (Pascanu et al. 2013,
 # algorithm 1). This is `global_clipnorm` in `train` above. There is no such
 # remedy for vanishing ones. The gradient of a weight is a sum over all steps,
-# and in this sum what comes from far away is drowned by what is near.
+# and in this sum what comes from far away is drowned out by what is near.
 #
 # ## The LSTM: a state that is added to
 #
@@ -710,9 +709,9 @@ np.testing.assert_allclose(ours(vectors), from_keras(vectors), atol=1e-5)
 # %% [markdown]
 # ## The GRU: the same idea with one state
 #
-# The *gated recurrent unit* (Cho et al. 2014, equations 5 to 8) has no
-# second vector and two gates. Its new state is a weighted average of the old
-# one and a candidate:
+# The *gated recurrent unit* (Cho et al. 2014, equations 5 to 8) has two gates
+# and no second vector. Its new state is a weighted average of the old one and a
+# candidate:
 #
 # $$\begin{aligned}
 # r_t &= \sigma(x_t W_r + h_{t-1} U_r + b_r)
@@ -724,8 +723,7 @@ np.testing.assert_allclose(ours(vectors), from_keras(vectors), atol=1e-5)
 # h_t &= z_t \odot h_{t-1} + (1 - z_t) \odot \tilde h_t
 # \end{aligned}$$
 #
-# (The paper leaves out the biases. Some papers let $z$ and $1 - z$ change
-# places.)
+# (The paper leaves out the biases. Some papers swap $z$ and $1 - z$.)
 
 
 # %%
@@ -772,10 +770,10 @@ np.testing.assert_allclose(ours(vectors), from_keras(vectors), atol=1e-5)
 #
 # ## What gates do to the gradient
 #
-# Look at the way from $c_{t-1}$ to $c_t$ in the LSTM: a multiplication by
-# $f_t$, component by component. If nothing else led from step to step,
-# the Jacobian would be exactly the product of the forget gates. We can make
-# that so: with recurrent kernels of zero, no $h$ enters the gates.
+# Look at the path from $c_{t-1}$ to $c_t$ in the LSTM: a multiplication by
+# $f_t$, component by component. If nothing else led from step to step, the
+# Jacobian would be exactly the product of the forget gates. We can arrange
+# that: with recurrent kernels of zero, no $h$ enters the gates.
 
 # %%
 lstm = keras.layers.LSTM(4, return_state=True)
@@ -790,12 +788,12 @@ np.testing.assert_allclose(from_c_to_c, expected, rtol=1e-3, atol=1e-9)
 # %% [markdown]
 # So a gate at 0.5 halves the gradient at each step, and a gate near 1 lets
 # it through. Gates do not cure the gradient by being there; they give the
-# network one number per component, and step, that says how fast to
-# forget. The GRU has the same path with $z_t$ in place of $f_t$.
+# network one number per component and step that says how fast to forget. The
+# GRU has the same path with $z_t$ in place of $f_t$.
 #
 # Before training, the bias decides. Keras starts the forget gate's bias at 1
-# (as Jozefowicz et al. 2015 advise), the GRU's biases at 0. We compare with a
-# bias of 5. The gate alone would give:
+# (as Jozefowicz et al. 2015 advise), the GRU's biases at 0. We compare these
+# with a bias of 5. The gate alone would give:
 
 # %%
 for bias in (0, 1, 5):
@@ -860,8 +858,8 @@ picture("01_jacobian_of_gates.png", lines, *AXES, limits=(1e-21, 1e3))
 #
 # ## Recalling the first token
 #
-# Does the Jacobian tell which network can learn? Here is a task that offers no
-# easy, short examples to start from: a sequence begins with one of four
+# Does the Jacobian tell us which network can learn? Here is a task that offers
+# no easy, short examples to start from: a sequence begins with one of four
 # letters, fillers follow, and at the end the network has to say which letter it
 # was. A guess is right in a quarter of cases. The embeddings begin with
 # components of size 1, like the random inputs `x` above.
@@ -948,20 +946,19 @@ if not FAST:
 # The SimpleRNN recalls the first of five tokens, and over eighty it does no
 # better than guessing. The LSTM and the GRU with a bias of 5 find the letter
 # over every length. With Keras's biases they do not: the LSTM's 1 is enough for
-# twenty tokens but not for eighty, the GRU's 0 is enough for neither.
-# Where the gates stand decides, much as the Jacobians said. Not to the letter:
-# at twenty tokens the GRU with bias 0 does better than the SimpleRNN, although
-# its Jacobian starts out smaller. Training moves the gates, and the Jacobian
-# was measured before it.
+# twenty tokens but not for eighty; the GRU's 0 is enough for neither. What
+# decides is where the gates stand, much as the Jacobians said, but not to the
+# letter: at twenty tokens the GRU with bias 0 does better than the SimpleRNN,
+# although its Jacobian starts out smaller. Training moves the gates, and the
+# Jacobian was measured before that.
 #
-# It is a failure to *learn*, not to remember. A SimpleRNN could do the task, as
-# it did on our source, where short sentences showed it the way.
+# This is a failure to *learn*, not to remember. A SimpleRNN could do the task,
+# as it did on our source, where short sentences showed it the way.
 #
 # ## The state has one size
 #
-# These networks read any length. What they know afterwards of what they
-# read is their state, and the state has the same size after 10 words and after
-# 1000.
+# These networks read any length. What they know afterwards about what they read
+# is their state, and the state has the same size after 10 words and after 1000.
 
 # %%
 layer = keras.layers.LSTM(32, return_state=True)
@@ -971,9 +968,9 @@ for length in (10, 1000):
 
 # %% [markdown]
 # How much fits? 64 float32 numbers are 2048 bits, no more. A text from
-# our source carries $H / \log 2$ bits per word. So there is a length from
-# which on no network, however well trained, can have a different state for
-# every text that is likely to come.
+# our source carries $H / \log 2$ bits per word. So there is a length beyond
+# which no network, however well trained, can have a different state for every
+# text that is likely to come.
 
 # %%
 bits = 2 * 32 * 32
@@ -984,7 +981,7 @@ assert 1900 < bits / bits_per_word < 2000
 # %% [markdown]
 # This holds for any encoding; trained networks keep far less (chapter 2). To
 # predict the next word of our source it was enough to know which of three
-# states it is in, under two bits. To *translate* a sentence all of it is
+# states it is in, under two bits. To *translate* a sentence, all of it is
 # needed.
 #
 # ## What to take away
@@ -1023,8 +1020,8 @@ assert 1900 < bits / bits_per_word < 2000
 #
 # <details><summary>Solution</summary>
 #
-# Nothing may be kept ($z = 0$) and all may be looked at ($r = 1$): a large
-# negative bias for $z$, a large positive one for $r$.
+# Nothing is to be kept ($z = 0$) and everything is to be looked at ($r = 1$): a
+# large negative bias for $z$, a large positive one for $r$.
 #
 # ```python
 # rnn = keras.layers.SimpleRNN(8)
@@ -1056,7 +1053,7 @@ assert 1900 < bits / bits_per_word < 2000
 # Small inputs make a small state; there $\tanh'$ is near 1, and an orthogonal
 # $U$ keeps every vector's length. So the gradient survives, and the SimpleRNN
 # learns what it could not learn before. It works as long as the state
-# stays small, which the training of a larger task does not respect.
+# stays small, a condition that training on a larger task does not respect.
 #
 # ```python
 # print(norm(jacobian(orthogonal_rnn(1.0), 0.03 * x)) > 0.3)  # True

@@ -22,14 +22,14 @@
 # a recurrent network read one and write the other? In 2014 two groups gave the
 # same answer (Kalchbrenner and Blunsom had come close in 2013, with a
 # convolution as the reader): one network, the *encoder*, reads the whole source
-# into one vector, a second one, the *decoder*, unfolds the vector into the
+# into one vector, and a second one, the *decoder*, unfolds the vector into the
 # target. We build both of their models, train them on numbers in words, and
 # measure where they fail: the longer the source, the fewer translations are
 # right.
 #
 # Takes about 6 minutes on two cores. It ends with two pictures and the tables
-# behind them: how many translations are right for each length of the source,
-# by three models, and by three whose vectors differ in width.
+# behind them: how many translations are right at each length of the source,
+# first for three models, then for three whose vectors differ in width.
 
 # %%
 import itertools
@@ -83,7 +83,7 @@ for pair in numbers[:3]:
 # %% [markdown]
 # Models read ids, so texts are cut into tokens and tokens are numbered. In
 # practice a vocabulary is learned from text (chapter 8). Here the package,
-# which composed the numbers, also tells what they are composed of, and we
+# which composed the numbers, also tells us what they are composed of, and we
 # can read each token.
 
 
@@ -151,21 +151,22 @@ assert not set(held_out) & set(training)
 # ## START, END and padding
 #
 # Call the text that is read the source, $x = (x_1, \dots, x_S)$, and the one
-# that is written the target, $y = (y_1, \dots, y_T)$. Three control tokens make
-# batches of them. (The vocabulary has a fourth, [UNK], for words it does not
-# know. There are none in our lists, but an untrained model may write it.)
+# that is written the target, $y = (y_1, \dots, y_T)$. It takes three control
+# tokens to make batches of them. (The vocabulary has a fourth, [UNK], for words
+# it does not know. There are none in our lists, but an untrained model may
+# write it.)
 #
 # - **END** is the last token of the source and of the target. The model has
-#   to write it, and so says itself when a translation is complete.
+#   to write it, and so itself says when a translation is complete.
 # - **START** is what the decoder reads first, when nothing has been written.
 # - **PAD** fills short rows, because an array is a rectangle.
 #
 # The decoder predicts each token of $y$ from the tokens before it. In
-# training we know those tokens, so we feed the true ones, whatever the
-# model itself would have written. This is *teacher forcing* (Williams and
-# Zipser 1989). Every position of the target is then an example of its own,
-# and all of them are computed in one call. Two arrays, one shifted against
-# the other, say it all:
+# training we know those tokens, so we feed it the true ones, whatever the model
+# itself would have written. This is *teacher forcing* (Williams and
+# Zipser 1989). Every position of the target is then an example of its own, and
+# all of them are computed in one call. Two arrays, one shifted against the
+# other, say it all:
 #
 # ```
 # target_ids   START  ein  und      zwanzig   what the decoder reads
@@ -262,10 +263,10 @@ by_hand = keras.Model([source_ids, target_ids], logits)
 
 # %% [markdown]
 # `mask_zero` makes the encoder stop at the padding: PAD is id 0, and where
-# the mask is off the LSTM keeps its state. The package's
-# `LSTMEncoderDecoder` is the same function with more layers, dropout, and
-# one trick that the paper found to matter. With the same weights both give
-# the same logits.
+# the mask is false, the LSTM keeps its state. The package's
+# `LSTMEncoderDecoder` is the same function with more layers, dropout, and one
+# trick that the paper found to matter. With the same weights both give the same
+# logits.
 
 # %%
 lstm = ka.models.LSTMEncoderDecoder(**SIZES, num_layers=1, reverse_source=False)
@@ -286,12 +287,11 @@ assert PAD == 0 and np.allclose(difference, 0, atol=1e-5)
 
 # %% [markdown]
 # The trick: the source is read backwards (section 3.3 of the paper). If the
-# languages have the same order, the first source word should then be fresh
-# in memory when the first target word is due. Suppose word $j$ of the
-# source gives word $j$ of the target, $n$ words each, and count the steps
-# between reading one and writing the other. The average does not change,
-# but the shortest way becomes one step, and gradient descent gets a foot in
-# the door.
+# languages have the same word order, the first source word should then be fresh
+# in memory when the first target word is due. Suppose word $j$ of the source
+# gives word $j$ of the target, $n$ words each, and count the steps between
+# reading one and writing the other. The average does not change, but the
+# shortest way becomes one step, and gradient descent gets a foot in the door.
 
 # %%
 n = 10
@@ -323,7 +323,7 @@ assert forwards.min() == n and backwards.min() == 1
 # say where the model looked; the models of this chapter have no choice, and
 # theirs are always 1 at the token that the encoder read last. Training uses
 # `call`. Writing a translation uses the other three, because there the
-# next input is not known before the last output. All four share the trained
+# next input is not known before the current output. All four share the trained
 # parameters, so that `step`, fed with the tokens of the target one after the
 # other, computes what `call` does.
 
@@ -379,12 +379,12 @@ assert short.shape == long.shape == (1, 2 * UNITS)
 # the embedding's table), and $y_0$ is START. This $c$ is not the LSTM's cell
 # state. $M$ is the paper's $O$. Square brackets put vectors end to end; $h'_0$
 # is the decoder's state before it starts, $h'_t$ the one after $t$ tokens.
-# *Maxout* is in the place of tanh: each component of $s_t$ is the greater of
-# two linear functions, and so never saturates. `readout_dim`
-# is the length of $s_t$. `ka.models` has it as `RNNEncoderDecoder`, with two
-# deviations from the appendix: there $c$ enters the GRU's candidate inside the
-# reset gate, and $G$ is a product of two smaller matrices. To be sure that we
-# understand it, here is one step in numpy, with the package's weights.
+# *Maxout* takes the place of tanh: each component of $s_t$ is the greater of
+# two linear functions, and so never saturates. `readout_dim` is the length of
+# $s_t$. `ka.models` has the model as `RNNEncoderDecoder`, with two deviations
+# from the appendix: there $c$ enters the GRU's candidate inside the reset gate,
+# and $G$ is a product of two smaller matrices. To be sure that we understand
+# it, here is one step in numpy, with the package's weights.
 
 # %%
 cho = ka.models.RNNEncoderDecoder(**SIZES, readout_dim=UNITS)
@@ -507,8 +507,8 @@ print(texts(ids)[0])
 #
 # ## Training
 #
-# `ka.data` makes batches of about 1,024 target tokens out of lists of like
-# length, so that there is little to pad. With each batch come weights, one
+# `ka.data` makes batches of about 1,024 target tokens out of lists of similar
+# length, so that there is little to pad. Each batch comes with weights: one
 # divided by the number of its real labels. A `TokenCrossEntropy` that is given
 # weights no longer divides: it multiplies by them and sums, which is the loss
 # above. (Chapter 6 says what this is good for.) Everything else is `compile`
@@ -564,11 +564,11 @@ if not FAST:
 # %% [markdown]
 # How many lists does it translate without any mistake? There is a way to
 # know without a search. If greedy search writes exactly the true target,
-# then each of its steps had read the true tokens before: it did what
-# teacher forcing does. And if under teacher forcing the most probable token
-# is right at every position, then greedy search would have written those
-# tokens. So one call of the model tells both: which tokens are right, given
-# the true ones before them, and which whole translations are.
+# then each of its steps had read the true tokens that come before: it did what
+# teacher forcing does. And if under teacher forcing the most probable token is
+# right at every position, then greedy search would have written those tokens.
+# So one call of the model tells us both: which tokens are right, given the true
+# ones before them, and which whole translations are.
 
 
 # %%
@@ -599,7 +599,7 @@ assert (exact == by_search).mean() > 0.99
 
 # %% [markdown]
 # The package's `ka.decoding.greedy_search` is the same loop. It takes a
-# function and tensors, so it serves every model of the contract, and it
+# function and tensors, so it serves every model that keeps the contract, and it
 # stops when all rows are done.
 
 # %%
@@ -639,8 +639,8 @@ for place in (0.1, 0.3, 0.9):
 # %% [markdown]
 # The short one is right. The long one is fluent and wrong: well-formed
 # numbers in good order, but some of them are not those that were asked for.
-# The decoder knows German; what it has lost is the source. Almost all that
-# stands between two commas of any translation is a number:
+# The decoder knows German; what it has lost is the source. In any translation,
+# almost everything between two commas is a number:
 
 # %%
 german = {" ".join(target) for _, target in cut.values()}
@@ -699,10 +699,10 @@ if not FAST:
 # %% [markdown]
 # An objection: a target of $T$ tokens has $T$ chances to go wrong. If each
 # token were right with the same chance $p$, whatever the length, then exact
-# match would be $p^T$ and fall, too, without any bottleneck. So look at the
-# tokens themselves, in the last column: they get worse with length, even
-# though teacher forcing tells the decoder what stands before. With the $p$
-# of lists of five to eight tokens, most of the long lists would be right.
+# match would be $p^T$, and would fall too, without any bottleneck. So look at
+# the tokens themselves, in the last column: they get worse with length, even
+# though teacher forcing tells the decoder what comes before. With the $p$ of
+# lists of five to eight tokens, most of the long lists would be right.
 
 # %%
 if not FAST:
@@ -715,8 +715,8 @@ if not FAST:
     assert last["exact_match"] < 100 * p**T / 2
 
 # %% [markdown]
-# Another objection: eight epochs are few. So we train it once more, four times
-# as long, and look at new lists and at those that it was trained on.
+# Another objection: eight epochs are few. So we train the model once more, four
+# times as long, and look at new lists and at those that it was trained on.
 
 # %%
 keras.utils.set_random_seed(1)
@@ -735,16 +735,16 @@ if not FAST:
     assert min(row["exact_match"] for row in known) > 90
 
 # %% [markdown]
-# The fall moves to the right, and is still there. By now the model has its own
-# lists by heart, the longest too: they fit into the vector. What it has not
-# found is a way to pack a long list that it has not seen. More time moves
+# The fall moves to the right, but is still there. By now the model knows its
+# own lists by heart, even the longest: they fit into the vector. What it has
+# not found is a way to pack a long list that it has not seen. More time moves
 # the fall; a longer source brings it back.
 #
 # Is that not plain overfitting? It is: from 8,000 lists it has not learned such
-# a packing. But they are enough to learn to translate from. Chapter 3 takes the
-# same 8,000 lists and a quarter of these epochs, and its model gets over 90 %
-# of new lists right at every length. It is the one vector that makes the task
-# so hard to learn.
+# a packing. But 8,000 lists are enough to learn to translate. Chapter 3 takes
+# the same 8,000 lists and a quarter of these epochs, and its model gets over
+# 90 % of new lists right at every length. It is the one vector that makes the
+# task so hard to learn.
 #
 # ## Does reading backwards help?
 #
@@ -782,20 +782,20 @@ ka.plotting.scores_by_length(
 
 # %% [markdown]
 # It does. Read forwards, the LSTM has hardly begun to learn when the training
-# is over; read backwards, it translates most of the short lists. (After eight
-# epochs, that is: what is learned soon, not what could be learned.) Cho's model
-# reads forwards and does well with it, but its decoder need not carry the
-# summary: it sees it at every step.
+# is over; read backwards, it translates most of the short lists. (This is after
+# eight epochs: it shows what is learned soon, not what could be learned.) Cho's
+# model reads forwards and does well that way, but its decoder need not carry
+# the summary: it sees it at every step.
 #
 # In the picture the two upper lines fall to about zero on the right. The trick
 # brings the beginning of the source nearer, but it makes no more room.
 #
 # ## Is it the vector?
 #
-# The explanation on offer is that the source does not fit into the vector. By
-# counting it does. There are 643 numbers to choose from (those of the 1,000
-# that the generator drew), so a list of seven is one of $643^7$, which is about
-# 65 bits, and three components in float32 have 96.
+# The explanation on offer is that the source does not fit into the vector. If
+# we count, it does. There are 643 numbers to choose from (those that the
+# generator drew, out of the 1,000), so a list of seven is one of $643^7$, which
+# is about 65 bits, and three components in float32 have 96.
 
 # %%
 bits = 7 * np.log2(len(numbers))
@@ -807,12 +807,12 @@ assert max(source.count(",") for source in shortest) == 1
 assert 2 * np.log2(len(numbers)) < 19
 
 # %% [markdown]
-# But counting does not say how the list is to be packed so that a network
-# can learn to pack and a second one to unpack, by following gradients. If
+# But counting does not say how the list is to be packed so that, by following
+# gradients, one network can learn to pack it and a second one to unpack it. If
 # that is what is scarce, then a narrower vector, with nothing else changed,
-# must make the fall come earlier. So we put a waist into Cho's summary: a
-# layer that squeezes it to a given width, and one that brings it back to
-# 128, so that encoder and decoder stay as they were.
+# must make the fall come earlier. So we put a waist into Cho's summary: a layer
+# that squeezes it to a given width, and one that brings it back to 128, so that
+# encoder and decoder stay as they were.
 
 
 # %%
@@ -853,21 +853,21 @@ ka.plotting.scores_by_length(
 
 # %% [markdown]
 # The narrower the vector, the earlier the fall, with everything else the
-# same. With two components next to nothing is right, not even among the
-# shortest lists, which are two numbers at most and need fewer than 19 of the 64
-# bits. With eight components many lists of up to eight tokens are right, and
-# next to none of more than twelve. With 128 the fall is moved to the right, and
-# still there.
+# same. With two components next to nothing is right, even among the shortest
+# lists, which are two numbers at most and need fewer than 19 of the 64 bits.
+# With eight components many lists of up to eight tokens are right, and next to
+# none of more than twelve. With 128 the fall is moved to the right, but still
+# there.
 #
 # So bits are not what is scarce. The encoder has to find, by gradient descent,
 # a way to write many things into one vector at once, and the decoder a way to
-# read each of them when its time comes. A wider vector makes that easier, a
+# read each of them when its time comes. A wider vector makes that easier; a
 # longer source makes it harder.
 #
 # ## What to take away
 #
-# - A sequence becomes another one by two networks: an encoder reads the
-#   source into a `memory`, a decoder writes the target one token at a time.
+# - Two networks turn one sequence into another: an encoder reads the source
+#   into a `memory`, a decoder writes the target one token at a time.
 # - In training the decoder is fed the true tokens (teacher forcing); in use
 #   it is fed its own (greedy search). `step` and `call` are the same
 #   function, and where all tokens are right, both give the same sentence.
@@ -876,18 +876,18 @@ ka.plotting.scores_by_length(
 #   source, and accuracy falls with the length: for single tokens, and much
 #   more for whole sentences. The decoder still writes good German. The fall
 #   comes earlier if the vector is narrow, and later after longer training.
-# - The cure cannot be a wider vector alone, since sentences have no greatest
+# - The cure cannot be a wider vector alone, since sentences have no maximum
 #   length. The memory has to grow with the source.
 #
 # ## Exercises
 #
 # 1. Sutskever et al. used four layers of 1,000 units each; every layer of the
-#    encoder hands its own state to the layer of the decoder. How many
-#    components are handed over? Check your rule with the package's model.
+#    encoder hands its own state to the corresponding layer of the decoder. How
+#    many components are handed over? Check your rule with the package's model.
 #
 # <details><summary>Solution</summary>
 #
-# A state is hidden state and cell state, $4 \cdot 2 \cdot 1000 = 8000$
+# A state is a hidden state and a cell state, $4 \cdot 2 \cdot 1000 = 8000$
 # numbers, as the paper says in section 3.4.
 #
 # ```python

@@ -24,7 +24,7 @@
 # cursors that move in step, which is a rule, then a search that is learned,
 # which is attention.
 #
-# Takes about 4 minutes on two cores. It prints how many translations of three
+# Takes about 4 minutes on two cores. It prints how many translations by three
 # kinds of model are right for each length of the source, and how well attention
 # found out which word comes from which, without ever being told.
 
@@ -57,8 +57,8 @@ keras.utils.set_random_seed(1)
 # Karpathy [published](https://x.com/karpathy/status/1864023344435380613) in
 # December 2024. As an intern in Montreal he was sceptical of cramming a
 # sequence of words into a vector. He thought of two cursors, one that moves
-# through the source and one that moves through the target. Nobody says how they
-# move, so the model would have had to sum over all possible movements.
+# through the source and one that moves through the target. Nobody tells the
+# model how they move, so it would have had to sum over all possible movements.
 # (Kyunghyun Cho saw that this was the RNN transducer of Graves, 2012.) There
 # was too little time for that, so he tried something simpler: both cursors move
 # at the same time, in step. He calls it hard-coded diagonal attention, and says
@@ -92,10 +92,10 @@ print(diagonal(5, 3).astype(int))
 assert (diagonal(4, 4) == np.eye(4)).all()
 
 # %% [markdown]
-# What can a model do that has nothing but such cursors? Take $h_j$ to be no
-# more than the embedding of symbol $j$, so that nothing else mixes
-# positions: no recurrence. Give the model two tasks on random sequences of
-# eight symbols out of ten: to **copy** the sequence, and to **reverse** it.
+# What can a model do with nothing but such cursors? Take $h_j$ to be no more
+# than the embedding of symbol $j$, so that nothing else mixes positions: no
+# recurrence. Give the model two tasks on random sequences of eight symbols out
+# of ten: to **copy** the sequence, and to **reverse** it.
 
 # %%
 SYMBOLS, S = 10, 8
@@ -161,8 +161,8 @@ if not FAST:
 # twenty-one, German *einundzwanzig*, one-and-twenty. We can measure how far
 # a straight line goes, because the package composed the numbers and knows
 # the name of each part: tens, units, hundreds. Parts with equal names say the
-# same, so they are *linked*: (position in the source, position in the target),
-# the other way round than in $\alpha_{ij}$.
+# same thing, so they are *linked*. A link is (position in the source, position
+# in the target), the other way round from $\alpha_{ij}$.
 
 
 # %%
@@ -204,8 +204,9 @@ assert links_of(source, target) == {(0, 2), (1, 1), (2, 0)}
 #
 # We use the lists of chapter 2, drawn in the same way: one to seven numbers
 # below a thousand with commas between them, at most 28 tokens in English.
-# To keep the two "two" of a list apart, each name gets the index of its number
-# in the list: (tens, 0), (joint, 0), (units, 0), (comma, 1), (units, 1).
+# To keep two occurrences of "two" in a list apart, each name gets the index of
+# its number in the list: (tens, 0), (joint, 0), (units, 0), (comma, 1),
+# (units, 1).
 
 # %%
 draws = np.random.default_rng(1)
@@ -252,8 +253,8 @@ print(" ".join(source), "|", " ".join(target))
 print([(source[j], target[i]) for j, i in sorted(links)])
 
 # %% [markdown]
-# Every German token says what exactly one English token says. Only the
-# "and" of "three hundred and five" has no counterpart.
+# Every German token says the same as exactly one English token. Only the "and"
+# of "three hundred and five" has no counterpart.
 
 # %%
 for source, target, links in held_out:
@@ -293,8 +294,8 @@ assert np.isclose(rates["two cursors"], 100 * np.mean(false))
 # %% [markdown]
 # Most of the links are false. Two reasons: numbers such as twenty-one turn
 # round, and every "and" that German does not write moves all that follows
-# away from the line by one token. In a list with $n$ of them the cursor is
-# in the end $n$ tokens behind.
+# away from the line by one token. In a list with $n$ of them the cursor ends up
+# $n$ tokens behind.
 
 # %%
 assert 55 < rates["two cursors"] < 75
@@ -310,9 +311,9 @@ print("lists by how far the cursor falls behind:", np.bincount(behind))
 # search where to put the cursor; a human translator looks back and forth, too.
 # What decides where to look? What the decoder has in mind when token $i$
 # is due is its state $s_{i-1}$. Each position of the source has its vector
-# $h_j$, which the paper calls annotation. Compare the two, for every $j$,
-# by a small network with one number as its answer, the *score*
-# (Bahdanau, Cho and Bengio 2014, equations 5 and 6 and appendix A.1.2):
+# $h_j$, which the paper calls annotation. Compare the two, for every $j$, with
+# a small network whose answer is one number, the *score* (Bahdanau, Cho and
+# Bengio 2014, equations 5 and 6 and appendix A.1.2):
 #
 # $$
 # \begin{aligned}
@@ -367,9 +368,9 @@ assert np.allclose(context[0, 0], c, atol=1e-5)
 #
 # A layer takes many queries and whole batches at once, and a mask, since rows
 # of a batch have different lengths. A masked position gets a score so low that
-# its weight is exactly 0, and what stands there makes no difference. (In
-# `build` Keras gives each argument `name_shape` the shape of the argument
-# `name` of `call`.)
+# its weight is exactly 0, and what stands there makes no difference. (Keras
+# sets each argument `name_shape` of `build` to the shape of the argument `name`
+# of `call`.)
 
 
 # %%
@@ -415,12 +416,12 @@ c_i, alpha_i = soft_search(query[1, 2], values[1, :3], W, U, v)
 assert np.allclose(context[1, 2], c_i, atol=1e-5)
 
 # %% [markdown]
-# The package's layer differs in three points. It takes a separate `key`, to
-# which $U$ is then applied in place of the value. It is split in two,
-# `project` for $U h_j$, which a decoder needs once for each sentence, and
-# `attend` for the rest, once for each token. And a row in which every position
-# is masked gets weights 0 and the context 0; in ours all its scores are equal,
-# and so the weights are.
+# The package's layer differs in three points. It takes a separate `key`, and
+# then applies $U$ to it instead of the value. It is split in two, `project` for
+# $U h_j$, which a decoder needs once for each sentence, and `attend` for the
+# rest, once for each token. And a row in which every position is masked gets
+# weights 0 and the context 0; in ours all its scores are equal, and so are its
+# weights.
 
 # %%
 nothing = np.zeros((2, 5), bool)
@@ -447,9 +448,9 @@ assert np.allclose(context, c, atol=1e-5)
 # $$\frac{\partial c_i}{\partial e_{ij}} = \alpha_{ij}\,(h_j - c_i)$$
 #
 # If the loss would fall with a context more like $h_j$ than like the
-# present average $c_i$, then gradient descent raises the score $e_{ij}$,
-# the more the greater its weight already is. No one has to say where to
-# look: that a look helped is enough. A check by finite differences:
+# present average $c_i$, then gradient descent raises the score $e_{ij}$, and by
+# more, the greater its weight already is. No one has to say where to look: that
+# a look helped is enough. A check by finite differences:
 
 
 # %%
@@ -517,10 +518,10 @@ if not FAST:
 # ## RNNsearch
 #
 # Now the whole model of Bahdanau, Cho and Bengio (2014, section 3 and
-# appendix A). Beside the search it has two more ideas: the encoder is
-# *bidirectional*, so that $h_j$ says what word $j$ means among the words
-# on both sides of it; and what the decoder receives at each step is no
-# fixed summary but the context of that step.
+# appendix A). Besides the search it has two more ideas: the encoder is
+# *bidirectional*, so that $h_j$ says what word $j$ means among the words on
+# both sides of it; and what the decoder receives at each step is not a fixed
+# summary but the context of that step.
 #
 # $$
 # \begin{aligned}
@@ -535,7 +536,7 @@ if not FAST:
 # \end{aligned}
 # $$
 #
-# The letters follow the paper, which has changed some since Cho's:
+# The letters follow the paper, which changed some of Cho's:
 #
 # | here | chapter 2 | what it is |
 # |---|---|---|
@@ -546,12 +547,12 @@ if not FAST:
 #
 # Biases are left out. ($t_i$ sees $s_i$, as the paper's equation 4 says; its
 # appendix prints $s_{i-1}$.) The decoder starts from the
-# backward state at $x_1$, which has read the whole source. Compare Cho's model:
-# the same decoder with $c_i$ in the place of $c$. In `ka.models.RNNSearch` the
-# contract is the same too: encode, initial_state, step, call. Only now the
-# memory grows with the source, and the weights that `step` returns mean
-# something. The next cell makes vocabularies and arrays as in chapter 2; skip
-# it.
+# backward state at $x_1$, which has read the whole source. Compare with Cho's
+# model: this is the same decoder with $c_i$ in place of $c$. In
+# `ka.models.RNNSearch` the contract is the same too: encode, initial_state,
+# step, call. Only now the memory grows with the source, and the weights that
+# `step` returns mean something. The next cell makes vocabularies and arrays as
+# in chapter 2; skip it.
 
 
 # %%
@@ -775,16 +776,16 @@ figure = ka.plotting.scores_by_length(
 figure
 
 # %% [markdown]
-# The one vector fails as in chapter 2, after as many epochs (from other initial
-# parameters, so the numbers differ a little). The search does not fail at any
-# length, with less than half of the parameters: with the same 8,000 lists and
-# eight epochs, the overfitting of chapter 2 was the price of the
-# one vector. The cursors come far, too: a vector for each step, taken from
-# about the right position, is enough to be rid of the bottleneck. (Their
-# network is a plain one: 64 units like the search's, without its maxout; the
-# one vector has 128.) But they fall at the end of the scale. To see why, sort
-# the lists by how far the cursor falls behind, instead of by length. Long lists
-# tend to be farther behind, so the second table has none but long ones.
+# The model with one vector fails as in chapter 2, after as many epochs (from
+# other initial parameters, so the numbers differ a little). The search does not
+# fail at any length, with less than half of the parameters: with the same 8,000
+# lists and eight epochs, the overfitting of chapter 2 was the price of the one
+# vector. The cursors come far, too: a vector for each step, taken from about
+# the right position, is enough to be rid of the bottleneck. (Their network is a
+# plain one: 64 units like the search's, without its maxout; the model with one
+# vector has 128.) But the cursors fall off at the end of the scale. To see why,
+# sort the lists by how far the cursor falls behind, instead of by length. Long
+# lists tend to be farther behind, so the second table has only long ones.
 
 
 # %%
@@ -822,11 +823,11 @@ if not FAST:
 
 # %% [markdown]
 # Among long lists, too, it is the falling behind that hurts the cursors. The
-# backward GRU can carry what stands one or two tokens ahead; the farther it has
-# to carry it, the more of the sentence has to go through one vector again. Each
-# pair of languages would need a rule
-# of its own, and for German verbs, which may stand at the end of a sentence of
-# any length, no line fits. The search needs no rule.
+# backward GRU can carry what stands one or two tokens ahead; carrying it
+# farther puts more of the sentence through one vector again. Each pair of
+# languages would need a rule of its own, and for German verbs, which may stand
+# at the end of a sentence of any length, no line fits. The search needs no
+# rule.
 #
 # ## Where it looks
 #
@@ -864,9 +865,9 @@ figure = heat_map(source, target, "03_list.png")
 figure
 
 # %% [markdown]
-# Read it row by row: each row is one step of the decoder, its weights sum to
-# one. The dark squares run down from the left to the right and jump over each
-# "and". In the rows of commas and of *hundert* the greatest weight may lie
+# Read it row by row: each row is one step of the decoder, and its weights sum
+# to one. The dark squares run down from the left to the right and jump over
+# each "and". In the rows of commas and of *hundert* the greatest weight may lie
 # beside the true token. And where twenty-two turns round, *zwanzig* looks back
 # to the left, which no cursor in step can do.
 #
@@ -908,7 +909,7 @@ if not FAST:
 
 # %% [markdown]
 # The tens do, most units do not. A word can also be recognised from the
-# annotations of its neighbours: the GRU has told that of the hyphen about
+# annotations of its neighbours: the GRU has told the hyphen's annotation about
 # "twenty" on its left and "two" on its right, so one look at the hyphen can
 # give both numerals. Is that the reason? Take the neighbours away. In the same
 # search, let an annotation know its token and its position and nothing else
@@ -950,7 +951,7 @@ if not FAST:
     assert all(right < exact[name].mean() - 0.02 for name in weights)
 
 # %% [markdown]
-# Now most units look at their own word the most, as there is hardly anywhere
+# Now most units look most at their own word, since there is hardly anywhere
 # else to learn what they are. Of the short lists with twenty-one, here is the
 # one in which *ein* looks at "one" the most. Even here the rows differ little:
 # without the GRU a look presumably has to find both words, to know which to
@@ -1001,7 +1002,7 @@ figure
 # rate: of all tokens, and of the numerals alone, which say what number it is.
 # Beside it stands IBM Model 1 (Brown et al. 1993), the classic that learns
 # which words translate which from nothing but the pairs they stand in. It
-# learns from all pairs, those held out too, which the search never saw.
+# learns from all pairs, including those held out, which the search never saw.
 
 # %%
 ids = [ids_of(source, target) for source, target, _ in lists]
@@ -1046,20 +1047,20 @@ if not FAST:
     assert abs(difference) < 0.03
 
 # %% [markdown]
-# Of the numerals, most links are true. Model 1 has between 15 and 20 % false:
-# it knows which words belong together, but not where they stand, and of two
-# "two" in a list it has to take either. The search can tell them apart, because
-# its query, the state, knows how far the translation has come. And that is a
-# by-product of training to translate. It does not have to beat Model 1: compare
-# the rows. The two searches differ only in their initial parameters.
+# Most of the numerals' links are true. Of Model 1's, between 15 and 20 % are
+# false: it knows which words belong together, but not where they stand, and of
+# two occurrences of "two" in a list it has to take one or the other. The search
+# can tell them apart, because its query, the state, knows how far the
+# translation has come. And that is a by-product of training to translate. The
+# search does not necessarily beat Model 1: compare the rows. The two searches
+# differ only in their initial parameters.
 #
-# Of all tokens the rate is worse. That a comma is due, or *und*, or
-# *hundert*, the decoder knows without another look, and where nothing hangs on
-# the look, nothing trains it. Even a numeral need not be looked at itself: a
-# training may settle on the neighbours, and its links are worse, its
-# translations as good. So attention weights tell where
-# the model looked. What it found there, and whether it mattered, they do not
-# tell.
+# Over all tokens the rate is worse. The decoder knows without another look that
+# a comma is due, or *und*, or *hundert*, and where nothing depends on the look,
+# nothing trains it. Even a numeral need not be looked at itself: a training run
+# may settle on the neighbours; its links are then worse, its translations as
+# good. So attention weights tell where the model looked. They do not tell what
+# it found there, or whether it mattered.
 #
 # The name came last. The paper speaks of a soft search and of annotations;
 # "attention" was Yoshua Bengio's suggestion, says Bahdanau's letter, in one
@@ -1116,8 +1117,8 @@ if not FAST:
 #
 # </details>
 #
-# 3. Does the position at which `rnnsearch` looks for the second token depend on
-#    which token it has written first? And for the third token?
+# 3. When the second token is due, does the position at which `rnnsearch` looks
+#    depend on which token it has written first? And when the third is due?
 #
 # <details><summary>Solution</summary>
 #
@@ -1143,7 +1144,7 @@ if not FAST:
 # <details><summary>Solution</summary>
 #
 # Its queries and keys are made of positions only, so it looks at the same ones
-# whatever stands there. To sort one has to look for content: the score must
+# whatever stands there. To sort, one has to look for content: the score must
 # depend on the symbols, as in RNNsearch it depends on state and annotation.
 #
 # ```python

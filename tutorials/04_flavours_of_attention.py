@@ -62,16 +62,16 @@ rng = np.random.default_rng(1)
 # found, and a *value* $v_s$, which is what it holds. Somebody comes with a
 # *query* $q$. Attention answers in three steps.
 #
-# 1. Score each key: $e_s = \mathrm{score}(q, k_s)$, one number a pair. High
-#    means "this is what I look for".
+# 1. Score each key: $e_s = \mathrm{score}(q, k_s)$, one number per pair. High
+#    means "this is what I am looking for".
 # 2. Turn scores into weights with the softmax:
 #    $a_s = \exp(e_s) / \sum_r \exp(e_r)$. They are positive and add up to 1.
 # 3. Average the values with these weights: $c = \sum_s a_s v_s$.
 #
 # The scores are called `scores`, the weights `attention_weights`, the average
 # `context`. In chapter 3 the query was the decoder's state $s_{i-1}$, and an
-# annotation $h_j$ was key and value at once. Nothing above asks for either:
-# not for words, not for an order, not for a network.
+# annotation $h_j$ was key and value at once. Nothing above needs a state or an
+# annotation, or words, or an order, or even a network.
 #
 # For $T$ queries, each step is a line of numpy.
 
@@ -92,9 +92,9 @@ def attend(score, query, key, value):
 
 
 # %% [markdown]
-# An example to do in the head. The score is the dot product. The query
-# $(1, 0)$ meets three keys and scores $\ln 1$, $\ln 2$ and $\ln 5$. The
-# softmax undoes the logarithm, so the weights are as $1 : 2 : 5$, that is
+# An example to do in your head. The score is the dot product. The query
+# $(1, 0)$ meets three keys and scores $\ln 1$, $\ln 2$ and $\ln 5$. The softmax
+# undoes the logarithm, so the weights are as $1 : 2 : 5$, that is
 # $\frac18, \frac28, \frac58$. The values 8, 80 and 800 then average to
 # $1 + 20 + 500 = 521$.
 
@@ -112,7 +112,7 @@ np.testing.assert_allclose(context, [[521.0]])
 # %% [markdown]
 # ## One line decides: the scores
 #
-# `attend` takes the score as an argument, and every flavour is another
+# `attend` takes the score as an argument, and every flavour is a different
 # argument:
 #
 # | flavour | $\mathrm{score}(q, k)$ | learned | paper |
@@ -123,10 +123,10 @@ np.testing.assert_allclose(context, [[521.0]])
 # | concat | $v \cdot \tanh(W [q; k])$ | $W, v$ | Luong 2015, 3.1 |
 # | scaled dot | $q \cdot k / \sqrt{d}$ | nothing | Vaswani 2017, (1) |
 #
-# (The last column says in which section or equation, in brackets.)
-# $d$ is the width of query and key, $[q; k]$ is one vector after the other,
-# and the $v$ of a score is a learned vector, no value of the memory. Here
-# they are by hand. Keras multiplies rows, `x @ kernel`, the papers multiply
+# (The last column also gives the section or, in brackets, the equation.) $d$ is
+# the width of query and key, $[q; k]$ is one vector after the other, and the
+# $v$ of a score is a learned vector, not a value of the memory. Here they are,
+# written by hand. Keras multiplies rows, `x @ kernel`, and the papers multiply
 # columns, $W x$: hence the `.T`.
 
 
@@ -252,12 +252,12 @@ for i in range(HEADS):
 # | general | $d^2$ | $2TSd + Sd^2$ |
 # | additive | $2d^2 + d$ | $2TSd + (S + T) d^2$, and $TSd$ times $\tanh$ |
 #
-# Additive needs only $Td^2$ multiplications more than general, to map the
-# queries (so does a head). It loses time by the $\tanh$ between query and key.
-# The dot products of all pairs are one matrix product, which processors are
-# built for, and their result has $T \times S$ numbers. The $\tanh$ has to be
-# taken for each pair and each unit: $T \times S \times d$ numbers to compute,
-# write, read, and keep for the gradient. The clock says so.
+# Additive needs only $Td^2$ more multiplications than general, to map the
+# queries (so does a head). It loses time through the $\tanh$ between query and
+# key. The dot products of all pairs are one matrix product, which processors
+# are built for, and their result has $T \times S$ numbers. The $\tanh$ has to
+# be taken for each pair and each unit: $T \times S \times d$ numbers to
+# compute, write, read, and keep for the gradient. The clock says so.
 
 
 # %%
@@ -319,7 +319,7 @@ if not FAST and not tf.config.list_physical_devices("GPU"):
 # ## Attention is an average
 #
 # Positive weights that add up to 1: whatever the score, the context is an
-# average of the values. It cannot leave them. In each part it lies between
+# average of the values. It cannot leave them. In each component it lies between
 # the least and the greatest value.
 
 # %%
@@ -333,8 +333,8 @@ assert np.all(context[0] >= value.min(axis=0) - 1e-6)
 # When all scores are equal the softmax gives every key the weight $1/S$, and
 # attention is the plain mean. A query of zeros does this to the dot. With a
 # mask that leaves out padding it is Keras's `GlobalAveragePooling1D`. So a
-# network with attention can do all that one with mean pooling can: it has
-# only to learn to ask nothing.
+# network with attention can do all that one with mean pooling can: it only has
+# to learn to ask nothing.
 
 # %%
 values = rng.normal(size=(4, 5, 7)).astype("float32")
@@ -358,7 +358,7 @@ print(attention_weights[:, 0].numpy().round(2))
 # To see the cold end, here is a Python dictionary made of tensors. Its keys
 # are German words, each a random vector of length 1; its values are numbers.
 # The score is the dot product over the temperature. A subclass of
-# `ka.layers.Attention` has only to say so.
+# `ka.layers.Attention` only has to say so.
 
 
 # %%
@@ -409,8 +409,8 @@ assert np.array_equal(read(blurred, 0.001)[0], [2])
 
 # %% [markdown]
 # At $\tau = 0.001$ the answers are the dictionary's, to the bit: the other
-# weights are smaller than the smallest number that float32 has, so they are
-# 0. What has the soft dictionary got that `dict` has not? It answers to what
+# weights are smaller than the smallest number of float32, and so they are 0.
+# What has the soft dictionary got that `dict` has not? It answers to what
 # is *near* a key, it blends when in doubt, and it has a gradient. Half way
 # between "drei" and "vier", where `dict` raises a `KeyError`, it says 3.5.
 
@@ -444,7 +444,7 @@ figure
 #
 # Which flavour is best? That depends on what has to be found, so here are
 # three tasks of one shape. A memory holds eight pairs of a capital letter and
-# a digit. Four letters are asked, and the answer is the digit that stands
+# a digit. Four letters are asked for, and the answer is the digit that stands
 # beside each:
 #
 # > memory K 3, B 7, T 1, ..., asked B, answer 7
@@ -453,15 +453,15 @@ figure
 # attention can solve the task, and we see what each score is able to do.
 #
 # - **One alphabet.** A letter is a random vector of width 16, and it is asked
-#   by the vector that it has in the memory.
-# - **Two alphabets.** Capital letters in the memory are asked by small ones.
-#   A small letter's vector is its capital's, turned by a rotation that nobody
-#   tells the models. So it is in a translator: queries come out of one
-#   network and keys out of another.
+#   for by the vector that it has in the memory.
+# - **Two alphabets.** Capital letters in the memory are asked for by small
+#   ones. A small letter's vector is its capital's, turned by a rotation that
+#   nobody tells the models. It is the same in a translator: queries come out of
+#   one network and keys out of another.
 # - **Numbers.** The letters stand for numbers from $-1$ to 1, evenly spaced,
 #   and the vector is the number itself (and zeros).
 #
-# The last part of every vector is 1. It does what a bias would do, which the
+# The last part of every vector is 1. It does the work of a bias, which the
 # additive score has not got: $\tanh$ is odd, so without it
 # $\mathrm{score}(-q, -k) = -\mathrm{score}(q, k)$, and a pair that matches
 # would have a mirror image that does not.
@@ -523,8 +523,8 @@ print("labels", labels)
 # A digit as a value is a row of zeros with a single 1. (Digits begin at 1,
 # since the package's losses take label 0 for padding.) The context is then a
 # distribution over digits, and a dense layer that starts as the identity
-# makes logits of it. Digits in a memory are all different, so who does not
-# know where to look is right in 1 of 8 cases.
+# makes logits of it. Digits in a memory are all different, so a model that does
+# not know where to look is right in 1 of 8 cases.
 #
 # All four flavours get the same examples, the same optimizer and the same 400
 # steps. (Concat is additive, and a head is a kind of general.)
@@ -616,15 +616,15 @@ if not FAST:
         assert accuracy["two alphabets", name] < 0.25, name
 
 # %% [markdown]
-# With one alphabet everybody wins, and dot wins without having learned how to
-# look: its answers for unseen letters are as good, while the two flavours
-# that have to learn what equal means do less well there. With two alphabets
-# dot is about as good as a guess, and no training can help it, as its score
-# has nothing to train. General and additive learn the map between the spaces,
-# and since a map is more than a table of 26 letters, it serves most unseen
-# letters as well. The picture shows where they look: rows are the questions,
-# columns the memory (the axes are named as for a translation), and a frame is
-# round the right pair.
+# With one alphabet every flavour wins, and dot wins without having learned how
+# to look: its answers for unseen letters are as good, while the two flavours
+# that have to learn what "equal" means do less well there. With two alphabets
+# dot is about as good as a guess, and no training can help it, as its score has
+# nothing to train. General and additive learn the map between the spaces, and
+# since a map is more than a table of 26 letters, it serves most unseen letters
+# as well. The picture shows where they look: rows are the questions, columns
+# the memory (the axes are named as for a translation), and a frame marks the
+# right pair.
 
 # %%
 in_memory, asked = "KBTWAQZD", "btka"
@@ -660,10 +660,10 @@ ka.plotting.attention_heat_map(
 # %% [markdown]
 # Dot is sure, and wrong: it looks wherever the product of two unrelated vectors
 # happens to be large. (All four rows agree on Z, one of the two longest
-# vectors; other letters find others.) So dot needs query and key to live in one
-# space. Luong's dot translates well all the same (table 4 of the paper),
-# because there both networks are trained, and they learn to meet. In exercise 2
-# you turn the keys by hand.
+# vectors; other questions find other letters.) So dot needs query and key to
+# live in one space. Luong's dot translates well all the same (table 4 of the
+# paper), because there both networks are trained, and they learn to meet. In
+# exercise 2 you turn the keys yourself.
 #
 # ### Numbers, and a limit of the dot
 #
@@ -671,8 +671,8 @@ ka.plotting.attention_heat_map(
 # geometry. For a given query, dot and general are *linear* in the key,
 # $q \cdot W k$. On a line, a linear function has its maximum at an end: the
 # greatest weight falls on the greatest or on the least number of the memory,
-# whatever is asked, whatever $W$ is. The score of additive attention is a sum
-# of $\tanh$, and two steps, one up and one down, make a bump. We ask the
+# whatever is asked for and whatever $W$ is. The score of additive attention is
+# a sum of $\tanh$, and two steps, one up and one down, make a bump. We ask the
 # trained layers for all 26 numbers, with all 26 in the memory:
 
 # %%
@@ -711,10 +711,10 @@ figure
 # The dotted line is the number asked for, 0.28. General can only slope towards
 # an end.
 #
-# How well can one do with the ends alone? The asked number is the greatest of
-# the eight, or the least, with a probability that counting gives; where both
-# are improbable, a guess (1 of 8) is better. Averaged over the 26 numbers
-# this comes to 0.297, and that is about what dot and general reach, at most.
+# How well can one do with the ends alone? The number asked for is the greatest
+# of the eight, or the least, with a probability that counting gives; where both
+# are improbable, a guess (1 of 8) is better. Averaged over the 26 numbers this
+# comes to 0.297, and that is about the most that dot and general reach.
 
 # %%
 # The chance that number i is the greatest: the other seven are below it.
@@ -741,9 +741,9 @@ if not FAST:
 # products, the width does. Let the parts of $q$ and $k$ be independent, with
 # mean 0 and variance 1. Then $q \cdot k = \sum_{i=1}^d q_i k_i$ is a sum of
 # $d$ terms, each with mean 0 and variance $1 \cdot 1 = 1$, so its variance is
-# $d$ (Vaswani et al. 2017, footnote 4). Scores grow like $\sqrt d$ with no
-# meaning to it: the wider the vectors, the colder the softmax. Dividing by
-# $\sqrt d$ undoes exactly this.
+# $d$ (Vaswani et al. 2017, footnote 4). Scores grow like $\sqrt d$, and the
+# growth means nothing: the wider the vectors, the colder the softmax. Dividing
+# by $\sqrt d$ undoes exactly this.
 
 # %%
 widths = [1, 4, 16, 64, 256, 1024]
@@ -758,7 +758,8 @@ for d in widths:
 
 # %% [markdown]
 # Is a cold softmax bad? For the answer, no: a look-up may be just what is
-# wanted. For learning, yes. The derivative of the weights by the scores is
+# wanted. For learning, yes. The derivative of the weights with respect to the
+# scores is
 #
 # $$\frac{\partial a_s}{\partial e_r} = a_s (\delta_{sr} - a_r), \qquad
 # \delta_{sr} = 1 \text{ if } s = r \text{ else } 0,$$
@@ -783,8 +784,9 @@ np.testing.assert_allclose(jacobian, differences, atol=1e-8)
 np.testing.assert_allclose(np.trace(jacobian), 1 - np.sum(a**2))
 
 # %% [markdown]
-# Then we measure it: random queries, sixteen random keys for each, and the
-# median over the queries, so that the line shows a typical one.
+# Then we measure this sum for random queries, with sixteen random keys for
+# each, and take the median over the queries, so that the line shows a typical
+# one.
 
 
 # %%
@@ -829,15 +831,16 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# Divided by $\sqrt d$, the width makes no difference. Plain, less than a
-# thousandth of the gradient is left for a typical query of width 1024.
+# With the division by $\sqrt d$, the width makes no difference. Without it,
+# less than a thousandth of the gradient is left for a typical query of
+# width 1024.
 #
 # Does it matter in training? Two alphabets again, but wide ones: letters are
 # random vectors of width 256, a capital and its small letter have nothing in
-# common, and queries and keys go through a learned map each before the dot.
-# All is the same in each pair of runs but the factor. There are two pairs,
-# for two optimizers. (A smaller first kernel would make the same first scores.
-# The factor does more: each later step, too, moves the scores less.)
+# common, and queries and keys each go through a learned map before the dot. In
+# each pair of runs all but the factor is the same. There are two pairs, for two
+# optimizers. (A smaller first kernel would make the same first scores. The
+# factor does more: each later step, too, moves the scores less.)
 
 # %%
 WIDE = 256
@@ -907,12 +910,12 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# With each optimizer the scaled line, in orange, is above the plain one.
-# Scaled, both are nearly always right at the first measurement, after 20 steps
-# (the circles lie under the squares); plain neither is after 200. A likely
-# reason: a question to which the softmax has, by chance of the first weights, a
-# certain and wrong answer, gets next to no gradient and stays as it is. (We
-# took letters that have nothing in common on purpose, so that a question
+# With each optimizer the scaled line, in orange, is above the plain one. With
+# scaling, both are nearly always right at the first measurement, after 20 steps
+# (the circles lie under the squares); without it, neither is after 200. A
+# likely reason: a question on which the softmax, by the chance of the first
+# weights, is certain and wrong gets next to no gradient and stays as it is. (We
+# deliberately took letters that have nothing in common, so that a question
 # teaches little about others.)
 
 # %% [markdown]
@@ -923,8 +926,7 @@ figure
 # goes into the GRU. Luong et al. (2015, section 3) let the decoder step first
 # and look *afterwards*. The new state $h_t$, which has read $y_{t-1}$, asks the
 # encoder's states $\bar h_s$, with any of the scores above, and a dense layer
-# joins what it asked with and what it found, to the *attention vector*
-# $\tilde h_t$:
+# joins the query and what was found into the *attention vector* $\tilde h_t$:
 #
 # $$
 # \begin{aligned}
@@ -937,9 +939,9 @@ figure
 # $$
 #
 # The LSTM reads $\tilde h_{t-1}$ beside the token. The paper calls this **input
-# feeding** (section 3.3). Without it nothing of the context would enter the
-# recurrence but through the one token that was written; of where it has looked
-# already the decoder would know only what it asked. Chapter 3's context is in
+# feeding** (section 3.3). Without it the context would enter the recurrence
+# only through the one token that was written; about where it has already
+# looked, the decoder would know only what it asked. Chapter 3's context is in
 # the state anyway.
 #
 # `ka.models.Luong` is this model, with as many layers of LSTMs as one likes, a
@@ -965,8 +967,8 @@ assert abs(h_t @ at_random @ h_s) < 5 < 50 < h_t @ one_step @ h_s
 assert h_t @ one_step @ h_s / d < 0.5
 
 # %% [markdown]
-# Without the division, two of three trainings on captions soon looked at
-# little but the end of the source (docs/results.md tells the story).
+# Without the division, the model in two of three training runs on captions soon
+# looked at little but the end of the source (docs/results.md tells the story).
 #
 # Here is the model's second step by hand (in the first, $\tilde h_0$ is 0):
 
@@ -1084,7 +1086,7 @@ np.testing.assert_allclose(context[0], outputs, atol=1e-5)
 # - Small scores make a mean and large ones a look-up. As the variance of
 #   $q \cdot k$ is $d$, dividing by $\sqrt d$ keeps the softmax where it can
 #   learn.
-# - A decoder may look before its step or after it; what it finds after it is
+# - A decoder may look before its step or after it; what it finds afterwards is
 #   lost to later steps, unless it is fed back.
 # - Two dense layers with an activation between them are attention, too, to a
 #   memory that does not depend on the input.
@@ -1158,9 +1160,9 @@ np.testing.assert_allclose(context[0], outputs, atol=1e-5)
 #
 # </details>
 #
-# 4. The parts of $q$ and $k$ have variance 1, but their mean is 1 instead of
-#    0. What are the mean and the variance of $q \cdot k$, and what of it does
-#    the softmax see?
+# 4. The parts of $q$ and $k$ have variance 1, but their mean is 1 instead
+#    of 0. What are the mean and the variance of $q \cdot k$, and how much of
+#    them does the softmax see?
 #
 # <details><summary>Solution</summary>
 #

@@ -23,9 +23,9 @@
 # out (Vaswani et al. 2017), finds what is lost, puts that back, and ends with
 # the whole Transformer: first from the package's layers, then by hand.
 #
-# Takes about a minute on two cores. Printed at the end are how many numbers
-# a small Transformer translates rightly, the cost of decoding with and without
-# a cache, and how much the model loses without each head.
+# Takes about a minute on two cores. At the end the chapter prints how many
+# numbers a small Transformer translates rightly, the cost of decoding with and
+# without a cache, and how much the model loses without each head.
 
 # %%
 import functools
@@ -81,10 +81,10 @@ def ticks(x, number):
 np.testing.assert_allclose(ticks(x, LENGTH), states, atol=1e-6)
 
 # %% [markdown]
-# **Self-attention** hands nothing on. Every position asks all others itself.
+# **Self-attention** hands nothing on. Every position asks all others directly.
 # It is the attention of the last chapters with one change: the sentence is
-# query and memory at once. In its barest form, without a single weight to
-# learn, with $D$ the width of each $x_t$,
+# query and memory at once. In its barest form it has no weights to learn; with
+# $D$ the width of each $x_t$,
 #
 # $$\begin{aligned}
 # \text{scores}_{ts} &= \frac{x_t \cdot x_s}{\sqrt{D}}, \\
@@ -125,18 +125,17 @@ for number in range(1, LENGTH + 1):
 assert (gradient_norms(bare_self_attention, x) > 0).all()
 
 # %% [markdown]
-# So it takes all 12 ticks until the last state has heard the first word, and
+# So it takes all 12 ticks for the last state to hear the first word, while
 # self-attention reaches everything at once, backwards and forwards: the path
 # between any two positions has length 1 instead of up to $n$ (Vaswani et al.
 # 2017, table 1). A short path matters for learning, since each step of a long
 # one can shrink the gradient, as [chapter 1](01_recurrence.ipynb) measured.
 #
-# The second cost is time. State $t$ cannot be computed before state $t - 1$,
-# so a processor with a thousand free units still waits $n$ times. What has to
-# wait for what can be read off the graph that TensorFlow computes. The next
-# function walks through it and returns two things: the multiply-adds of all
-# matrix products, and the longest chain of products of which each needs the
-# one before it.
+# The second cost is time. State $t$ cannot be computed before state $t - 1$, so
+# a processor with a thousand free units still waits $n$ times. The graph that
+# TensorFlow computes shows what has to wait for what. The next function walks
+# through it and returns two things: the multiply-adds of all matrix products,
+# and the longest chain of products in which each needs the one before it.
 
 
 # %%
@@ -187,10 +186,10 @@ for n in (8, 16, 32, 64, 128):
 #
 # ## Queries, keys and values
 #
-# The bare form has two faults. The scores are symmetric, $x_t \cdot x_s = x_s
-# \cdot x_t$: if "seven" had to look at "twenty", "twenty" would have to score
-# "seven" as high. And few vectors are as like $x_t$ as $x_t$ itself, so that
-# most positions look hardest at themselves.
+# The bare form has two faults. The scores are symmetric,
+# $x_t \cdot x_s = x_s \cdot x_t$: if "seven" had to look at "twenty", "twenty"
+# would have to score "seven" just as high. And few vectors are as similar to
+# $x_t$ as $x_t$ itself, so most positions look hardest at themselves.
 
 # %%
 scores = ops.matmul(x, ops.swapaxes(x, 1, 2))[0] / math.sqrt(WIDTH)
@@ -203,7 +202,7 @@ assert np.sum(hardest == np.arange(LENGTH)) > LENGTH / 2
 print(f"weight on itself: {on_itself:.2f}, at random {1 / LENGTH:.2f}")
 
 # %% [markdown]
-# The cure is to give each position three faces, by three learned matrices:
+# The cure is to give each position three faces, with three learned matrices:
 # the **query** says what it looks for, the **key** how it wants to be found,
 # the **value** what it tells those who find it:
 #
@@ -308,13 +307,14 @@ assert numbers == [4 * (WIDTH**2 + WIDTH)] * 3
 # %% [markdown]
 # ## A layer of the encoder
 #
-# Attention only averages what positions hold. Something must also compute
-# with it. A **feed-forward network** does, that of
-# [chapter 4](04_flavours_of_attention.ipynb), the same one at every position,
-# on its own.
+# Attention only averages what positions hold. Something must also compute with
+# it. A **feed-forward network** does: the one from
+# [chapter 4](04_flavours_of_attention.ipynb), the same at every position and
+# applied to each on its own.
 #
 # So attention moves information between positions, and the feed-forward network
-# changes it within one: its Jacobian between two positions is exactly 0.
+# changes it within one: the network's Jacobian between two positions is
+# exactly 0.
 
 # %%
 layer = ka.layers.FeedForward(intermediate_dim=32)
@@ -323,12 +323,12 @@ heard = gradient_norms(layer, x) > 0
 assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
 
 # %% [markdown]
-# Each of the two is a *sublayer* $f$, and around each goes a **residual
-# path**: its output is added to its input, so that a sublayer only has to say
-# what should change, and gradients find a way past it. The sum is kept in
-# range by **layer normalisation**, which for each position takes off the mean
-# over the features, divides by their standard deviation, and then scales and
-# shifts by the learned $\gamma$ and $\beta$:
+# Each of the two is a *sublayer* $f$, and around each goes a **residual path**:
+# its output is added to its input, so that a sublayer only has to say what
+# should change, and gradients find a way past it. The sum is kept in range by
+# **layer normalisation**, which for each position subtracts the mean over the
+# features, divides by their standard deviation, and then scales and shifts by
+# the learned $\gamma$ and $\beta$:
 #
 # $$\begin{aligned}
 # \text{LayerNorm}(x) &= \beta +
@@ -337,15 +337,15 @@ assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
 # \text{pre-norm}(x) &= x + f(\text{LayerNorm}(x)) .
 # \end{aligned}$$
 #
-# The paper's is post-norm (section 3.1), and so are the package's layers,
-# unless told, and the Transformer in the paper's size,
-# `ka.models.transformer.base`. The small ones for small data, `mini` and
+# The paper uses post-norm (section 3.1), and so do the package's layers, unless
+# told otherwise, and the Transformer of the paper's size,
+# `ka.models.transformer.base`. The small models for small data, `mini` and
 # `tiny`, normalise first, which leaves the residual path free from end to end
 # and needs less care in training (Xiong et al. 2020). These are all the parts
-# of a layer of the encoder, and by hand it is one cell. Dropout, which acts on
-# each sublayer's output in training only, is left out. (The last sum of a stack
-# of pre-norm layers is not normalised, so the model normalises once more at the
-# end of encoder and decoder.)
+# of a layer of the encoder, which takes one cell to write by hand. Dropout,
+# which acts on each sublayer's output in training only, is left out. (The last
+# sum of a stack of pre-norm layers is not normalised, so the model normalises
+# once more at the end of encoder and decoder.)
 
 
 # %%
@@ -445,9 +445,9 @@ np.testing.assert_allclose(
 # \end{aligned}$$
 #
 # Each pair (sine, cosine) is the hand of a clock. The first one turns by one
-# radian a position, the last, for the width of 32 used here, by less than two
-# ten-thousandths of that: like the hands for seconds, minutes and hours, they
-# tell near positions apart and far ones too, and no entry ever leaves the
+# radian per position and the last, for the width of 32 used here, by less than
+# two ten-thousandths of that: like the hands for seconds, minutes and hours,
+# they tell near positions apart and far ones too, and no entry ever leaves the
 # range from -1 to 1.
 
 
@@ -541,18 +541,18 @@ figure
 
 # %% [markdown]
 # Three of the sixteen hands at positions 0 to 6 (dots; 0 is upright, and hands
-# turn clockwise). Solid hands are at position 1 (blue) and 4 (orange), dotted
-# ones two positions later. In each clock both arcs span the same angle: a
-# shift by two turns a hand by the same angle wherever it starts, and by a
-# smaller one on a slower clock.
+# turn clockwise). Solid hands are at positions 1 (blue) and 4 (orange), dotted
+# ones two positions later. In each clock both arcs span the same angle: a shift
+# by two turns a hand by the same angle wherever it starts, and by a smaller one
+# on a slower clock.
 #
-# That makes *relative* places easy to ask for. A head finds the word before
-# it if query $t$ is most like key $t - 1$ (here for positions without words).
-# With $W_Q$ such that $\text{query}_t = R_{-1} PE(t)$ and $W_K$ the identity,
-# $\text{scores}_{ts}$ is greatest at $s = t - 1$, because $PE(s) \cdot PE(s')
-# = \sum_i \cos \omega_i (s - s')$ is greatest for the distance 0. So a
-# previous-word head can be written down, and need not be learned. We sharpen
-# it by a factor of 100.
+# That makes *relative* places easy to ask for. A head finds the previous word
+# if query $t$ is most like key $t - 1$ (here for positions without words). With
+# $W_Q$ such that $\text{query}_t = R_{-1} PE(t)$ and $W_K$ the identity,
+# $\text{scores}_{ts}$ is greatest at $s = t - 1$, because
+# $PE(s) \cdot PE(s') = \sum_i \cos \omega_i (s - s')$ is greatest for the
+# distance 0. So a previous-word head can be written down, and need not be
+# learned. We sharpen it by a factor of 100.
 
 # %%
 head = ka.layers.MultiHeadAttention(1, DIM, use_bias=False)
@@ -570,15 +570,15 @@ np.testing.assert_allclose(PE @ PE.T, likeness, atol=1e-9)
 # %% [markdown]
 # The sum of word and position is the Transformer's input. Word vectors are
 # multiplied by $\sqrt D$ first (section 3.4); one reason may be that positions,
-# whose entries are about as large as 1, would drown them.
+# whose entries are about as large as 1, would otherwise drown them.
 #
 # ## Masks: padding and the future
 #
-# Two kinds of position must not be looked at. The first is padding, which
-# only fills up short sentences of a batch. In this package a mask is boolean,
+# Two kinds of position must not be looked at. The first is padding, which only
+# fills up the short sentences of a batch. In this package a mask is boolean,
 # and True means: attend here. A masked score becomes so low that the softmax
-# gives it a weight of exactly 0. So it does not matter what the padding
-# holds, not even to the last bit:
+# gives it a weight of exactly 0. So it does not matter what the padding holds,
+# not even to the last bit:
 
 # %%
 source_ids = np.array([[5, 7, 4, 6, END], [4, 7, END, PAD, PAD]])
@@ -622,14 +622,14 @@ assert (norms[s > t] > 0).all()
 # ## The whole model from the package's layers
 #
 # A layer of the decoder has three sublayers: causal self-attention over what
-# has been written, attention to the encoder's output (below, `encoded`), which
-# is that of chapter 3 with the decoder's positions as queries, and a
-# feed-forward network. From the last layer's output the matrix of the target's
-# embedding, transposed, makes the logits (section 3.4). With
-# `ka.layers.TransformerDecoderLayer`, which has all three sublayers, the whole
-# of `ka.models.transformer` is this. We want to look at the
-# heads of a trained model later, so the decoder also hands out what the
-# second sublayer looked at:
+# has been written, attention to the encoder's output (below, `encoded`), as in
+# chapter 3 but with the decoder's positions as queries, and a feed-forward
+# network. The matrix of the target's embedding, transposed, turns the last
+# layer's output into logits (section 3.4). With
+# `ka.layers.TransformerDecoderLayer`, which has all three sublayers, this is
+# the whole of `ka.models.transformer`. We want to look at the heads of a
+# trained model later, so the decoder also hands out what the second sublayer
+# looked at:
 
 
 # %%
@@ -739,11 +739,11 @@ for row, size in enumerate((5, 3)):  # Without the padding.
 # %% [markdown]
 # ## Training
 #
-# The data are numbers in words up to 999,999, from English to German, cut
-# into the words and syllables that say something each, as in chapters 2 and
-# 3: "twenty - one" to "ein und zwanzig". The model has two layers on each
-# side, a width of 64 and four heads. Warm-up and label smoothing come from the
-# paper; [chapter 6](06_training_well.ipynb) asks what they are good for.
+# The data are numbers in words up to 999,999, from English to German, cut into
+# the words and syllables that each say something, as in chapters 2 and 3:
+# "twenty - one" to "ein und zwanzig". The model has two layers on each side, a
+# width of 64 and four heads. Warm-up and label smoothing come from the paper;
+# [chapter 6](06_training_well.ipynb) asks what they are good for.
 
 
 # %%
@@ -824,15 +824,15 @@ _ = model.fit(
 # ## Decoding, step by step
 #
 # To translate, the model writes one token, reads it, writes the next. Called
-# anew for each token, it would compute everything again that it knows about
-# the tokens before. But nothing of that has changed: position $t$ never looks
-# at what comes after it, so its keys and values are final once computed. So
-# they are kept. Of the contract's four methods
-# ([chapter 2](02_encoder_decoder.ipynb)), three are for writing: `encode`,
-# `initial_state` and `step`. The Transformer's memory, which `encode` returns,
-# holds for each layer the keys and values of the source. The state is the
-# **cache**: for each layer the keys and values of the tokens written so far,
-# with room for `max_length` of them, and the position.
+# anew for each token, it would compute again everything that it knows about the
+# earlier tokens. But none of that has changed: position $t$ never looks at what
+# comes after it, so its keys and values are final once computed. So they are
+# kept. Of the contract's four methods ([chapter 2](02_encoder_decoder.ipynb)),
+# three are for writing: `encode`, `initial_state` and `step`. The Transformer's
+# memory, which `encode` returns, holds for each layer the keys and values of
+# the source. The state is the **cache**: for each layer the keys and values of
+# the tokens written so far, with room for `max_length` of them, and the
+# position.
 
 
 # %%
@@ -888,8 +888,8 @@ assert size == 2 * 2 * 20 * 64
 # What does the cache save? The function from the first section counts the
 # multiply-adds in the products of the real model. With a cache, the encoder's
 # output is projected to keys and values once, and then each step costs the
-# same. (It multiplies with all the room there is and masks what is empty.)
-# Without one, step $t$ reads $t$ tokens again, and projects the encoder's
+# same. (A step multiplies with all the room there is and masks what is empty.)
+# Without a cache, step $t$ reads $t$ tokens again, and projects the encoder's
 # output again.
 
 
@@ -921,15 +921,15 @@ for n in (1, 5, 20):
 assert again > 10 * cached
 
 # %% [markdown]
-# For one token a cache saves nothing. An answer of 20 costs more than ten times
-# as much without it.
+# For one token a cache saves nothing. An answer of 20 tokens costs more than
+# ten times as much without it.
 #
 # ## What the heads do
 #
 # The numbers were composed by rule, so we know which word of the source each
-# word of the target comes from: that which says the same, such as "tens". We
+# word of the target comes from: the one that says the same, such as "tens". We
 # feed the model numbers that it was never trained on, together with their right
-# answers. At the moment when a word is *written*, which share of a
+# answers. At the moment when a word is *written*, what share of a
 # cross-attention's weight goes to the word that it comes from? We take the mean
 # for each head and for each kind of word. The kinds are named after the words
 # of 354,687; "und" comes from the "-" of "fifty - four".
@@ -990,18 +990,18 @@ figure
 
 # %% [markdown]
 # A dark cell is a head that looks at the right word. When a digit or a ten is
-# due, almost all heads do: which one it is, only the source can tell. The heads
+# due, almost all heads do: only the source can tell which one it is. The heads
 # part ways at "hundert", "und" and "tausend". Which form word is due can be
 # told in more ways than one: from its own word, from its neighbours, from what
-# was written. So not every head has to look at its source. Which heads do is
-# an outcome of the training.
+# was written. So not every head has to look at that word's source. Which heads
+# do is an outcome of the training.
 #
-# What a head looks at is one thing, what the model needs it for is another. To
-# measure the second we take heads out: head $i$ reaches the output only
-# through its own rows of $W_O$, and with 0 in these rows it says nothing. How
-# many numbers are still right, to the last word? (A number is written rightly
+# What a head looks at is one thing; what the model needs it for is another. To
+# measure the second we take heads out: head $i$ reaches the output only through
+# its own rows of $W_O$, and with 0 in these rows it says nothing. How many
+# numbers are still right, to the last word? (A number is written rightly
 # exactly if each word is the likeliest after the right ones before it, as
-# chapter 2 has shown, so one call of the model tells.)
+# chapter 2 has shown, so one call of the model is enough to tell.)
 
 # %%
 ATTENTIONS = {
@@ -1047,17 +1047,17 @@ if not FAST:
     assert without_all["encoder"] > whole - 0.1
 
 # %% [markdown]
-# Without all heads of the cross-attention no number is right, of course: the
-# decoder has not seen the source. Without those of the decoder few are, if any:
-# it still reads the word it wrote last and knows which position is next, but of
-# the words before it knows nothing. Yet most heads, taken out one at a time,
-# are hardly missed: others do what one of them does, or nothing needs it.
-# (Michel et al. 2019 found the same in a large model.) Look for exceptions in
-# the rows above. And nearly as many numbers come out right without any
-# self-attention in the encoder. Each word of a number says what it says
-# whatever stands beside it, and its position presumably says the rest.
-# Sentences, whose words mean different things in different company, are another
-# matter.
+# Without any heads of the cross-attention no number is right, of course: the
+# decoder has not seen the source. Without any of the decoder's self-attention
+# few are, if any: it still reads the word it wrote last and knows which
+# position is next, but it knows nothing of the earlier words. Yet most heads,
+# taken out one at a time, are hardly missed: others do what one of them does,
+# or nothing needs it. (Michel et al. 2019 found the same in a large model.)
+# Look for exceptions in the rows above. And nearly as many numbers come out
+# right without any self-attention in the encoder. Each word of a number says
+# what it says whatever stands beside it, and its position presumably says the
+# rest. Sentences, whose words mean different things in different company, are
+# another matter.
 
 # %% [markdown]
 # ## What to take away
@@ -1069,9 +1069,9 @@ if not FAST:
 #   the words put it back, and with sinusoids distances are easy to ask for,
 #   since a shift is a rotation.
 # - Two masks say what must not be looked at: a padding mask for what is not
-#   there, a causal mask for what is not there yet. With it one pass trains all
-#   positions at once, and keys and values are final, so that decoding can keep
-#   them.
+#   there, a causal mask for what is not there yet. With a causal mask one pass
+#   trains all positions at once, and keys and values are final, so that
+#   decoding can keep them.
 # - What a head looks at, and what the model loses without it, are two
 #   measurements; where heads can stand in for each other, the second may be
 #   nothing.
@@ -1149,8 +1149,8 @@ if not FAST:
 #
 # <details><summary>Solution</summary>
 #
-# $2NLD$ numbers of 4 bytes a sentence: $32 \cdot 4 \cdot 2 \cdot 6 \cdot 100
-# \cdot 512$, that is 78,643,200.
+# $2NLD$ numbers of 4 bytes for each sentence:
+# $32 \cdot 4 \cdot 2 \cdot 6 \cdot 100 \cdot 512$, that is 78,643,200.
 #
 # ```python
 # layer = ka.layers.TransformerDecoderLayer(8, intermediate_dim=2048)

@@ -26,8 +26,8 @@
 # chance alone changes. Some turn out not to matter for a model as small as
 # this, and then we say so.
 #
-# Takes about 3 minutes on two cores. Each section prints its figures and
-# draws a curve; the last one shows all choices side by side.
+# Takes about 3 minutes on two cores. Each section prints its figures and draws
+# a curve; the last section shows all choices side by side.
 
 # %%
 import os
@@ -59,13 +59,13 @@ keras.utils.set_random_seed(1)
 # ## Sentences into batches
 #
 # A batch is a rectangle of ids, and sentences are not equally long: the short
-# ones are filled up with `PAD`. The mask keeps padding out of every result,
-# but not out of the computation: the products run over each place of the
+# ones are filled up with `PAD`. The mask keeps padding out of every result, but
+# not out of the computation: the products run over every place in the
 # rectangle, real or not. So the first question of speed is how much of the
 # rectangle is real.
 #
-# We take what `phrases` has without digits (numbers, years and dates in
-# words), and one vocabulary for both languages.
+# From `phrases` we take the pairs without digits (numbers, years and dates in
+# words), and we use one vocabulary for both languages.
 
 # %%
 NUM_PAIRS = 300 if FAST else 2000
@@ -158,11 +158,11 @@ if not FAST:
 
 # %% [markdown]
 # Random batches spend more than a quarter of the decoder's work on padding;
-# sorting makes that less than two percent. The budget of tokens does not
-# change the padding much. What it does change is the size of the largest
-# batch: memory has to suffice for that one, and it no longer depends on how
-# long the longest sentences are. It also makes the steps alike: each gradient
-# is a mean over about as many tokens (but for the last batch).
+# sorting reduces that to less than two percent. The budget of tokens does not
+# change the padding much. What it does change is the size of the largest batch,
+# for which memory has to suffice: it no longer depends on how long the longest
+# sentences are. It also makes the steps alike: each gradient is a mean over
+# about the same number of tokens (except for the last batch).
 #
 # In the picture each line is a pair and each dark cell a real token.
 
@@ -184,12 +184,13 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# For training, `ka.data`'s stages do it: `shuffle` and `batch_by_tokens` give
-# each epoch another order, as a function of `seed` and `epoch`; `to_examples`
-# makes what `fit` takes: inputs, labels, and sample weights. These are $1/N$ at
-# each of the batch's $N$ real labels and 0 at padding, so that a *sum* of
-# weighted losses is the mean over real tokens. For comparison we also make
-# random batches of as many pairs as an average batch by tokens has.
+# For training, `ka.data`'s stages do this: `shuffle` and `batch_by_tokens` give
+# each epoch a different order, as a function of `seed` and `epoch`;
+# `to_examples` makes what `fit` takes: inputs, labels, and sample weights. The
+# weights are $1/N$ at each of the batch's $N$ real labels and 0 at padding, so
+# that a *sum* of weighted losses is the mean over real tokens. For comparison
+# we also make random batches of as many pairs as an average batch by tokens
+# has.
 
 # %%
 ROWS = len(plans["random"][0])
@@ -246,8 +247,8 @@ assert (labels.numpy() == END).any(axis=1).all()
 # Keras's own `compile` and `fit`.
 #
 # Before that, the cheapest test of a training. A model that knows nothing
-# should hold all $V$ pieces for about equally likely; then its cross-entropy
-# is $-\ln(1/V) = \ln V$. If the first loss is far above, the model is sure of
+# should consider all $V$ pieces about equally likely; then its cross-entropy is
+# $-\ln(1/V) = \ln V$. If the first loss is far above, the model is sure of
 # something that it cannot know.
 
 # %%
@@ -271,7 +272,7 @@ print(f"first loss {first_loss:.3f}, ln V = {np.log(V):.3f}")
 assert abs(first_loss - np.log(V)) < 0.5
 
 # %% [markdown]
-# Of the held-out pairs we ask two things: the negative log-likelihood of a
+# About the held-out pairs we ask two things: the negative log-likelihood per
 # token, and in how many pairs *every* token is right, given the true ones
 # before it. These are just the pairs of which greedy search would write the
 # reference ([chapter 2](02_encoder_decoder.ipynb)), so that `exact` needs no
@@ -357,12 +358,11 @@ for seed, name in enumerate(RECIPES, 1):
     train(name, seed)
 
 # %% [markdown]
-# The three runs differ in nothing but their seed: other first weights, other
-# orders, other dropout. What lies between them is what chance does. In
-# the pictures that follow, the grey band goes from the least to the greatest
-# of the three.
-# (Three seeds are few, and each choice is run once: what lies inside the band
-# has shown nothing, and what lies outside is a hint.)
+# The three runs differ in nothing but their seed: different initial weights,
+# different orders, different dropout. The differences between them are what
+# chance does. In the pictures that follow, the grey band goes from the least to
+# the greatest of the three. (Three seeds are few, and each choice is run once:
+# what lies inside the band has shown nothing, and what lies outside is a hint.)
 
 
 # %%
@@ -399,10 +399,10 @@ if not FAST:
 # %% [markdown]
 # ## Batches by length: the curve
 #
-# Rows of like length in a batch are less random than rows drawn at random.
-# Does that cost quality? One run with random batches, in as many steps. On the
-# horizontal axis is what the computer has to do, the places of all rectangles
-# so far, source and target.
+# Rows of similar length in a batch are less random than rows drawn at random.
+# Does that cost quality? Here is one run with random batches, with as many
+# steps. The horizontal axis shows what the computer has to do: the places of
+# all rectangles so far, source and target.
 
 # %%
 train("random batches", random=True)
@@ -430,15 +430,15 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# Step for step random batches end higher, but for the work of three of them
-# there are more than four by tokens. Work for work both rise much alike, and
-# beyond the end of the band there is nothing to compare with. A likely reason
-# why they end higher: rows of one length are often rows of one kind (short
-# targets are years and small numbers, long ones large numbers), so that a batch
-# by tokens is a less fair sample of the corpus and its gradient a noisier one.
-# That may be the price of bucketing, which is there for speed; it would show
-# more here, with only some dozens of batches, a few for each length, than in a
-# large training.
+# Step for step, random batches end higher, but the work of three of them is
+# enough for more than four batches by tokens. For equal work both rise much
+# alike, and beyond the end of the band there is nothing to compare with. A
+# likely reason why they end higher: rows of one length are often rows of one
+# kind (short targets are years and small numbers, long ones large numbers), so
+# that a batch by tokens is a less fair sample of the corpus and its gradient a
+# noisier one. That may be the price of bucketing, which is there for speed; it
+# would show more here, with only some dozens of batches, a few for each length,
+# than in a large training run.
 
 # %% [markdown]
 # ## Label smoothing
@@ -490,9 +490,9 @@ figure
 # %% [markdown]
 # Each loss falls towards its own floor (dotted): two losses can be compared
 # only if their smoothing is the same. The likelihood can always be compared,
-# and so can what the model claims to know. A model is *calibrated* if of all
-# tokens that it holds for 90 % likely, 90 % are right. So on average its
-# confidence, the greatest probability, should be its accuracy.
+# and so can what the model claims to know. A model is *calibrated* if, of all
+# the tokens that it considers 90 % likely, 90 % are right. So on average its
+# confidence, the greatest probability, should equal its accuracy.
 
 
 # %%
@@ -543,8 +543,8 @@ if not FAST:
 # At the first step there is one gradient $g$ to average, so $\hat m = g$,
 # $\hat v = g^2$, and the quotient is the *sign* of $g$: every weight moves by
 # the whole learning rate $\eta$, however small its gradient, that is, however
-# little is known about where it should go. Nor does clipping help at this
-# step, as the size of the gradient divides out. Check on our model:
+# little is known about where it should go. Nor does clipping help at this step,
+# since the size of the gradient divides out. A check on our model:
 
 
 # %%
@@ -583,10 +583,11 @@ for clip_norm in (None, 0.1):
 # %% [markdown]
 # The next steps are hardly better informed. So the rate starts near 0 and rises
 # over some hundred or thousand steps, until the means are means of something.
-# In the paper (equation 3) it then falls as one over the root of the step, in
-# our recipe like half a cosine (Loshchilov and Hutter 2016, equation 5). With
-# $u$ steps of warm-up out of $n$, both rise as $\eta_s = \eta_{\max}\, s/u$ up
-# to step $u$. From there the paper's falls as $\eta_{\max} \sqrt{u/s}$, ours as
+# In the paper (equation 3) it then falls as one over the root of the step, and
+# in our recipe like half a cosine (Loshchilov and Hutter 2016, equation 5).
+# With $u$ steps of warm-up out of $n$, both rise as
+# $\eta_s = \eta_{\max}\, s/u$ up to step $u$. From there the paper's falls as
+# $\eta_{\max} \sqrt{u/s}$, ours as
 # $\eta_{\max} \frac12 \left(1 + \cos \pi \frac{s - u}{n - u}\right)$.
 
 # %%
@@ -605,8 +606,8 @@ print(f"the paper's base model peaks at {float(paper(3999)):.1e}")
 # How much harm a bold beginning does depends on the model. The paper's layers
 # normalise after each sum (post-norm), ours before each sublayer (pre-norm),
 # which leaves a path from end to end on which nothing is rescaled (Xiong et
-# al. 2020). Here are two layers on each side, a high rate, 1e-2, and a training
-# of 150 steps, with 75 steps of warm-up and without.
+# al. 2020). Here we take two layers on each side, a high rate, 1e-2, and 150
+# steps of training, with 75 steps of warm-up and without.
 
 # %%
 WARMUPS = {
@@ -661,10 +662,10 @@ if not FAST:
 # ## Averaging
 #
 # Each gradient is that of one batch, so the weights never stop trembling. One
-# cure is to let the learning rate fall to 0; another one to average the
-# weights over the last steps. The paper averages its last checkpoints (section
-# 6.1); cheaper to keep is a running mean after each step (Polyak and Juditsky
-# 1992 give the theory for the plain mean),
+# cure is to let the learning rate fall to 0; another is to average the weights
+# over the last steps. The paper averages its last checkpoints (section 6.1); a
+# running mean after each step is cheaper to keep (Polyak and Juditsky 1992 give
+# the theory for the plain mean),
 #
 # $$\bar w_1 = w_1, \qquad \bar w_t = \mu\, \bar w_{t-1} + (1 - \mu)\, w_t,$$
 #
@@ -690,13 +691,13 @@ assert np.isclose(mean, shares_of_steps @ np.arange(1, n + 1))
 assert np.isclose(weight.numpy(), mean)
 
 # %% [markdown]
-# Now a training whose rate is at its peak from the first step to the last (so
-# without warm-up, too), and $\mu = 0.99$: about the last 100 of its steps
-# count, three epochs. Such a run takes longer to arrive, so it gets 16 epochs.
-# The average is only looked at, it does not change the training, so one run
-# gives both curves. The callback `SwapEMAWeights` puts the average in place
-# while Keras validates, and takes it out afterwards; a second callback then
-# validates the weights themselves.
+# Now we train at the peak rate from the first step to the last (so without
+# warm-up, too), with $\mu = 0.99$: about the last 100 steps count, which is
+# three epochs. Such a run takes longer to arrive, so it gets 16 epochs. The
+# average is only looked at and does not change the training, so one run gives
+# both curves. The callback `SwapEMAWeights` puts the average in place while
+# Keras validates, and takes it out afterwards; a second callback then validates
+# the weights themselves.
 
 
 # %%
@@ -740,19 +741,19 @@ if not FAST:
 
 # %% [markdown]
 # While the model makes progress the average trails behind, since it still holds
-# weights that knew less. When the progress ends it overtakes its own training,
-# and after its 16 epochs the average is no lower than the recipe's lowest seed
-# after 10. Where the rate falls to 0 the trembling stops by itself, and there
-# should be less to average away (which we have not measured here); but an
-# average can be had at any time, without knowing beforehand when the training
-# will end.
+# weights that knew less. When the progress ends, the average overtakes the
+# weights themselves, and after its 16 epochs it is no lower than the recipe's
+# lowest seed after 10. Where the rate falls to 0 the trembling stops by itself,
+# and there should be less to average away (which we have not measured here);
+# but an average can be had at any time, without knowing beforehand when the
+# training will end.
 
 # %% [markdown]
 # ## Mixed precision
 #
-# A bfloat16 is a float32 without its last 16 bits: as large a range, but only
-# 8 bits for the digits, the leading one included. Half the memory, and on
-# hardware that has it, products several times as fast. What does one lose?
+# A bfloat16 is a float32 without its last 16 bits: as large a range, but only 8
+# bits for the digits, the leading one included. That is half the memory and, on
+# hardware that supports it, products several times as fast. What does one lose?
 # Between 1 and 2 there are only 128 numbers.
 
 # %%
@@ -763,12 +764,12 @@ grid = tf.cast(tf.linspace(1.0, 2.0, 10_001), tf.bfloat16)
 assert len(np.unique(grid)) - 1 == 128
 
 # %% [markdown]
-# So to a weight of 1 one cannot add a thousandth, not even a thousand times:
-# each sum is rounded back to 1. Many steps are that small beside their
-# weight. That is why precision is *mixed*: weights, Adam's means and the
-# loss stay float32, and only what flows through the layers is bfloat16. (The
-# other short format, float16, has more digits but a small range: a gradient of
-# 1e-8 is 0 in it, and one has to scale losses. In bfloat16 it is fine.)
+# So one cannot add a thousandth to a weight of 1, not even a thousand times:
+# each sum is rounded back to 1. Many steps are that small beside their weight.
+# That is why precision is *mixed*: weights, Adam's means and the loss stay
+# float32, and only what flows through the layers is bfloat16. (The other short
+# format, float16, has more digits but a small range: a gradient of 1e-8 is 0 in
+# it, and losses have to be scaled. In bfloat16 it is fine.)
 
 # %%
 sums = {}
@@ -804,7 +805,7 @@ figure
 # %% [markdown]
 # The curve ends within a few points of the band, though what flows through the
 # layers was rounded to two or three digits. Whether the rest is rounding or
-# chance, one run cannot tell. How long it took stands above: a processor
+# chance, one run cannot tell. How long it took is printed above: a processor
 # without bfloat16 arithmetic has to convert, and may be slower, not faster.
 
 # %% [markdown]
@@ -864,16 +865,16 @@ print(f"mean of the parts' means: off by {off_by(of_means, whole):.2f}")
 assert off_by(summed, whole) < 1e-4 and off_by(of_means, whole) > 0.02
 
 # %% [markdown]
-# `ka.trainer.Trainer` is a Keras model around a model, with `compile` and
-# `fit` as usual. Under a `MirroredStrategy` each of two devices gets half of
-# the rows, gradients are summed over the devices, and only then clipped. (With
-# `model.fit` the gradients are summed as exactly, but Keras's optimizers clip
-# each replica's part alone.) Here the devices are the two of the first cell.
-# They share all cores, which makes nothing faster, but shows whether the
+# `ka.trainer.Trainer` is a Keras model around a model, with `compile` and `fit`
+# as usual. Under a `MirroredStrategy` each of two devices gets half of the
+# rows, gradients are summed over the devices, and only then clipped. (With
+# `model.fit` the gradients are summed just as exactly, but Keras's optimizers
+# clip each replica's part alone.) Here the devices are the two of the first
+# cell. They share all cores, so nothing gets faster, but we see whether the
 # weights are the same. Two things are chosen so that they can be: no dropout,
-# which draws other numbers on each device, and plain gradient descent. (Adam's
-# quotient makes a whole step of the sign of a gradient, also of one that is
-# 0 but for rounding.)
+# which draws different numbers on each device, and plain gradient descent.
+# (Adam's quotient turns the sign of a gradient into a whole step, even where
+# the gradient is 0 but for rounding.)
 
 
 # %%
@@ -933,7 +934,7 @@ figure
 
 # %% [markdown]
 # The squares lie on the line: after the same steps both have the same weights,
-# but for float32's rounding of sums in another order.
+# but for float32's rounding of sums in a different order.
 #
 # ## All choices side by side
 #
@@ -992,19 +993,20 @@ figure
 # Read it with the band in mind. Some of the five lie outside it, by as much as
 # is printed above; with one run each that is a hint, not a finding. (The run at
 # a constant rate, with its average, had 16 epochs, the others 10.) Random
-# batches lie above it: here little padding saved time in each step, but may
-# have cost quality. The likelihood is moved most by leaving out the label
-# smoothing, which asks the model to be less sure. What did break a training was
-# a post-norm model without warm-up.
+# batches lie above it: here batches with little padding saved time in each
+# step, but may have cost quality. The likelihood is moved most by leaving out
+# the label smoothing, which asks the model to be less sure. What did break a
+# training run was a post-norm model without warm-up.
 #
 # ## What to take away
 #
-# - Batches of like length and equal size compute little padding and need a
+# - Batches of similar length and equal size compute little padding and need a
 #   known amount of memory; they are less random, which may cost something.
-# - Label smoothing has its own floor and buys modesty with likelihood.
+# - Label smoothing has its own floor and buys modesty at the price of
+#   likelihood.
 # - Warm-up is there because Adam's first steps are as large as its later ones
 #   but know far less. A post-norm model bears that badly (Xiong et al. 2020
-#   tell why), a pre-norm one better. A falling learning rate and averaged
+#   explain why), a pre-norm one better. A falling learning rate and averaged
 #   weights are two ways to stop trembling.
 # - In mixed precision the products are short and the sums of steps long. Over
 #   replicas, losses are weighted by the tokens of the whole batch; then two
@@ -1025,10 +1027,10 @@ figure
 # The formula would say $\ln V + D / 2$, which is 38 for our model. But it holds
 # only while $\sigma$ is well below $\sqrt{2 \ln V} = 3.5$, and here $\sigma$ is
 # $\sqrt D = 8$: the greatest logit rules the sum, and Gaussian logits would
-# have a loss of about 24. That of our model is far greater, for another reason:
-# its logits are not random. The residual path carries the embedding of the
-# token that was read to the output, where it meets itself in the same matrix.
-# The model is sure that each token will be repeated, and would spend its first
+# have a loss of about 24. The loss of our model is far greater, for another
+# reason: its logits are not random. The residual path carries the embedding of
+# the input token to the output, where it meets itself in the same matrix. The
+# model is sure that each token will be repeated, and would spend its first
 # epochs on unlearning that.
 #
 # ```python

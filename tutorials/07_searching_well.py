@@ -19,17 +19,16 @@
 #
 # A translation model does not write sentences. It answers one question, as
 # often as it is asked: given the source and the tokens written so far, how
-# probable is each token as the next one? The other half of a translator is
-# the search: which sentence do we write down? Taking the most probable token
-# each time is the obvious answer, and it is wrong in a way that can be
-# computed. We take a model of three words, of which all sentences can be
-# listed, so that each claim about a search can be checked exactly. Then we
-# search with a trained model, where nobody can list anything.
+# probable is each token as the next one? The other half of a translator is the
+# search: which sentence do we write down? Taking the most probable token each
+# time is the obvious answer, and it is wrong in a way that can be computed. We
+# take a model of three words, whose sentences can all be listed, so that each
+# claim about a search can be checked exactly. Then we search with a trained
+# model, where nobody can list anything.
 #
-# Takes about 3 minutes on two cores. At the end a table is printed: for beams
-# of 1 to 8, how many translations of a trained model are right, and of the
-# wrong ones how many are the fault of the search and how many that of the
-# model.
+# Takes about 3 minutes on two cores. At the end a table shows, for beams of 1
+# to 8, how many translations of a trained model are right, and how many of the
+# wrong ones are the fault of the search and how many of the model.
 
 # %%
 import collections
@@ -57,11 +56,11 @@ keras.utils.set_random_seed(1)
 # ## A model to hold in your hand
 #
 # Imagine a model half way through its training that is to translate
-# "twenty-one". It has learned that German says the one before the twenty, but
-# is still tempted to begin with what English begins with. Its vocabulary has
-# three pieces; as in SentencePiece, "▁" marks the beginning of a word, so that
-# "▁zwanzig" begins one and "zwanzig" continues one. Here is all it knows: a
-# row for the token written last, a column for the one that may come next.
+# "twenty-one". It has learned that German says the "one" before the "twenty",
+# but is still tempted to begin with what English begins with. Its vocabulary
+# has three pieces; as in SentencePiece, "▁" marks the beginning of a word, so
+# that "▁zwanzig" begins one and "zwanzig" continues one. Here is all it knows:
+# a row for the token written last, a column for the one that may come next.
 
 # %%
 PIECES = "[PAD] [UNK] [START] [END] ▁zwanzig ▁einund zwanzig".split()
@@ -100,9 +99,9 @@ assert all(math.isclose(sum(row), 1) for row in NEXT.values())
 # $$\log p(y \mid x) = \sum_{t=1}^{|y|} \log p(y_t \mid y_{<t}, x)$$
 #
 # with $x$ the source, $y_t$ the $t$-th token, $y_{<t}$ those before it, and
-# $|y|$ the number of tokens; each sentence ends in END, which counts. Our toy
-# looks at the last token only. That is a simplification, so that its table
-# fits on the screen; no search below makes use of it.
+# $|y|$ the number of tokens; each sentence ends in END, which counts as one.
+# Our toy looks at the last token only. That is a simplification that lets its
+# table fit on the screen; no search below makes use of it.
 
 
 # %%
@@ -118,7 +117,7 @@ assert math.isclose(
 )
 
 # %% [markdown]
-# The searches of `ka.decoding` know no model. They take a function
+# The searches of `ka.decoding` know nothing of the model. They take a function
 # `step(token_ids, memory, state)` that reads one token of each hypothesis and
 # returns logits for the next one, the new state, and the attention weights.
 # `memory` is what does not change while a sentence is written (the encoded
@@ -220,8 +219,8 @@ assert sum(400**length for length in range(20)) > 10**49
 # good, 0.5 against 0.4. Its price came later: after "▁zwanzig" no token has
 # more than 0.4, while after "▁einund" the way is clear at 0.9 and 0.9.
 #
-# To list all sentences is **exhaustive search**. It finds the best one, and it
-# is out of the question in earnest: of 400 pieces, fewer than we have below,
+# Listing all sentences is **exhaustive search**. It finds the best one, but in
+# practice it is out of the question: from 400 pieces, fewer than we have below,
 # one can make more than $10^{49}$ sentences of up to 20 tokens.
 #
 # ## Beam search
@@ -232,12 +231,12 @@ assert sum(400**length for length in range(20)) > 10**49
 # 1. it extends each of them by every token: $N V$ candidates, where $V$ is the
 #    size of the vocabulary, each with its log-probability so far;
 # 2. it keeps the $N$ best candidates, whoever their parents are;
-# 3. those that end in END are finished. They leave the beam, keep their score
-#    and their place: the beam is narrower by one from then on.
+# 3. those that end in END are finished. They leave the beam but keep their
+#    score and their place: the beam is narrower by one from then on.
 #
 # When nothing is left to extend, the best finished sentence is the answer.
-# (Programs differ in step 3; some give the place to another hypothesis. With
-# the place taken, as here, a beam of 1 is exactly greedy search.)
+# (Programs differ in step 3; some give the place to another hypothesis. If the
+# place stays taken, as here, a beam of 1 is exactly greedy search.)
 #
 # Here it is in numpy. `candidates` is the table of step 1; the place of a
 # candidate in the flattened table tells both its parent and its token.
@@ -310,10 +309,10 @@ for num_beams in (1, 2, 3, 5):
         np.testing.assert_allclose(theirs[: len(ours)], ours, atol=1e-4)
 
 # %% [markdown]
-# At the other end stands the beam that drops nothing. Of $V$ tokens (three
-# words and END) and $T$ positions there are at most $V^T$ candidates, so a
-# beam of $V^T = 256$ is exhaustive search: it lists the same 40 sentences with
-# the same probabilities.
+# At the other end stands the beam that drops nothing. With $V$ tokens (three
+# words and END) and $T$ positions there are at most $V^T$ candidates, so a beam
+# of $V^T = 256$ is exhaustive search: it lists the same 40 sentences with the
+# same probabilities.
 
 # %%
 result = ka.decoding.beam_search(
@@ -332,8 +331,8 @@ assert np.all(np.diff(probabilities) < 1e-6)  # Best first.
 #
 # What `beam_by_hand` kept, finished and dropped makes a tree: each level one
 # position, each node a token, beside it the log-probability of the sentence so
-# far. Boxes at solid lines are hypotheses that were kept (the thick ones have
-# ended), grey words at dashed lines were dropped.
+# far. Boxes on solid lines are hypotheses that were kept (the thick boxes have
+# ended); grey words on dashed lines were dropped.
 
 
 # %% tags=["hide-input"]
@@ -406,8 +405,8 @@ figure
 #
 # ### What a wider beam buys
 #
-# Of 3,000 random models, each with 341 sentences of up to five tokens, how
-# often does a beam find the best one?
+# For how many of 3,000 random models, each with 341 sentences of up to five
+# tokens, does a beam find the best sentence?
 
 # %%
 tables = random_tables(3000, seed=8)
@@ -439,9 +438,9 @@ assert share[1] < 0.5 and 0.6 < share[2] < 0.8 and share[8] > 0.97
 assert worse > 0
 
 # %% [markdown]
-# Greedy search fails for more than half of them, a beam of 8 for next to none:
-# most of what can be won is won by the first few hypotheses, and beams of 4 or
-# 5 are usual. But note the last line: a wider beam is *not* sure to find
+# Greedy search fails for more than half of the models, a beam of 8 for next to
+# none: most of what can be won is won by the first few hypotheses, and beams of
+# 4 or 5 are usual. But note the last line: a wider beam is *not* sure to find
 # something better. A candidate that only the wide beam sees can look good for a
 # while and push out the one that the narrow beam kept. Beam search promises
 # nothing between $N = 1$, where it is greedy, and $N = V^T$, where it is exact.
@@ -463,15 +462,15 @@ assert math.isclose(hasty[zwanzig], 0.350)
 
 # %% [markdown]
 # Exact search would answer "zwanzig", 0.350 against 0.324. Wu et al. (2016,
-# equation 14) divide by what grows with the length. The score of a hypothesis
-# $Y$ of $|Y|$ tokens for the source $X$ is
+# equation 14) divide by something that grows with the length. The score of a
+# hypothesis $Y$ of $|Y|$ tokens for the source $X$ is
 #
 # $$s(Y, X) = \frac{\log P(Y \mid X)}{lp(Y)}, \qquad
 # lp(Y) = \frac{(5 + |Y|)^\alpha}{(5 + 1)^\alpha}$$
 #
 # This is **length normalisation**. For $\alpha = 0$ the divisor $lp$ is 1 and
 # nothing changes. For $\alpha = 1$ the log-probability is divided by the
-# length, more or less (the 5 softens it for short sentences). As
+# length, more or less (the 5 softens it for short sentences). Since
 # log-probabilities are negative, a greater divisor brings them nearer to 0:
 # longer sentences gain.
 
@@ -618,19 +617,19 @@ figure
 # %% [markdown]
 # The circles follow the right answer all the way down; the squares leave it for
 # the empty answer where the lines cross. With $\alpha = 0.6$ all beams count
-# right, as the cell above has checked: the right answer's log-probability is
-# divided by $lp = ((5 + n + 1) / 6)^{0.6}$, the empty one's by 1. Length
+# correctly, as the cell above has checked: the right answer's log-probability
+# is divided by $lp = ((5 + n + 1) / 6)^{0.6}$, the empty one's by 1. Length
 # normalisation is a repair, not a cure. The cure would be a model that gives
 # END next to nothing where it has no business.
 #
 # ## Sampling
 #
-# A search looks for the best sentence. **Sampling** asks another question:
-# what does the model believe, in all? Draw the first token from its
-# distribution, read it, draw the next one from the one that follows, up to END.
-# Each sentence then comes up with exactly its probability $p(y \mid x)$, since
-# that is the product of the steps' probabilities. We draw 20,000 and
-# compare with the list of all sentences.
+# A search looks for the best sentence. **Sampling** asks another question: what
+# does the model believe, as a whole? Draw the first token from its
+# distribution, read it, draw the next one from the distribution that follows,
+# and so on up to END. Each sentence then comes up with exactly its probability
+# $p(y \mid x)$, since that is the product of the steps' probabilities. We draw
+# 20,000 and compare with the list of all sentences.
 
 
 # %%
@@ -718,7 +717,7 @@ assert leaders[0.4] == leaders[0.2] == leaders[0.05] == zwanzig
 assert cooled[zwanzig] > 0.95  # Cold: greedy search.
 
 # %% [markdown]
-# At temperature 1 the right answer leads; from 0.4 down it is the greedy one,
+# At temperature 1 the right answer leads; from 0.4 down the greedy one does,
 # and at 0.05 little else is left. So sample at $\tau = 1$ to know what the
 # model believes, at a somewhat lower one for variety without nonsense, and use
 # a search to find the best: samples know nothing of each other and are often
@@ -777,7 +776,7 @@ for epoch in range(EPOCHS):
 # The searches are those of the toys. `ka.Translator` joins them with the model
 # and the tokenizer: it encodes a text as `memory`, and calls
 # `ka.decoding.beam_search` with the model's `step` and `state`. For
-# $\alpha = 0$ the score that it tells is $\log p$. We translate held-out
+# $\alpha = 0$ the score that it reports is $\log p$. We translate held-out
 # sentences, which the model has never seen.
 
 # %%
@@ -810,10 +809,10 @@ def translate(num_beams, alpha=0.0):
 
 
 # %% [markdown]
-# Besides, we want the model's opinion of given answers: of the reference, which
-# is the right translation, and of the empty answer. That takes no search. One
-# call of the model on the pair, as in training, gives the log-probabilities of
-# all tokens, and `score` adds them up.
+# We also want the model's opinion of given answers: of the reference, which is
+# the right translation, and of the empty answer. That takes no search. One call
+# of the model on the pair, as in training, gives the log-probabilities of all
+# tokens, and `score` adds them up.
 
 
 # %%
@@ -834,10 +833,10 @@ empty_totals = log_probabilities([""] * len(sources))
 # wrote what the model prefers: a **model error**, which no better search will
 # cure. We cannot list all sentences any more, but we have a witness. If the
 # model gives the reference a greater probability than what was found, the
-# search has missed at least the reference. Else even a perfect search would not
-# have written it. So search errors are counted from below: a search may have
-# missed something better than both. (In `phrases` each source has one right
-# translation, so that "wrong" is a plain comparison.)
+# search has missed at least the reference. Otherwise even a perfect search
+# would not have written it. So the count of search errors is a lower bound: a
+# search may have missed something better than both. (In `phrases` each source
+# has one right translation, so that "wrong" is a plain comparison.)
 
 # %%
 BEAMS = (1, 2, 4, 8)
@@ -876,17 +875,17 @@ if not FAST:
 # %% [markdown]
 # (A beam of 1 is greedy search.) The column on the right is what a search is
 # for, and a beam of 8 does better there than greedy search. The search errors
-# melt away. Some of them become right, but not all: what the beam finds instead
-# is more probable, but it need not *be* the reference. And most wrong answers
-# were the model's from the beginning. Here better training is worth more than
-# any search.
+# melt away. Some of them become right answers, but not all: what the beam finds
+# instead is more probable, but it need not *be* the reference. And most wrong
+# answers were the model's fault from the beginning. Here better training is
+# worth more than any search.
 
 # %% [markdown]
 # ### A sentence that the beam repairs
 #
 # Let a program find it: of the sentences that greedy search gets wrong and a
 # beam of 4 right, the one whose log-probability gained the most. For both
-# answers, here is the probability of each token. Up to some place they agree;
+# answers, here is the probability of each token. They agree up to some place;
 # there greedy search takes the more probable token, and later pays for it.
 
 # %%
@@ -941,8 +940,8 @@ if not FAST:
 # ### Does a bigger beam hurt here?
 #
 # The toy that counted was cursed because it gave END 0.02 everywhere. Our model
-# was trained with label smoothing, which asks for END at every place too, if
-# for less of it: $\epsilon / V$, with $\epsilon = 0.1$ here
+# was trained with label smoothing, which asks for END at every place too,
+# though for less of it: $\epsilon / V$, with $\epsilon = 0.1$ here
 # ([chapter 6](06_training_well.ipynb)). Is that enough for the curse? We count
 # the sources for which the empty answer is more probable than what the widest
 # beam found, and compare with a search that normalises.
@@ -957,18 +956,18 @@ if not FAST:
     assert abs(normalised - blame[4]["right"]) < 0.03
 
 # %% [markdown]
-# A bigger beam does not hurt, and it does not help either: from 2 beams to 8,
-# and from $\alpha = 0$ to 0.6, the share of right translations changes by less
-# than 3 percentage points. That is a finding about `phrases`, whose sentences
-# are short and have one right translation each. Where many good translations of
-# a long sentence share the probability, each of them gets little, END keeps its
-# share, and the curse is real: look at the length of your outputs when you
-# widen a beam.
+# A bigger beam does not hurt, and it does not help either: from a beam of 2 to
+# one of 8, and from $\alpha = 0$ to 0.6, the share of right translations
+# changes by less than 3 percentage points. That is a finding about `phrases`,
+# whose sentences are short and have one right translation each. Where many good
+# translations of a long sentence share the probability, each of them gets
+# little, END keeps its share, and the curse is real: look at the length of your
+# outputs when you widen a beam.
 #
 # ## What to take away
 #
-# - A model gives probabilities of tokens; which sentence to write is a question
-#   of its own.
+# - A model gives probabilities of tokens; which sentence to write is a separate
+#   question.
 # - Greedy search never goes back on a token and can miss the best sentence; a
 #   beam of $N$ is greedy for $N = 1$, exact for $N = V^T$, and in between
 #   promises nothing, but wins most of what there is to win.
@@ -978,8 +977,8 @@ if not FAST:
 # - Sampling draws each sentence with its own probability; a low temperature
 #   turns it into greedy search, not into the best one.
 # - Before you tune a search, ask the model for the log-probabilities of the
-#   references, and count whose fault the errors are. (This is as simple as here
-#   where one translation alone is right.)
+#   references, and count whose fault the errors are. (It is this simple where
+#   only one translation is right.)
 #
 # ## Exercises
 #

@@ -17,13 +17,13 @@
 # (there, first `%pip install
 # git+https://github.com/keras-attention/keras_attention`)
 #
-# You have two text files in UTF-8, line by line translations of each other.
-# How do you get a translator from them, and how do you know what it is worth?
-# Once on the command line, where everything is one command, and once from
-# Python, where every stage is yours to change.
+# You have two text files in UTF-8 that are translations of each other, line by
+# line. How do you get a translator from them, and how do you know what it is
+# worth? We do it once on the command line, where everything is one command, and
+# once from Python, where every stage is yours to change.
 #
 # Takes about five minutes on two cores. At the end a small translator from
-# English to French stands exported, with a BLEU score that you know how to
+# English to French has been exported, with a BLEU score that you know how to
 # read.
 
 # %%
@@ -48,9 +48,9 @@ keras.utils.set_random_seed(1)
 # %% [markdown]
 # ## Two files
 #
-# So that this chapter runs for everybody, we make the files: English and
-# French phrases, of a corpus that the package generates. From here on they
-# are files like yours.
+# So that this chapter runs for everybody, we make the files: English and French
+# phrases, from a corpus that the package generates. From here on they are files
+# like yours.
 
 # %%
 folder = pathlib.Path("runs/my_pair_fast" if FAST else "runs/my_pair")
@@ -72,11 +72,11 @@ for side, language in (("source", "en"), ("target", "fr")):
 # training; do not choose by it. A choice that was made on the test set makes
 # its score too good, and nobody can say by how much.
 #
-# No pair may be in two splits, so repetitions go first, and no sentence of the
-# test set may be a source that was trained on. Some hundreds of pairs are
-# enough for either of the small splits. For training, ten thousand are enough
-# for a narrow subject such as this one; captions of pictures want some tens of
-# thousands, and news millions.
+# No pair may be in two splits, so duplicates are removed first, and no source
+# sentence of the test set may be one that was trained on. Some hundreds of
+# pairs are enough for either of the small splits. For training, ten thousand
+# are enough for a narrow subject such as this one; captions of pictures want
+# some tens of thousands, and news millions.
 
 # %%
 sides = [
@@ -104,10 +104,9 @@ assert not seen & tested
 # %% [markdown]
 # The names say split and language: `train.en`, `train.fr`, `validation.en`,
 # ..., and any `test*.en`. They may be gzipped. Line 17 of one file has to be
-# the translation of line 17 of the other. A missing line shifts all pairs
-# below it, and a model that is trained on such files learns nothing and says
-# nothing. The package therefore counts before
-# it trains:
+# the translation of line 17 of the other. A missing line shifts all pairs below
+# it, and a model that is trained on such files learns nothing and says nothing.
+# The package therefore counts the lines before it trains:
 
 # %%
 broken = folder / "broken"
@@ -129,8 +128,8 @@ assert "train" in message and "Received" in message
 # One command learns a vocabulary, trains, scores the test set, draws and
 # exports. `keras-attention train --help` lists every choice; those that you
 # make again and again go into a YAML file (`--config FILE.yaml`). If the
-# machine goes down, the same command with `--resume` goes on where it was, and
-# on a CPU ends with the same weights.
+# machine goes down, the same command with `--resume` goes on where it stopped,
+# and on a CPU ends with the same weights.
 
 # %%
 run = folder / "run"
@@ -224,9 +223,10 @@ if not FAST:
     assert history[-1] < history[0] / 2
 
 # %% [markdown]
-# A `Translator` joins tokenizer, model and search, and exports all three as
-# one SavedModel. Here are the first texts of the test set and what it makes of
-# them (in brackets what would have been right), and how many of all are right.
+# A `Translator` joins tokenizer, model and search, and exports all three as one
+# SavedModel. Here are the first texts of the test set and what the translator
+# makes of them (in brackets what would have been right), and how many of all
+# answers are right.
 
 # %%
 translator = ka.Translator(model, tokenizer, num_beams=4, max_source_length=64)
@@ -250,12 +250,12 @@ assert (pathlib.Path(exported) / "saved_model.pb").is_file()
 # %% [markdown]
 # ## Reading BLEU honestly
 #
-# BLEU (Papineni et al. 2002) counts how many of the runs of one, two, three
-# and four words of the translations are also in the references (each at most
-# as often as there), takes the
-# geometric mean of the four shares, and punishes translations that are too
-# short (the brevity penalty). It is a score of a corpus, from 0 to 100. Six
-# things to know before you believe one, or print one.
+# BLEU (Papineni et al. 2002) counts how many of the translations' runs of one,
+# two, three and four words are also in the references (each at most as often as
+# it occurs there), takes the geometric mean of the four shares, and punishes
+# translations that are too short (the brevity penalty). It is a score of a
+# corpus, from 0 to 100. Six things to know before you believe one, or print
+# one.
 
 # %%
 run_translator = ka.load(run)
@@ -276,12 +276,12 @@ for name, score in scores.items():
 print(scores["greedy"]["bleu"]["signature"])
 
 # %% [markdown]
-# **1. It needs its signature.** The same translations have many BLEU scores:
-# by how words are told apart, and whether case counts. Compare scores only if
-# their signatures are equal (Post 2018). The package's, `tok:13a`, is for
-# languages that put blanks between words; of Chinese, Japanese or Thai a whole
-# sentence is one word to it. There read chrF, or score with sacrebleu's own
-# tokenizers for these.
+# **1. It needs its signature.** The same translations have many BLEU scores,
+# depending on how words are told apart and whether case counts. Compare scores
+# only if their signatures are equal (Post 2018). The package's, `tok:13a`, is
+# for languages that put blanks between words; to it, a whole sentence of
+# Chinese, Japanese or Thai is one word. For these languages read chrF, or score
+# with sacrebleu's own tokenizers for them.
 
 # %%
 best = answers["beam of 4"]
@@ -312,10 +312,9 @@ mean = sum(single) / len(single)
 print(f"corpus {by_variant['13a, cased']:.1f}, mean of sentences {mean:.1f}")
 
 # %% [markdown]
-# **3. One wrong word costs up to ten runs of words.** Of six words, one wrong
-# in the middle leaves five of six words, three of five pairs, one of four
-# triples and none of three runs of four; without a smoothing that is a BLEU
-# of 0.
+# **3. One wrong word costs up to ten runs of words.** One wrong word in the
+# middle of six leaves five of six words, three of five pairs, one of four
+# triples and none of three runs of four; without smoothing that is a BLEU of 0.
 
 # %%
 reference = "the cat sat on the mat"
@@ -338,7 +337,7 @@ assert (
 # %% [markdown]
 # **4. It varies with the sentences.** Another test set of the same kind would
 # give another score. The bootstrap (Koehn 2004) draws the test set again, with
-# replacement, many times, and looks how far the score moves. This is the
+# replacement, many times, and looks at how far the score moves. This is the
 # interval of one score; two systems on the same sentences are another matter,
 # which is the next point.
 
@@ -368,12 +367,12 @@ assert low <= scores["beam of 4"]["bleu"]["score"] <= high
 
 # %% [markdown]
 # **5. Two systems are compared on the same sentences.** Here, one model with
-# two searches. Both scores move together, as the same sentences are hard for
+# two searches. Both scores move together, since the same sentences are hard for
 # both, so we look at the difference of each pair of samples; it moves less than
-# either score. `p` says how often chance in the sentences alone makes a
-# difference as large; above 0.05 one does not speak of a difference. (It knows
-# nothing of the seed: to compare two recipes, train each more than once.)
-# `keras-attention evaluate RUN --beside OTHER` does this for two runs.
+# either score. `p` says how often chance in the sentences alone produces a
+# difference as large as this; above 0.05 one does not speak of a difference.
+# (`p` knows nothing of the seed: to compare two recipes, train each more than
+# once.) `keras-attention evaluate RUN --beside OTHER` does this for two runs.
 
 # %%
 result = ka.evaluation.paired_bootstrap(
@@ -426,8 +425,8 @@ figure
 #    stay as they are.
 #
 #    </details>
-# 2. A translation that repeats its reference but for the last of its ten words,
-#    which is missing: what is its BLEU? (The shares are all 1.)
+# 2. What is the BLEU of a translation that repeats its reference of ten words,
+#    but lacks the last one? (The shares are all 1.)
 #
 #    <details><summary>Solution</summary>
 #
@@ -454,7 +453,7 @@ figure
 #    ```
 #
 #    Fewer pieces make longer sentences, which take more steps to write; more
-#    pieces make a larger softmax, and each is seen less often.
+#    pieces make a larger softmax, and each piece is seen less often.
 #
 #    </details>
 #

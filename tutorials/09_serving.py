@@ -162,17 +162,17 @@ assert 0 <= weights.stat().st_size - 4 * parameters < 100_000
 # %% [markdown]
 # Text goes in and text comes out because the tokenizer and the search are in
 # the graph. A model that is exported without them, from ids to logits, leaves
-# both to the client: it needs the same vocabulary, the same normalisation of
-# Unicode and the same beam search, written again in its language. Any
-# difference lowers the quality and raises no error. And it calls the model
-# once for each token, not once for each text.
+# both to the client, which needs the same vocabulary, the same normalisation of
+# Unicode and the same beam search, written again in its own language. Any
+# difference lowers the quality and raises no error. And the client calls the
+# model once for each token, not once for each text.
 #
 # ## From Python, with TensorFlow alone
 #
 # A **signature** is a named entry of the program: tensors with names go in,
-# tensors with names come out. Our translators have seven. Here is a client
-# that knows no more of us than a path. It runs in a process of its own, in
-# which an import of this package would raise an error.
+# tensors with names come out. Our translators have seven. Here is a client that
+# knows nothing of us but a path. It runs in a process of its own, in which an
+# import of this package would raise an error.
 
 # %%
 CLIENT = """
@@ -249,16 +249,16 @@ for name, outputs in found["answers"].items():
 #   by greedy search, quicker and a little worse.
 # - `with_attention`: also its `score` [B], whether the text was `truncated`
 #   [B], the tokens [B, S] and [B, T], and the `attention` [B, T, S].
-# - `n_best`: `translations` and `scores` [B, N], best first; one text may come
-#   twice, in other tokens.
+# - `n_best`: `translations` and `scores` [B, N], best first; the same text may
+#   come twice, in different tokens.
 # - `score` takes a `reference` [B] too, a translation by somebody else, and
 #   gives its `log_probability`, `num_tokens` and `truncated`, each [B].
-# - `align` takes a `reference` too, and gives the `attention` while the model
-#   writes it.
+# - `align` takes a `reference` too, and gives the model's `attention` as it
+#   writes that reference.
 # - `num_tokens` counts: `num_tokens` [B], and the model's `limit` [B].
 #
 # The answers are those of the same model in this process. Texts are equal;
-# numbers agree to rounding.
+# numbers agree up to rounding.
 
 # %%
 served = ka.load(FOLDER)  # Checks the files and takes the newest version.
@@ -325,10 +325,10 @@ if not FAST:
 # %% [markdown]
 # ## From a bare session
 #
-# TensorFlow 1 had no functions that one calls, but a graph and a session
-# that runs parts of it. Servers in C++, TensorFlow Serving among them, still
-# load a SavedModel in this way. In the graph each tensor has a name, and a
-# signature is only a table from our names to those.
+# TensorFlow 1 had no functions to call; it had a graph, and a session that runs
+# parts of it. Servers in C++, TensorFlow Serving among them, still load a
+# SavedModel in this way. In the graph each tensor has a name, and a signature
+# is only a table from our names to those.
 
 # %%
 for key, tensor in meta_graph.signature_def["serving_default"].inputs.items():
@@ -364,8 +364,8 @@ assert session_answers == references
 # TensorFlow has an interface in C, on which other languages build theirs. The
 # whole client: load the operations of SentencePiece, load the model, put
 # strings into a tensor, run, print. `TF_TString` is TensorFlow's string: it
-# knows its length, so that a text may hold any bytes; `TF_DeleteTensor` frees
-# the strings of a tensor with it.
+# knows its length, so that a text may hold any bytes; `TF_DeleteTensor` frees a
+# tensor together with its strings.
 
 # %%
 C_CLIENT = r"""
@@ -444,12 +444,13 @@ int main(int argc, char** argv) {
 """
 
 # %% [markdown]
-# Headers and libraries come with the Python package of TensorFlow, so that a
-# C compiler is all we need; without one the next cell says so. Our client
+# Headers and libraries come with the Python package of TensorFlow, so a C
+# compiler is all we need; if there is none, the next cell says so. Our client
 # reads no protocol buffers, so it gets the names of the tensors from us;
-# `saved_model_cli`, below, prints them. They are no contract: read them anew
-# from each version. Where the client runs there have to be the two libraries of
-# the printed command and the one of the operations, and no Python.
+# `saved_model_cli`, below, prints them. These names are no contract: read them
+# anew from each version. Where the client runs, the two libraries in the
+# printed command and the library of the operations have to be present, but no
+# Python.
 
 # %%
 compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -503,9 +504,9 @@ for name in signatures["with_attention"].structured_outputs:
     assert f"outputs['{name}']" in shown
 
 # %% [markdown]
-# `shape: (-1, -1, -1)` are lengths that the signature leaves open. The first
-# of each is the batch. TensorFlow Serving tells the same over HTTP, at
-# `/v1/models/NAME/metadata`.
+# Each -1 in `shape: (-1, -1, -1)` is a length that the signature leaves open.
+# The first length of each shape is the batch. TensorFlow Serving says the same
+# over HTTP, at `/v1/models/NAME/metadata`.
 #
 # ## The first request is slow
 #
@@ -595,9 +596,9 @@ assert message.endswith("was changed or damaged")
 shutil.rmtree(damaged)
 
 # %% [markdown]
-# The manifest tells of accidents, not of attacks: who can change a file can
-# change its line. And a SavedModel is a program, with operations that read
-# and write files. Load those you trust.
+# The manifest detects accidents, not attacks: whoever can change a file can
+# also change its line. And a SavedModel is a program, with operations that read
+# and write files. Load only those you trust.
 #
 # ## Bad input
 #
@@ -606,7 +607,7 @@ shutil.rmtree(damaged)
 # client's text does not break the batch of another.
 #
 # A blank text translates to the empty string. A zero-width space is blank, too,
-# and so are bytes that are no UTF-8.
+# and so are bytes that are not UTF-8.
 
 # %%
 BLANK = [b"", b"   ", b"\t\r\n", b"\xff\xfe", "\u200b".encode()]
@@ -618,10 +619,10 @@ print(mixed)
 assert mixed["translation"] == ["", references[0], ""]
 
 # %% [markdown]
-# Text is read in SentencePiece's form of Unicode's NFKC, in which many ways
-# to write the same are one: full-width letters, a fraction in one character,
-# blanks in a row. What no piece of the vocabulary covers is spelt in bytes,
-# and no character is unknown.
+# Text is read in SentencePiece's form of Unicode's NFKC, in which many ways to
+# write the same text are one: full-width letters, a fraction in one character,
+# blanks in a row. What no piece of the vocabulary covers is spelt in bytes, and
+# no character is unknown.
 
 # %%
 for one, other in [("½", "1⁄2"), ("ｔｗｅｎｔｙ", "twenty"), ("7  PM", "7 PM")]:
@@ -636,8 +637,8 @@ assert bytes(int(token[1:-1], 16) for token in spelt).decode() == "☂"
 # %% [markdown]
 # A text may be longer than the model's limit. Every signature takes what fits;
 # `with_attention`, `score` and `align` say so, by `truncated`. A client of the
-# others asks `num_tokens` first and compares with `limit`. We ask for 500 times
-# "one"; the answer is that of as many as fit, to the letter.
+# other signatures asks `num_tokens` first and compares with `limit`. We send
+# "one" 500 times; the answer is, to the letter, the answer to as many as fit.
 
 # %%
 (limit,) = call("num_tokens", ["one"])["limit"]
@@ -652,8 +653,8 @@ assert answer["truncated"] == [True, False]
 assert answer["translation"][0] == answer["translation"][1]
 
 # %% [markdown]
-# The Python class refuses it: a translation without its second half is worse
-# than an error, where somebody reads the error.
+# The Python class refuses such a text: a translation without its second half is
+# worse than an error, if somebody reads the error.
 
 # %%
 try:
@@ -665,8 +666,9 @@ assert "501 tokens in line 2" in message
 assert len(served([long], truncate=True)) == 1
 
 # %% [markdown]
-# A batch without a text gets an answer without a translation. What remains is
-# a wrong type or shape, an error in the client's code. This one raises.
+# A batch without texts gets an answer without translations. What remains is a
+# wrong type or shape, an error in the client's code. This does raise an
+# exception.
 
 # %%
 nothing = signatures["serving_default"](text=tf.constant([], tf.string))
@@ -683,12 +685,12 @@ for wrong in (tf.constant("twenty-one"), tf.constant([21])):
 # ## A row's answer does not depend on its batch
 #
 # Texts of different users travel together, padded to the longest. Nobody may
-# get another answer because of his neighbours. That is what the masks of
-# chapters 3 and 5 are for: padding has a weight of exactly 0, so what is in
-# the padded places, and how many there are, does not matter. Answers are
-# equal to rounding; where two hypotheses tie, the shape of a batch may
-# decide. We translate some texts alone, together, in reverse, and beside one
-# that makes the batch much wider.
+# get a different answer because of neighbouring texts. That is what the masks
+# of chapters 3 and 5 are for: padding has a weight of exactly 0, so what is in
+# the padded places, and how many there are, does not matter. Answers are equal
+# up to rounding; where two hypotheses tie, the shape of a batch may decide. We
+# translate some texts alone, together, in reverse, and beside one that makes
+# the batch much wider.
 
 # %%
 some = test_texts[: 2 if FAST else 32]
@@ -714,9 +716,9 @@ for row in range(len(some)):
 print(f"{len(some)} texts: the same answers in four kinds of batches")
 
 # %% [markdown]
-# A batch is worth it. The search is a chain of small operations, each of
-# which starts anew for each token; with more rows an operation takes hardly
-# longer. We measure the seconds for a text by the size of the batch.
+# A batch is worth it. The search is a chain of small operations, each of which
+# starts anew for each token; with more rows an operation takes hardly any
+# longer. We measure the seconds per text for each size of batch.
 
 # %%
 SIZES = [1, 4] if FAST else [1, 2, 4, 8, 16, 32]
@@ -765,7 +767,7 @@ figure
 # some milliseconds (`--enable_batching`, with a file of parameters). It joins
 # the inputs of the requests along axis 0, calls the signature once, and cuts
 # the outputs along axis 0. That asks two things of a signature: texts as
-# strings [B], which always join, where padded ids would have to agree in
+# strings [B], which always join, whereas padded ids would have to agree in
 # their width; and the batch as first axis of every output. Therefore even
 # `limit`, a constant, comes once for each row.
 
@@ -778,11 +780,11 @@ assert call("num_tokens", TEXTS)["limit"] == [limit, limit]
 # %% [markdown]
 # ## TensorFlow Serving
 #
-# The server is one container. The command maps your folder into it; port
-# 8501 answers HTTP (REST) and port 8500 gRPC. TensorFlow Serving has
-# tensorflow-text built in, an older one, but we use only three old operations
-# of it. Take an image that is not older than the TensorFlow that exported the
-# model, by its tag: `latest` may lag. The tags are listed at
+# The server is one container. The command maps your folder into it; port 8501
+# answers HTTP (REST) and port 8500 gRPC. TensorFlow Serving has an older
+# tensorflow-text built in, but we use only three old operations of it. Take an
+# image that is not older than the TensorFlow that exported the model, by its
+# tag: `latest` may lag. The tags are listed at
 # <https://hub.docker.com/r/tensorflow/serving/tags>.
 #
 # Our own folder goes away with this process; the first two commands make one
@@ -825,8 +827,8 @@ status = {
 print(json.dumps(status, indent=1))
 
 # %% [markdown]
-# The server's flags stand behind the image:
-# `--tensorflow_intra_op_parallelism=1` where cores are few, or
+# The server's flags go after the image: `--tensorflow_intra_op_parallelism=1`
+# where cores are few, or
 # `--enable_batching --batching_parameters_file=/models/NAME/batching.txt`, with
 # a file such as
 #
@@ -835,9 +837,10 @@ print(json.dumps(status, indent=1))
 # num_batch_threads { value: 2 } max_enqueued_batches { value: 100 }
 # ```
 #
-# With a GPU it is `docker run --gpus all` and the image with `-gpu` behind its
-# tag. A request to one version goes to `/v1/models/NAME/versions/2:predict`.
-# A wrong one is answered by a status such as 400 or 404 and `{"error": "..."}`.
+# With a GPU it is `docker run --gpus all` and the image with `-gpu` at the end
+# of its tag. A request to one version goes to
+# `/v1/models/NAME/versions/2:predict`. A wrong request is answered with a
+# status such as 400 or 404 and `{"error": "..."}`.
 #
 # A request names a signature (without one it is `serving_default`) and has
 # its inputs in rows, `"instances"`, or in columns, `"inputs"`. The answer has
@@ -894,8 +897,8 @@ assert rest_answer({"inputs": {"text": TEXTS}}) == {"outputs": references}
 
 # %% [markdown]
 # One trap: scores of hypotheses that do not exist are minus infinity, and the
-# server writes `-Infinity`, which is not JSON by the letter. Python reads it;
-# `JSON.parse` in a browser does not. A blank text has one hypothesis:
+# server writes `-Infinity`, which is strictly speaking not JSON. Python reads
+# it; `JSON.parse` in a browser does not. A blank text has one hypothesis:
 
 # %%
 body = {"signature_name": "n_best", "instances": [{"text": ""}]}
@@ -909,10 +912,10 @@ assert row["scores"] == [0.0] + [-np.inf] * (served.num_beams - 1)
 # ### A small server
 #
 # To run the clients as well, we need something that listens. This stand-in
-# answers both protocols from the loaded model. It is no replacement: it has
-# no batching, no versions, no limits and no encryption. (TensorFlow Serving
+# answers both protocols from the loaded model. It is no replacement: it has no
+# batching, no versions, no limits and no encryption. (TensorFlow Serving
 # encrypts gRPC only, by `--ssl_config_file`; put its REST behind a proxy that
-# encrypts and knows your users.) But there is no secret in between.
+# encrypts and knows your users.) But nothing in between is hidden.
 
 # %%
 
@@ -984,10 +987,11 @@ print(predictions)
 assert predictions == {"predictions": references}
 
 # %% [markdown]
-# gRPC sends protocol buffers, for which the client's code is generated for many
-# languages; in Python it is the package `tensorflow-serving-api`. A tensor is a
-# `TensorProto`; strings are bytes, so nothing has to be in base 64. TensorFlow
-# Serving's response has a `model_spec` too, with the version that answered.
+# gRPC sends protocol buffers, for which client code is generated in many
+# languages; in Python this code is the package `tensorflow-serving-api`. A
+# tensor is a `TensorProto`; strings are bytes, so nothing has to be in base 64.
+# TensorFlow Serving's response has a `model_spec` too, with the version that
+# answered.
 
 # %%
 channel = grpc.insecure_channel(
@@ -1059,8 +1063,8 @@ print(f"a text in a batch of {SIZES[-1]}: {milliseconds[SIZES[-1]]:.1f} ms")
 #   TensorFlow can run it, in any language, without this package.
 # - A signature is a table of names. Everything else, a session, the C
 #   interface, HTTP and gRPC, is a way to carry strings to these names.
-# - Bad input gets an answer of its own row; only a wrong type or shape is an
-#   error. Where a text did not fit, `truncated` or `num_tokens` tells.
+# - Bad input gets an answer in its own row; only a wrong type or shape is an
+#   error. Where a text did not fit, `truncated` or `num_tokens` says so.
 # - Batches cost no correctness, because masked places have a weight of exactly
 #   0, and they gain speed. The batch is the first axis of every output.
 #
@@ -1107,8 +1111,9 @@ print(f"a text in a batch of {SIZES[-1]}: {milliseconds[SIZES[-1]]:.1f} ms")
 #
 # **3.** `n_best` gives scores, `score` gives log-probabilities. The search
 # divides a log-probability by $((5 + n) / 6)^\alpha$, where $n$ is the number
-# of tokens with END (Wu et al. 2016, equation 14); $\alpha$ is 1 here. Compute
-# the score of the best translation of "twenty-one" from the answer of `score`.
+# of tokens, END included (Wu et al. 2016, equation 14); $\alpha$ is 1 here.
+# Compute the score of the best translation of "twenty-one" from the answer of
+# `score`.
 #
 # <details><summary>Solution</summary>
 #
@@ -1148,9 +1153,9 @@ print(f"a text in a batch of {SIZES[-1]}: {milliseconds[SIZES[-1]]:.1f} ms")
 # ```
 #
 # `ka.load` refuses the version: its files are not those that were exported.
-# TensorFlow Serving does not read the manifest and would run the request.
-# Write the file's new sum into the manifest, and both are content. But a
-# warm-up request that fails keeps the version from being served: try it first.
+# TensorFlow Serving does not read the manifest and would run the request. Write
+# the file's new sum into the manifest, and both are satisfied. But a warm-up
+# request that fails keeps the version from being served: try it first.
 #
 # </details>
 #

@@ -82,9 +82,9 @@ results = {}
 #
 # ## A text classifier with attention pooling
 #
-# A classifier has to make one vector of a sentence, whatever its length. The
-# simplest way is the mean of the words' vectors. It treats all words alike,
-# and often that is what is wrong.
+# A classifier has to turn a sentence of any length into one vector. The
+# simplest way is the mean of the words' vectors. It treats all words alike, and
+# often that is what is wrong.
 #
 # Our task: each sentence names all four colours, and the word "code". The
 # class is the colour right after "code".
@@ -169,14 +169,14 @@ class MeanPooling(keras.layers.Layer):
 
 
 # %% [markdown]
-# **Attention pooling** learns which words matter. The query is a weight of
-# the layer, the same for all sentences: it is the question "are you the word
-# that we need?", and training finds it. With the additive score of chapter 4,
+# **Attention pooling** learns which words matter. The query is a weight of the
+# layer, the same for all sentences: it is the question "are you the word that
+# we need?", and training finds it. In the additive score of chapter 4,
 #
 # $$e_s = v \cdot \tanh(W q + U h_s),$$
 #
 # $h_s$ is the vector at place $s$, and $q$ the query; $W$, $U$ and $v$ are
-# `AdditiveAttention`'s weights. As $q$ is constant, so is $W q$. It is the
+# `AdditiveAttention`'s weights. Since $q$ is constant, so is $W q$. It is the
 # bias of the attention that Yang et al. (2016, equations 5 to 7) used to
 # classify documents.
 
@@ -209,8 +209,8 @@ class AttentionPooling(keras.layers.Layer):
 
 
 # %% [markdown]
-# The equation in numpy, with loops, is the check that the layer computes
-# what it says.
+# The equation in numpy, with loops, checks that the layer computes what it says
+# it does.
 
 # %%
 value = generator.normal(size=(2, 5, 7)).astype("float32")
@@ -283,10 +283,10 @@ classifier = model
 
 # %% [markdown]
 # Mean pooling is right once in four times, which is what guessing gives. That
-# is no accident of training. The four sentences of a group have the same
-# words and, as the last word is the same too, the same words before others. So
-# the mean of their vectors is the same, whatever the embeddings. The model has
-# to give the same answer to all four, and one of them is right.
+# is no accident of training. The four sentences of a group have the same words
+# and, since the last word is the same too, the same words standing before other
+# words. So the mean of their vectors is the same, whatever the embeddings. The
+# model has to give the same answer to all four, and one of them is right.
 
 # %%
 assert abs(results["text, mean pooling"] - 1 / 4) < 0.005
@@ -346,8 +346,8 @@ if not FAST:
 assert planted.sum() == len(test_ids)
 
 # %% [markdown]
-# Longer sentences than any in training: the mean of more words says less of
-# each, the largest score stays the largest.
+# Now sentences longer than any in training: the mean of more words says less of
+# each, but the largest score stays the largest.
 
 # %%
 long_texts, long_labels = sentences(100, (40, 60))
@@ -360,9 +360,9 @@ if not FAST:
 # %% [markdown]
 # ## An image model: which patch is the same?
 #
-# Attention knows nothing of words. Cut an image into patches, make each patch
-# a vector, and there is a sequence of tokens (Dosovitskiy et al. 2021 built
-# their Vision Transformer so).
+# Attention knows nothing of words. Cut an image into patches, make each patch a
+# vector, and there is a sequence of tokens (Dosovitskiy et al. 2021 built their
+# Vision Transformer this way).
 #
 # Our images have 4 by 4 patches of 6 by 6 pixels. Each patch shows a pattern
 # of 3 by 3 black and white squares, with noise. The patch in the top left
@@ -405,10 +405,10 @@ assert np.array_equal(cut[0, 6].reshape(6, 6), train_images[0, 6:12, 12:18])
 
 # %% [markdown]
 # No patch holds the answer. It is a relation between two of them. In terms of
-# attention: the first patch is the query, the other 15 are keys and values.
-# The score compares two patches; the value of a patch also tells where it is,
-# as `PositionEncoding` has added its place. If the weights find the twin, the
-# context is the twin's value, and a `Dense` layer reads the place from it.
+# attention: the first patch is the query, the other 15 are keys and values. The
+# score compares two patches; the value of a patch also tells where it is,
+# because `PositionEncoding` has added its place. If the weights find the twin,
+# the context is the twin's value, and a `Dense` layer reads the place from it.
 
 # %%
 
@@ -426,11 +426,11 @@ def with_attention(x):
 
 
 # %% [markdown]
-# Beside it two models without attention. In the first one, each patch is seen
-# by itself: a hidden layer of its own, and what the patches say is added up.
-# A sum of functions of one patch each cannot say whether two patches are
-# equal: each pattern by itself is a twin as often as any other. The second
-# one is not so limited: two wide layers see all pixels at once.
+# Beside it we train two models without attention. In the first one, each patch
+# goes by itself through the same hidden layer, and the results are added up. A
+# sum of functions that each see one patch cannot say whether two patches are
+# equal: each pattern by itself is a twin as often as any other. The second one
+# is not so limited: two wide layers see all pixels at once.
 
 # %%
 
@@ -484,10 +484,11 @@ if not FAST:
     assert results["images, two wide layers"] < 0.6
 
 # %% [markdown]
-# By itself each patch is worth a guess, 1 of 15. The wide layers could
-# compare in principle, but they would have to learn each pair of places
-# anew, and each pattern: with 15 times the parameters they are far behind.
-# Attention learns one comparison, of patch with patch, and uses it 15 times.
+# Patches seen one by one are worth no more than a guess, 1 in 15. The wide
+# layers could compare in principle, but they would have to learn each pair of
+# places anew, and each pattern: with 15 times the parameters they are far
+# behind. Attention learns one comparison, of patch with patch, and uses it 15
+# times.
 #
 # The weights show whether it works as we think. There are eight heads, each
 # with a comparison of its own that began at random. Not every head finds the
@@ -542,9 +543,9 @@ figure
 # solid one; below, the weight of one head is on the twin.
 #
 # In a larger model all patches would ask at once (self-attention), in several
-# layers with feed-forward networks in between: `TransformerEncoderLayer`,
-# whose `padding_mask` hides parts that are not there. Masks are explicit in all
-# our layers: pass `padding_mask`, for the mask that `Embedding(mask_zero=True)`
+# layers with feed-forward networks in between: `TransformerEncoderLayer`, whose
+# `padding_mask` hides parts that are not there. Masks are explicit in all our
+# layers: pass `padding_mask`, because the mask that `Embedding(mask_zero=True)`
 # attaches is not read. `keras.layers.MultiHeadAttention` would do here as well;
 # ours always returns its weights and has the steps that a decoder needs.
 
@@ -613,10 +614,10 @@ for row in range(2):
         assert np.allclose(np.array(context)[row, t], c, atol=1e-5)
 
 # %% [markdown]
-# The data: each example is a curve that the model has never seen, a sine with
-# a random phase and speed. Its memory is 64 noisy points of it. A point has
-# two coordinates, and the curve depends on the first one only; the second is
-# there to mislead. The model is asked for the curve at other points. It has
+# The data: each example is a curve that the model has never seen, a sine with a
+# random phase and speed. The memory is 64 noisy points of the curve. A point
+# has two coordinates, and the curve depends on the first one only; the second
+# is there to mislead. The model is asked for the curve at other points. It has
 # four weights in all, the matrix $W$.
 
 # %%
@@ -685,12 +686,12 @@ print(W.round(2))
 # %% [markdown]
 # What should $W$ be? The first coordinate matters, so its column should be
 # long, but not too long: with very narrow kernels the average is over few
-# points and keeps their noise. The second does not, so its column should be
-# 0. The score depends on $W^\top W$ only, so $W$ is known up to a rotation or
-# reflection, but the lengths of its columns are fixed: up to a factor of
-# $\sqrt 2$, the inverse standard deviations of the kernel. For a
-# diagonal $W$ with a 0 we can try many widths by hand, and compare the best of
-# them with what was learned.
+# points and keeps their noise. The second does not matter, so its column should
+# be 0. The score depends on $W^\top W$ only, so $W$ is known up to a rotation
+# or reflection, but the lengths of its columns are fixed: they are, up to a
+# factor of $\sqrt 2$, the inverse standard deviations of the kernel. For a
+# diagonal $W$ with a 0 we can try many widths ourselves, and compare the best
+# of them with what was learned.
 
 # %%
 widths = np.linalg.norm(W, axis=0)
@@ -739,16 +740,16 @@ figure
 # %% [markdown]
 # What to see: with the learned $W$ the average runs through the points; with
 # the identity each query averages over most of the memory, and the curve is
-# flat. The model has learned no curve, as it gets a new one each time. It has
-# learned how to look.
+# flat. The model has learned no curve, since it gets a new one each time. It
+# has learned how to look.
 
 # %% [markdown]
 # ## Saving and loading
 #
 # All three models are saved as `.keras` like any other. Our classes are
-# registered under their names, and so are the ones of this chapter, by the
-# decorator `register_keras_serializable`. A loaded model answers with the
-# same bits.
+# registered under their names, and so are those of this chapter, by the
+# decorator `register_keras_serializable`. A loaded model gives the same
+# answers, bit for bit.
 
 # %%
 with tempfile.TemporaryDirectory() as folder:
@@ -769,19 +770,19 @@ with tempfile.TemporaryDirectory() as folder:
 # `import keras_attention as ka`, then touch `ka.layers`, and import the module
 # with your own classes.
 #
-# A translator that was trained is a Keras model, too: of a run's folder,
-# `ka.load("runs/NAME").model` is all of it, and its `encode(source_ids)` the
-# trained encoder. (A SavedModel, such as those that come with the package, is a
-# graph and gives no layers.)
+# A translator that was trained is a Keras model, too: from a run's folder,
+# `ka.load("runs/NAME").model` gives the whole model, and its
+# `encode(source_ids)` is the trained encoder. (A SavedModel, such as those that
+# come with the package, is a graph and gives no layers.)
 #
 # ## Other backends
 #
 # The layers are written in `keras.ops` alone, so they run on JAX and PyTorch as
-# they do on TensorFlow, which only `ka.optimizers`, `ka.trainer`, text, data
-# and serving need. Even numpy is a backend of Keras (it computes, but cannot
-# train; it needs jax and scipy). We compute the same attention on each backend
-# that is installed here, in a process of its own; the tests of the package do
-# so for whole models.
+# they do on TensorFlow; only `ka.optimizers`, `ka.trainer`, text, data and
+# serving need TensorFlow. Even numpy is a backend of Keras (it computes, but
+# cannot train; it needs jax and scipy). We compute the same attention on each
+# backend that is installed here, in a process of its own; the tests of the
+# package do so for whole models.
 
 # %%
 BACKEND_PROGRAM = """
@@ -995,6 +996,6 @@ for name, result in results.items():
 #
 # </details>
 #
-# This was the last chapter. From here on the documentation goes on, in
-# `docs/`: the guide to adding a paper's model, and the reference of every layer
-# used here.
+# This was the last chapter. From here the documentation continues in `docs/`:
+# the guide to adding a paper's model, and the reference of every layer used
+# here.

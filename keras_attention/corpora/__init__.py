@@ -1,6 +1,8 @@
 """Corpora of sentence pairs: embedded, in files, or from TFDS."""
 
+import contextlib
 import dataclasses
+import io
 import os
 import pathlib
 import tempfile
@@ -42,13 +44,15 @@ def _prepared(config, folder: pathlib.Path) -> tfds.core.DatasetBuilder:
             config=config, data_dir=str(data_dir)
         )
 
-    if builder(folder).is_prepared():
+    if folder.is_dir() and builder(folder).is_prepared():
         return builder(folder)
     tfds.disable_progress_bar()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
         made = pathlib.Path(temporary) / "made"
-        builder(made).download_and_prepare()
+        # TFDS would announce a download, of which there is none.
+        with contextlib.redirect_stdout(io.StringIO()):
+            builder(made).download_and_prepare()
         try:
             made.rename(folder)
         except OSError:

@@ -50,6 +50,12 @@ def test_phrases_are_prepared_once(home, monkeypatch, read):
     assert read(corpora.load("phrases").splits["validation"]) == first
 
 
+def test_phrases_are_prepared_without_a_word(home, capfd, caplog):
+    corpora.load("phrases")
+    # TFDS would speak of a download, and of a folder that is not there yet.
+    assert "ataset" not in "".join(capfd.readouterr()) + caplog.text
+
+
 def test_two_processes_may_prepare_phrases(home, monkeypatch, read):
     generate = phrases_dataset_builder.generate
 

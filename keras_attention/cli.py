@@ -36,11 +36,11 @@ def train(arguments) -> None:
     if config.replicas and config.replicas > 1:
         trainer.make_logical_devices(config.replicas)
 
-    with checkpoints.lock(config.output):
-        run = training.train(config)
-        if not run.scores.is_file():
+    run = training.train(config)
+    if not run.scores.is_file():
+        with checkpoints.lock(run.path):
             reporting.finish(run)
-            return
+        return
     more = (
         ""
         if config.distillation_epochs
@@ -113,31 +113,37 @@ def _differences(name, baseline, result) -> dict:
     }
 
 
+def _load(model, arguments):
+    """A translator with the search that is asked for.
+
+    A SavedModel is asked for another number of beams by each call.
+    """
+    from keras_attention import runs
+
+    num_beams = arguments.num_beams
+    if not runs.RunDirectory(pathlib.Path(model)).config.is_file():
+        num_beams = None
+    return runs.load(model, num_beams, arguments.length_penalty)
+
+
 def evaluate(arguments) -> None:
     """`evaluate`: the last line printed is one JSON object, the model's."""
-    from keras_attention import evaluation, plotting, reporting, runs, trainer
+    from keras_attention import evaluation, plotting, reporting, trainer
 
     trainer.share_cores()
     test_set = _test_set(arguments)
     # As in the report of `train`; of files, a text too long is refused.
     truncate = not arguments.source
-    lengths = arguments.by_length and runs.load(arguments.model).num_tokens(
-        test_set[1]
-    )
+    lengths = arguments.by_length and _load(
+        arguments.model, arguments
+    ).num_tokens(test_set[1])
     results, rows = [], {}
     models = (*arguments.beside, arguments.model)
     for model, label in zip(models, _labels(models), strict=True):
-        translator = runs.load(
-            model, arguments.num_beams, arguments.length_penalty
-        )
-
-        def translate(texts, translator=translator):
-            return translator(
-                texts, num_beams=arguments.num_beams, truncate=truncate
-            )
-
-        translate(test_set[1][:1])  # traces
-        result = reporting.evaluate(translate, *test_set)
+        translator = _load(model, arguments)
+        options = {"num_beams": arguments.num_beams, "truncate": truncate}
+        translator(test_set[1][:1], **options)  # traces
+        result = reporting.evaluate(translator, *test_set, **options)
         rate = round(len(result.sources) / result.seconds, 1)
         scores = {**result.scores, "sentences_per_second": rate}
         if arguments.beside:
@@ -169,15 +175,11 @@ def _one_line(text: str) -> str:
 
 def translate(arguments) -> None:
     """`translate`: lines in, lines out, in the same order."""
-    from keras_attention import runs
-
     texts = [
         os.fsencode(text).decode("utf-8", "replace") for text in arguments.texts
     ] or _standard_input()
-    translator = runs.load(
-        arguments.model, arguments.num_beams, arguments.length_penalty
-    )
-    count = arguments.n_best or 1
+    translator = _load(arguments.model, arguments)
+    count = 1 if arguments.n_best is None else arguments.n_best
     if not 1 <= count <= translator.num_beams:
         raise ValueError(
             f"This model has {translator.num_beams} beams; ask for one to as "

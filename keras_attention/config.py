@@ -1,8 +1,10 @@
 """Every choice of a training run, as flags and YAML know them."""
 
 import dataclasses
+import math
 import pathlib
 import re
+import typing
 from typing import Literal
 
 
@@ -209,11 +211,31 @@ AT_LEAST = {
 FROM_0_BELOW_1 = ("dropout", "label_smoothing", "ema")
 
 
+def _is_of(value, kind) -> bool:
+    """Whether a choice has the type of its field; no number is infinite."""
+    kinds = typing.get_args(kind) or (kind,)
+    if typing.get_origin(kind) is Literal:
+        return value in kinds
+    if isinstance(value, bool):
+        return bool in kinds
+    if isinstance(value, (int, float)) and float in kinds:
+        return math.isfinite(value)
+    return isinstance(value, kinds)
+
+
 def check(config: TrainingConfig) -> None:
-    """Refuses numbers that cannot be meant.
+    """Refuses what cannot be meant.
 
     Errors: `ValueError` that names the first such choice.
     """
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if not _is_of(value, field.type):
+            kind = getattr(field.type, "__name__", str(field.type))
+            raise ValueError(
+                f"Expected {field.name} of {kind}. Received: "
+                f"{field.name}={value!r}"
+            )
     for name, least in AT_LEAST.items():
         value = getattr(config, name)
         if value is not None and value < least:
@@ -248,7 +270,7 @@ def corpus_name(corpus: str) -> str:
 def resolve(config: TrainingConfig) -> TrainingConfig:
     """Fills in what is left to corpus and model, and the output's name.
 
-    Errors: `ValueError` for a number out of its range.
+    Errors: `ValueError` for a choice that cannot be meant.
     """
     check(config)
     corpus = "phrases" if config.corpus == "phrases" else "other"

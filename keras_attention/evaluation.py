@@ -40,8 +40,7 @@ def corpus_scores(
         - `exact_match`: percentage of hypotheses that equal their reference;
         - `sentences`: how many there were.
 
-    Raises:
-        ValueError: If there is nothing to score or the lengths differ.
+    Errors: `ValueError` if there is nothing to score or the lengths differ.
 
     Example:
 
@@ -90,9 +89,8 @@ def bleu_by_length(
         `sentences`, `bleu` and `exact_match`; with samples also `interval`,
         half the width of the 95 % confidence interval of `bleu`.
 
-    Raises:
-        ValueError: If there is nothing to score, there is not one length,
-            hypothesis and reference each, or the edges do not rise.
+    Errors: `ValueError` if there is nothing to score, there is not one
+    length, hypothesis and reference each, or the edges do not rise.
 
     Example:
 
@@ -165,8 +163,7 @@ def paired_bootstrap(
         `difference`, the second system's BLEU less the first one's, and
         `p_value`, how probable it is that chance alone makes one as large.
 
-    Raises:
-        ValueError: If there is nothing to score or the lengths differ.
+    Errors: `ValueError` if there is nothing to score or the lengths differ.
     """
     _check_aligned(
         baseline=baseline, hypotheses=hypotheses, references=references

@@ -110,6 +110,9 @@ class TokenCrossEntropy(keras.losses.Loss):
     Returns:
         float32 scalar; NaN for labels out of range, see
         `token_cross_entropy`, but not where their weight is 0.
+
+    Errors: `ValueError` for a label smoothing out of range, and for labels
+    or weights of other shapes.
     """
 
     def __init__(self, label_smoothing=0.0, name="token_cross_entropy"):
@@ -123,14 +126,25 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     def __call__(self, y_true, y_pred, sample_weight=None):
         y_true = ops.cast(y_true, "int32")
+        if len(y_true.shape) != len(y_pred.shape) - 1:
+            raise ValueError(
+                "Expected labels [B, T] of logits [B, T, V]. Received: shapes "
+                f"{tuple(y_true.shape)}, {tuple(y_pred.shape)}"
+            )
         losses = self.call(y_true, y_pred)
         weights = ops.cast(ops.not_equal(y_true, PAD), "float32")
         if sample_weight is None:
             weights /= ops.maximum(ops.sum(weights), 1.0)
         else:
             sample_weight = ops.cast(sample_weight, "float32")
-            if len(y_true.shape) == 2 and len(sample_weight.shape) == 1:
+            ranks = len(y_true.shape), len(sample_weight.shape)
+            if ranks == (2, 1):
                 sample_weight = ops.expand_dims(sample_weight, 1)
+            elif ranks[0] != ranks[1]:
+                raise ValueError(
+                    "Expected `sample_weight` of shape [B, T] or [B]. "
+                    f"Received: shape {tuple(sample_weight.shape)}"
+                )
             weights *= sample_weight
         # Not 0 * NaN, where what does not count is no label at all.
         return ops.sum(ops.where(weights == 0, 0.0, losses * weights))

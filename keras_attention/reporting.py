@@ -1,7 +1,6 @@
 """What a finished run shows: scores, pictures, a card, the SavedModel."""
 
 import dataclasses
-import functools
 import json
 import pathlib
 import shlex
@@ -44,18 +43,24 @@ class Evaluation:
     seconds: float
 
 
-def evaluate(translate, split, sources, references) -> Evaluation:
+def evaluate(
+    translate, split, sources, references, num_beams=None, truncate=False
+) -> Evaluation:
     """Translates a test set and scores it.
 
     Args:
-        translate: function of a list of texts, returns translations.
+        translate: the translator.
         split: the set's name.
         sources, references: its texts.
+        num_beams, truncate: as for a call of the translator. What is
+            truncated is counted, in the scores.
     """
     start = time.monotonic()
-    hypotheses = translate(sources)
+    hypotheses = translate(sources, num_beams=num_beams, truncate=truncate)
     seconds = time.monotonic() - start
     scores = evaluation.corpus_scores(hypotheses, references)
+    if truncate:
+        scores["truncated"] = translate.num_truncated(sources)
     return Evaluation(
         split, list(sources), hypotheses, list(references), scores, seconds
     )
@@ -79,8 +84,7 @@ def evaluate_held_out(translate, config) -> Evaluation:
 
     Of a source over the model's limit, what fits is translated.
     """
-    truncating = functools.partial(translate, truncate=True)
-    return evaluate(truncating, *held_out(config))
+    return evaluate(translate, *held_out(config), truncate=True)
 
 
 def saved_scores(result: Evaluation, config) -> dict:

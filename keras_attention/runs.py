@@ -122,19 +122,39 @@ def check_resumable(saved, config, free=FREE_ON_RESUME) -> None:
             )
 
 
+def _check_empty(run: RunDirectory, resume: bool) -> None:
+    """Without a checkpoint: that nothing is there that would be lost.
+
+    The weights of a first epoch are written before its checkpoint: with
+    those alone, a run that was stopped in between starts anew.
+    """
+    if run.config.is_file():
+        read_config(run)
+    kept = [run.scores] if resume else [run.scores, run.weights]
+    for path in kept:
+        if path.is_file():
+            raise ValueError(
+                "Expected a new folder for a new run: this one holds a run "
+                f"without its {run.checkpoint.name}, which cannot go on. "
+                f"Choose another --output. Received: {path}"
+            )
+
+
 def start(config: configuration.TrainingConfig) -> RunDirectory:
     """Makes the run's folder, or checks that it can be resumed.
 
     A run of which no checkpoint was written yet starts anew.
 
     Errors: `ValueError` if the folder holds a run already and `resume` is
-    not set, or if a choice differs from those the run began with.
+    not set, if a choice differs from those the run began with, if a run's
+    checkpoint is gone, or if there is a `config.yaml` of something else.
     """
     run = RunDirectory(pathlib.Path(config.output))
     run.path.mkdir(parents=True, exist_ok=True)
     checkpoints.remove_temporaries(run.path)
     begun = (run.checkpoint, run.teacher.checkpoint)
     if not any(path.is_file() for path in begun):
+        _check_empty(run, config.resume)
         # Nothing was trained: what a first try has left may be wrong.
         for vocabulary in run.path.glob("vocabulary.*.model"):
             vocabulary.unlink()
@@ -172,7 +192,8 @@ def create_model(
 ) -> keras.Model:
     """Builds the model that a configuration names, with fresh weights.
 
-    Errors: `ValueError` for a size that the model does not have.
+    Errors: `ValueError` for a size that the model does not have, and for
+    `model_arguments` that it does not take.
     """
     module = getattr(models, config.model)
     make = getattr(module, config.size, None) if config.size in SIZES else None
@@ -186,13 +207,20 @@ def create_model(
     if config.dropout is not None:
         arguments.setdefault("dropout", config.dropout)
     policy = "mixed_bfloat16" if config.precision == "bfloat16" else "float32"
-    model = make(
-        target_size,
-        None if config.joint_vocabulary else source_size,
-        dtype=policy,
-        name=config.model,
-        **arguments,
-    )
+    try:
+        model = make(
+            target_size,
+            None if config.joint_vocabulary else source_size,
+            dtype=policy,
+            name=config.model,
+            **arguments,
+        )
+    except TypeError as error:
+        raise ValueError(
+            f"Expected model_arguments that {config.model} takes, but for its "
+            f"vocabularies, name and dtype. Received: "
+            f"model_arguments={config.model_arguments}: {error}"
+        ) from error
     model.build()
     return model
 
@@ -289,15 +317,14 @@ def load(
 
     Args:
         path: `savedmodels/NAME`, one of its versions, or a run's folder.
-        num_beams: beams of a run's search; a SavedModel has those it was
-            exported with.
-        length_penalty: of a run's search; that of a SavedModel is its own.
+        num_beams, length_penalty: of a run's search, if not those that it
+            was configured with; a SavedModel's are its own.
 
     Returns:
         A function of a list of texts, see `text_to_text.TextToText`.
 
     Errors: `ValueError` if there is neither, a file is damaged, or a
-    SavedModel is to have another length penalty.
+    SavedModel is to have another search.
 
     On two cores, TensorFlow is asked to compute each operation on one of
     them, see `trainer.share_cores`.
@@ -307,10 +334,12 @@ def load(
     if (path / "config.yaml").is_file():
         return load_run(path, num_beams, length_penalty)
     loaded = savedmodel.load(path)
-    if length_penalty is not None:
+    if num_beams not in (None, loaded.num_beams) or length_penalty is not None:
         raise ValueError(
-            "A SavedModel has the length penalty that it was exported with: "
-            "leave it out, or give the folder of a run. Received: "
+            f"A SavedModel has the search that it was exported with, this one "
+            f"{loaded.num_beams} beams and a length penalty: leave both out "
+            "(a call takes num_beams=1, greedy search), or give the folder of "
+            f"a run. Received: num_beams={num_beams}, "
             f"length_penalty={length_penalty}, {path}"
         )
     return loaded

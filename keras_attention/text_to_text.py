@@ -93,9 +93,16 @@ class TextToText:
         ]
 
     def n_best(
-        self, texts: Sequence[str], batch_size: int = 64
+        self,
+        texts: Sequence[str],
+        batch_size: int = 64,
+        truncate: bool = False,
     ) -> list[list[tuple[str, float]]]:
-        """The best hypotheses of each text with their scores, best first."""
+        """The best hypotheses of each text with their scores, best first.
+
+        Args:
+            texts, batch_size, truncate: as for a call.
+        """
         return [
             [
                 (text.decode(), float(score))
@@ -104,7 +111,7 @@ class TextToText:
                 )
                 if np.isfinite(score)
             ]
-            for row in self._run("n_best", texts, batch_size)
+            for row in self._run("n_best", texts, batch_size, truncate=truncate)
         ]
 
     def score(
@@ -144,8 +151,12 @@ class TextToText:
 
     def num_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, END included; of those over the limit too."""
-        encoded = _encoded(texts)
-        return self._lengths(encoded, truncate=True).tolist() if encoded else []
+        return self._counted(_encoded(texts))[0].tolist()
+
+    def num_truncated(self, texts: Sequence[str]) -> int:
+        """How many texts are over the limit: `truncate` cuts their ends."""
+        lengths, limits = self._counted(_encoded(texts))
+        return int(np.count_nonzero(lengths > limits))
 
     def _run_pairs(self, name, texts, references, batch_size) -> list[dict]:
         rows = self._run(name, texts, batch_size, references)
@@ -199,10 +210,15 @@ class TextToText:
                 }
         return rows
 
+    def _counted(self, texts) -> tuple[np.ndarray, np.ndarray]:
+        """Tokens of each text, and the most that there may be."""
+        counted = self.signatures["num_tokens"](
+            text=tf.constant(texts, tf.string, shape=[len(texts)])
+        )
+        return counted["num_tokens"].numpy(), counted["limit"].numpy()
+
     def _lengths(self, texts, truncate) -> np.ndarray:
-        counted = self.signatures["num_tokens"](text=tf.constant(list(texts)))
-        lengths = counted["num_tokens"].numpy()
-        limits = counted["limit"].numpy()
+        lengths, limits = self._counted(texts)
         too_long = np.flatnonzero(lengths > limits)
         if len(too_long) and not truncate:
             line = int(too_long[0])

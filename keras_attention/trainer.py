@@ -22,7 +22,7 @@ class Trainer(keras.Model):
     the replicas' own.) (`model.fit` itself is exact too, with the same
     batches and `losses.TokenCrossEntropy`, but Keras's optimizers clip each
     replica's gradient on its own, and its reported loss is a mean over
-    replicas.)
+    replicas.) What is saved is `model`, which it trains.
 
     Args:
         model: a built `models.Seq2Seq`, made under the strategy's scope as
@@ -31,6 +31,10 @@ class Trainer(keras.Model):
         clip_norm: greatest norm of the whole gradient; 0 for no clipping.
         micro_batches: parts of each replica's share that are computed one
             after the other, to save memory.
+
+    Errors: `ValueError` for fewer than one micro-batch, for a model that
+    computes in float16 (whose gradients need scaling: take bfloat16) or that
+    has losses of its own, and where `compile` gets a loss or metrics.
     """
 
     def __init__(
@@ -42,6 +46,11 @@ class Trainer(keras.Model):
                 "`micro_batches` must be at least 1. "
                 f"Received: micro_batches={micro_batches}"
             )
+        if model.compute_dtype == "float16":
+            raise ValueError(
+                "Expected a model that computes in float32 or, as mixed "
+                "precision, in bfloat16. Received: one that computes in float16"
+            )
         self.model = model
         self.label_smoothing = label_smoothing
         self.clip_norm = clip_norm
@@ -51,6 +60,15 @@ class Trainer(keras.Model):
             for name in ("loss", "negative_log_likelihood", "accuracy")
         }
         self.built = True
+
+    def compile(self, optimizer="adam", loss=None, metrics=None, **options):
+        if loss is not None or metrics is not None:
+            raise ValueError(
+                "Expected an optimizer: loss and metrics are the trainer's "
+                "own (or fit the model itself, with others). Received: "
+                f"loss={loss!r}, metrics={metrics!r}"
+            )
+        super().compile(optimizer, **options)
 
     def call(self, inputs, training=None):
         return self.model(inputs, training=training)
@@ -67,6 +85,13 @@ class Trainer(keras.Model):
     def _forward(self, inputs, labels, weights, training):
         """This replica's part of the loss; updates the metrics."""
         logits = self.model(inputs, training=training)
+        if self.model.losses:
+            raise ValueError(
+                "Expected a model without losses of its own (regularizers, "
+                "`add_loss`): `model.fit` adds them, with "
+                "losses.TokenCrossEntropy. Received: "
+                f"{len(self.model.losses)} losses"
+            )
         smoothing = self.label_smoothing
         loss = losses.token_cross_entropy(logits, labels, smoothing)
         values = (

@@ -369,15 +369,18 @@ def train(config: configuration.TrainingConfig) -> runs.RunDirectory:
         checkpoint.npz, history.json and TensorBoard's logs; with
         `distillation_epochs` also teacher, the run before the distillation.
 
-    Errors: `ValueError` for a folder that holds another run, a corpus that
-    cannot be read, or a configuration that cannot be trained.
+    Errors: `ValueError` for a folder that holds another run or that another
+    process trains in, a corpus that cannot be read, or a configuration that
+    cannot be trained.
     """
     config = configuration.resolve(config)
-    if config.distillation_epochs:
-        replicas = trainer.make_strategy(config.replicas).num_replicas_in_sync
-        config = dataclasses.replace(config, replicas=replicas)
-        _train_teacher(config)
-        config = dataclasses.replace(config, resume=True)
-    run = Run(config)
-    _fit(run)
+    with checkpoints.lock(config.output):
+        if config.distillation_epochs:
+            strategy = trainer.make_strategy(config.replicas)
+            replicas = strategy.num_replicas_in_sync
+            config = dataclasses.replace(config, replicas=replicas)
+            _train_teacher(config)
+            config = dataclasses.replace(config, resume=True)
+        run = Run(config)
+        _fit(run)
     return run.directory

@@ -96,8 +96,9 @@ class Translator(TextToText, tf.Module):
             keeps a copy, which each call turns to float32 (for that time it
             holds both) and computes with.
 
-    Errors: `ValueError` for no beam, a negative length penalty, a limit
-    that no text can keep, another precision or weights too large for it.
+    Errors: `ValueError` for a model that is not built, no beam, a negative
+    length penalty, limits that no text or no answer can keep, another
+    precision or weights too large for it.
     """
 
     def __init__(
@@ -119,6 +120,17 @@ class Translator(TextToText, tf.Module):
                 "max_source_length >= 2. Received: "
                 f"num_beams={num_beams}, length_penalty={length_penalty}, "
                 f"max_source_length={max_source_length}"
+            )
+        if max_target_factor < 0 or max_target_offset < 1:
+            raise ValueError(
+                "Expected max_target_factor >= 0 and max_target_offset >= 1. "
+                f"Received: max_target_factor={max_target_factor}, "
+                f"max_target_offset={max_target_offset}"
+            )
+        if not model.built:
+            raise ValueError(
+                "Expected a model with weights: train it, or call its "
+                f"`build()`. Received: {model.name}, which is not built"
             )
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer

@@ -247,6 +247,11 @@ def test_export_writes_the_next_version(run, tmp_path):
     )
     np.testing.assert_allclose(exported, same, rtol=1e-5)
     assert same != without
+    # Exported with two beams, it has no other search.
+    runs.load(digits, num_beams=2)
+    for search in ({"num_beams": 1}, {"length_penalty": 0.5}):
+        with pytest.raises(ValueError, match="exported with, this one 2 beams"):
+            runs.load(digits, **search)
 
 
 def test_a_card_needs_no_corpus(run, capsys, monkeypatch):
@@ -323,6 +328,7 @@ def test_the_program_on_a_card_runs(run):
             ["translate", "{run}/savedmodel", "a", "--num_beams=7"],
             "num_beams=7",
         ),
+        (["translate", "{run}", "a", "--n_best=0"], "n_best=0"),
         (
             ["translate", "{run}/savedmodel", "a", "--length_penalty=0"],
             "length_penalty=0.0",

@@ -137,6 +137,15 @@ def test_smoothing_out_of_range_is_refused(label_smoothing):
         losses.TokenCrossEntropy(label_smoothing)
 
 
+def test_labels_and_weights_of_other_shapes_are_refused():
+    logits, labels = drawn()
+    loss = losses.TokenCrossEntropy()
+    with pytest.raises(ValueError, match=r"Received: shapes \(3, 5, 1\)"):
+        loss(labels[..., None], logits)
+    with pytest.raises(ValueError, match=r"Received: shape \(3, 5, 1\)"):
+        loss(labels, logits, np.ones((B, T, 1)))
+
+
 def test_a_weight_for_each_example_weights_all_its_tokens():
     logits, labels = drawn()
     loss = losses.TokenCrossEntropy()

@@ -315,6 +315,21 @@ def test_memory_is_kept():
     assert later < first / 10
 
 
+def test_what_would_train_something_else_is_refused():
+    with pytest.raises(ValueError, match="computes in float16"):
+        trainer.Trainer(make_model("transformer", "mixed_float16"))
+    model = make_model("transformer")
+    fitted = trainer.Trainer(model)
+    for own in ({"loss": "mse"}, {"metrics": ["accuracy"]}):
+        with pytest.raises(ValueError, match="Expected an optimizer"):
+            fitted.compile(make_optimizer("sgd"), **own)
+    regularizer = keras.regularizers.L2(1e-3)
+    model.decoder_layers[0].feed_forward.expand.kernel.regularizer = regularizer
+    fitted.compile(make_optimizer("sgd"))
+    with pytest.raises(ValueError, match="Received: 1 losses"):
+        fitted.fit(batches(1), verbose=0)
+
+
 def test_wrong_micro_batches_are_refused():
     with pytest.raises(ValueError, match="at least 1. Received"):
         trainer.Trainer(make_model("transformer"), micro_batches=0)

@@ -302,6 +302,39 @@ def test_a_mistake_does_not_lock_the_folder(make_run):
 
 
 @pytest.mark.parametrize(
+    "left, resume",
+    [("weights.npz", False), ("scores.json", False), ("scores.json", True)],
+)
+def test_a_run_without_its_checkpoint_is_not_overwritten(
+    make_run, left, resume
+):
+    run = make_run()
+    before = run.directory.config.read_bytes()
+    vocabulary = run.directory.vocabulary("joint").read_bytes()
+    (run.directory.path / left).write_bytes(b"the result of hours")
+    with pytest.raises(ValueError, match="without its checkpoint.npz"):
+        make_run(seed=2, resume=resume)
+    assert run.directory.config.read_bytes() == before
+    assert run.directory.vocabulary("joint").read_bytes() == vocabulary
+    assert (run.directory.path / left).read_bytes() == b"the result of hours"
+
+
+def test_a_config_of_something_else_is_not_overwritten(make_run, tmp_path):
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run/config.yaml").write_text("port: 8080\n")
+    with pytest.raises(ValueError, match="Expected the choices of a run"):
+        make_run()
+    assert (tmp_path / "run/config.yaml").read_text() == "port: 8080\n"
+
+
+def test_one_process_at_a_time_trains_in_a_folder(make_run, tmp_path):
+    run = make_run()
+    with checkpoints.lock(run.directory.path):
+        with pytest.raises(ValueError, match="nobody else writes in now"):
+            training.train(run.config)
+
+
+@pytest.mark.parametrize(
     "choices",
     [
         {"epochs": 0},
@@ -316,11 +349,27 @@ def test_a_mistake_does_not_lock_the_folder(make_run):
         {"seed": -1},
         {"max_piece_length": 0},
         {"patience": 1, "select": "last"},
+        {"clip_norm": float("nan")},
+        {"learning_rate": float("inf")},
+        {"epochs": 2.5},
+        {"seed": True},
+        {"model": "bert"},
+        {"precision": "bf16"},
+        {"schedule": "cosin"},
+        {"select": "blue"},
+        {"model_arguments": {"num_layers": 0}},
+        {"model_arguments": {"num_layers": "two"}},
+        {"model_arguments": {"vocabulary_size": 5}},
     ],
     ids=lambda choices: next(iter(choices)),
 )
-def test_numbers_that_cannot_be_meant(make_run, choices):
-    with pytest.raises(ValueError, match=f"Received: {next(iter(choices))}="):
+def test_choices_that_cannot_be_meant(make_run, choices):
+    name = (
+        "num_layers|model_arguments"
+        if "model_arguments" in choices
+        else next(iter(choices))
+    )
+    with pytest.raises(ValueError, match=f"Received: ({name})="):
         make_run(**choices)
 
 

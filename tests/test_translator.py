@@ -291,6 +291,8 @@ def test_mistakes_are_explained(make, message, transformer):
         {"num_beams": 0},
         {"length_penalty": -1.0},
         {"max_source_length": 1},
+        {"max_target_factor": -1.0},
+        {"max_target_offset": 0},
         {"stored_precision": "int8"},
     ],
 )
@@ -298,6 +300,12 @@ def test_a_translator_that_cannot_be(wrong, transformer):
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=f"Received: .*{name}={value!r}"):
         Translator(transformer.model, transformer.source_tokenizer, **wrong)
+
+
+def test_a_model_without_weights_is_refused(transformer):
+    model = type(transformer.model).from_config(transformer.model.get_config())
+    with pytest.raises(ValueError, match="which is not built"):
+        Translator(model, transformer.source_tokenizer)
 
 
 def test_weights_that_half_precision_cannot_hold(random_translator):
@@ -317,7 +325,7 @@ def test_weights_that_half_precision_cannot_hold(random_translator):
 def test_another_rank_or_type_is_refused(text, transformer):
     for name, function in transformer.signatures.items():
         inputs = {"text": text}
-        if name == "score":
+        if name in ("score", "align"):
             inputs["reference"] = text
         with pytest.raises((TypeError, ValueError)):
             function(**inputs)

@@ -72,15 +72,9 @@ def _phrases(source: str, target: str, data_dir: str | None):
         phrases_dataset_builder.config_for(source, target),
         home / phrases_dataset_builder.fingerprint(source, target),
     )
-    read_config = tfds.ReadConfig(
-        interleave_cycle_length=1, try_autocache=False
+    splits = tfds_pairs.read_splits(
+        builder, builder.info.splits, source, target
     )
-    splits = {
-        split: builder.as_dataset(
-            split=split, shuffle_files=False, read_config=read_config
-        ).map(lambda pair: {"source": pair[source], "target": pair[target]})
-        for split in builder.info.splits
-    }
     sizes = {
         split: info.num_examples for split, info in builder.info.splits.items()
     }

@@ -6,6 +6,21 @@ import tensorflow_datasets as tfds
 SPLITS = ("train", "validation", "test")  # of a set without metadata
 
 
+def read_splits(
+    builder: tfds.core.DatasetBuilder, names, source: str, target: str
+) -> dict[str, tf.data.Dataset]:
+    """The named splits of a prepared set, in a fixed order of pairs."""
+    read_config = tfds.ReadConfig(
+        interleave_cycle_length=1, try_autocache=False
+    )
+    return {
+        name: builder.as_dataset(
+            split=name, shuffle_files=False, read_config=read_config
+        ).map(lambda pair: {"source": pair[source], "target": pair[target]})
+        for name in names
+    }
+
+
 def load(
     name: str, source: str, target: str, data_dir: str | None = None
 ) -> tuple[dict[str, tf.data.Dataset], dict[str, int]]:
@@ -41,16 +56,9 @@ def load(
             )
     # Not `tfds.load`: it would download a set that was never prepared, and
     # offline the attempt takes minutes to fail.
-    read_config = tfds.ReadConfig(
-        interleave_cycle_length=1, try_autocache=False
-    )
     try:
-        splits = {
-            split: builder.as_dataset(
-                split=split, shuffle_files=False, read_config=read_config
-            ).map(lambda pair: {"source": pair[source], "target": pair[target]})
-            for split in list(builder.info.splits) or SPLITS
-        }
+        names = list(builder.info.splits) or SPLITS
+        splits = read_splits(builder, names, source, target)
     except (AssertionError, FileNotFoundError) as error:
         raise ValueError(
             "Expected a set that is prepared on this machine. Prepare it "

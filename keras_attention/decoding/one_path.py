@@ -147,8 +147,9 @@ def forced_search(
         start_id, end_id, pad_id: control ids.
 
     Returns:
-        `SearchResult` with N = 1 and L the longest answer; its
-        log-probabilities are those of `sequence_log_probability`.
+        `SearchResult` with N = 1 and L the longest answer; its lengths are
+        those of the labels, its log-probabilities those of
+        `sequence_log_probability`.
     """
     labels = ops.cast(labels, "int32")
     real = ops.not_equal(labels, pad_id)
@@ -158,12 +159,17 @@ def forced_search(
         token_ids = ops.take(labels, position, axis=1)
         log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         chosen = ops.take_along_axis(log_probs, token_ids[:, None], axis=1)
-        return token_ids, chosen[:, 0]
+        padding = ops.equal(token_ids, pad_id)
+        return token_ids, ops.where(padding, 0.0, chosen[:, 0])
 
     control = _Ids(start_id, end_id, pad_id, ())
-    return _follow_one_path(
+    path = _follow_one_path(
         choose, step, memory, state, source_mask, lengths, control
     )
+    # A row of padding alone has no END.
+    real = real[:, None, : ops.shape(path.ids)[2]]  # [B, 1, L]
+    weights = ops.where(real[..., None], path.attention_weights, 0.0)
+    return path._replace(lengths=lengths[:, None], attention_weights=weights)
 
 
 def truncate_distribution(log_probs, top_k=None, top_p=None):

@@ -96,10 +96,12 @@ class Attention(keras.layers.Layer):
     Returns:
         `(context, attention_weights)`: [B, T, Dv] and float32 [B, T, S].
 
-    Masking: explicit masks only. Masked keys have weight exactly 0; a row
+    Masking: explicit masks only, none that Keras passes along. Masked keys
+    have weight exactly 0 (their values must be finite all the same); a row
     with every key masked has weights and context 0.
 
-    Errors: `ValueError` for a query, value or key that is not of rank 3.
+    Errors: `ValueError` for a query, value or key that is not of rank 3, and
+    for a mask of another rank than these.
     """
 
     def _weight(self, name):

@@ -1,4 +1,4 @@
-"""Boolean masks: True means "attend here". They are made only here."""
+"""Boolean masks: True means "attend here"."""
 
 from keras import ops
 
@@ -40,7 +40,11 @@ def combine_masks(padding_mask=None, attention_mask=None):
 
     Returns:
         bool [B or 1, T or 1, S], or None if both are None.
+
+    Errors: `ValueError` for a mask of another rank.
     """
+    _check_rank("padding_mask", padding_mask, [2])
+    _check_rank("attention_mask", attention_mask, [2, 3])
     if attention_mask is not None and len(attention_mask.shape) == 2:
         attention_mask = ops.expand_dims(attention_mask, 0)
     if padding_mask is None:
@@ -49,3 +53,12 @@ def combine_masks(padding_mask=None, attention_mask=None):
     if attention_mask is None:
         return padding_mask
     return ops.logical_and(padding_mask, attention_mask)
+
+
+def _check_rank(name, mask, ranks):
+    if mask is not None and len(mask.shape) not in ranks:
+        expected = " or ".join(map(str, ranks))
+        raise ValueError(
+            f"Expected `{name}` of rank {expected}. Received: shape "
+            f"{tuple(mask.shape)}"
+        )

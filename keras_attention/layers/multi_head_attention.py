@@ -29,6 +29,19 @@ def dot_product_attention(query, key, value, mask=None, dropout=None):
     return attention.weighted_sum(kept, value), attention_weights
 
 
+def _check_lengths(query, value):
+    """As many keys as queries, as far as is known: else what is causal?"""
+    lengths = (
+        query.shape[1],
+        query.shape[1] if value is None else value.shape[1],
+    )
+    if None not in lengths and lengths[0] != lengths[1]:
+        raise ValueError(
+            "`use_causal_mask` needs as many keys as queries. Received: "
+            f"{lengths[1]} keys, {lengths[0]} queries"
+        )
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MultiHeadAttention(keras.layers.Layer):
     """`Concat(head_1, ..., head_h) W_O` (Vaswani et al. 2017, 3.2.2).
@@ -70,10 +83,13 @@ class MultiHeadAttention(keras.layers.Layer):
     Returns:
         `(context, attention_weights)`: [B, T, Dq], float32 [B, H, T, S].
 
-    Masking: explicit masks only. Masked keys have weight exactly 0; a row
+    Masking: explicit masks only, none that Keras passes along. Masked keys
+    have weight exactly 0 (their values must be finite all the same); a row
     with every key masked has weights 0.
 
-    Errors: `ValueError` for a query, value or key that is not of rank 3.
+    Errors: `ValueError` for a query, value or key that is not of rank 3, for
+    a mask of another rank than these, and for `use_causal_mask` where S is
+    not T.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -226,6 +242,8 @@ class MultiHeadAttention(keras.layers.Layer):
     def step(self, query, cache, position):
         """Causal self-attention of one more token.
 
+        A cache of known length has room for so many tokens and no more.
+
         Args:
             query: [B, Dq], the token at `position`.
             cache: as `initial_cache` or the last `step` returned it, in the
@@ -272,6 +290,7 @@ class MultiHeadAttention(keras.layers.Layer):
         attention.check_sequences(query=query, value=value, key=key)
         mask = masks.combine_masks(padding_mask, attention_mask)
         if use_causal_mask:
+            _check_lengths(query, value)
             causal = masks.causal_mask(ops.shape(query)[1])
             mask = causal if mask is None else ops.logical_and(mask, causal)
         if value is None and key is None:

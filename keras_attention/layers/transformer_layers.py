@@ -14,11 +14,20 @@ class Residual(keras.layers.Layer):
     pre-norm   x + Dropout(f(LayerNorm(x)))      trains without warm-up
     ```
 
-    `enter(x)` gives the sublayer its input, `leave(x, f)` takes its output.
+    `enter(x)` gives the sublayer its input, `leave(x, f)` takes its output;
+    a call is `leave`.
 
     Args:
         dropout: rate.
         norm_first: pre-norm if True.
+
+    Call arguments:
+        inputs: x [..., D].
+        outputs: f(...) [..., D].
+        training: whether dropout acts.
+
+    Returns:
+        [..., D].
 
     References: https://arxiv.org/abs/1706.03762 (5.4),
     https://arxiv.org/abs/2002.04745 (pre-norm)
@@ -154,10 +163,16 @@ class TransformerEncoderLayer(TransformerLayer):
     Call arguments:
         inputs: [B, S, D].
         padding_mask: bool [B, S], True at real tokens.
+        attention_mask: bool [B, S, S] or [S, S], True where a token (the
+            middle axis) may attend.
+        use_causal_mask: a token attends to those before it and itself only:
+            the layer of a language model.
         training: whether dropout acts.
 
     Returns:
         `(outputs, attention_weights)`: [B, S, D], float32 [B, H, S, S].
+
+    Masking: explicit masks only, none that Keras passes along.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -167,10 +182,19 @@ class TransformerEncoderLayer(TransformerLayer):
     def build(self, inputs_shape):
         self._build_sublayers(inputs_shape, memory_shape=None)
 
-    def call(self, inputs, padding_mask=None, training=None):
+    def call(
+        self,
+        inputs,
+        padding_mask=None,
+        attention_mask=None,
+        use_causal_mask=False,
+        training=None,
+    ):
         context, attention_weights = self.self_attention(
             query=self.self_attention_residual.enter(inputs),
             padding_mask=padding_mask,
+            attention_mask=attention_mask,
+            use_causal_mask=use_causal_mask,
             training=training,
         )
         x = self.self_attention_residual.leave(inputs, context, training)
@@ -190,11 +214,15 @@ class TransformerDecoderLayer(TransformerLayer):
         inputs: [B, T, D].
         memory: [B, S, Dm], the encoder's output.
         memory_mask: bool [B, S], True at real source tokens.
+        padding_mask: bool [B, T], True at real inputs; those padded at the
+            end need none, as no input sees a later one.
         training: whether dropout acts.
 
     Returns:
         `(outputs, attention_weights)`: [B, T, D] and the weights of the
         attention to the memory, float32 [B, H, T, S].
+
+    Masking: explicit masks only, none that Keras passes along.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -212,9 +240,17 @@ class TransformerDecoderLayer(TransformerLayer):
         """Room for the self-attention's keys and values."""
         return self.self_attention.initial_cache(batch_size, max_length)
 
-    def call(self, inputs, memory, memory_mask=None, training=None):
+    def call(
+        self,
+        inputs,
+        memory,
+        memory_mask=None,
+        padding_mask=None,
+        training=None,
+    ):
         context, _ = self.self_attention(
             query=self.self_attention_residual.enter(inputs),
+            padding_mask=padding_mask,
             use_causal_mask=True,
             training=training,
         )

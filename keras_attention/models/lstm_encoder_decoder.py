@@ -20,8 +20,9 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
     p(y_t)   = softmax(W h_t)
     ```
 
-    Attention is the fixed answer "the last word read", which is the first
-    of the sentence: the weights that `step` returns are 1 there.
+    Attention is the fixed answer "the last word read", the first of the
+    sentence (END if `reverse_source` is False): the weights that `step`
+    returns are 1 there.
 
     Deviations: END is read first rather than not at all; dropout (none in
     the paper) on embeddings, between the layers and before the softmax.
@@ -35,6 +36,8 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
         num_layers: LSTMs in encoder and decoder.
         reverse_source: whether the source is read backwards (3.3).
         dropout: rate.
+
+    Errors: `ValueError` for fewer than one layer.
 
     Reference: https://arxiv.org/abs/1409.3215
     """
@@ -51,6 +54,7 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        seq2seq.check_layers(num_layers)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,

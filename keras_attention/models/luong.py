@@ -57,8 +57,8 @@ class Luong(seq2seq.Seq2Seq):
             half the width, one for each direction, side by side.
         dropout: rate.
 
-    Errors: `ValueError` for another `scoring`, and for odd `units` if
-    `bidirectional`.
+    Errors: `ValueError` for another `scoring`, for fewer than one layer, and
+    for odd `units` if `bidirectional`.
 
     Reference: https://arxiv.org/abs/1508.04025
     """
@@ -77,6 +77,7 @@ class Luong(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        seq2seq.check_layers(num_layers)
         self.supports_jit = seq2seq.LOOPS_COMPILE
         self.config = {
             "vocabulary_size": vocabulary_size,

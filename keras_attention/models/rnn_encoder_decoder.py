@@ -31,8 +31,9 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
     Attention is the fixed answer "the last word read": the weights that
     `step` returns are 1 there, which is what c sees of the source.
 
-    Deviations: c enters the candidate state outside the reset gate; G has
-    full rank; dropout (none in the paper) on embeddings and on s'_t.
+    Deviations: the decoder's reset gate acts on h' alone and before U', as
+    the encoder's does (in the paper it multiplies U' h' + C c); G has full
+    rank; dropout (none in the paper) on embeddings and on s'_t.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.

@@ -7,6 +7,15 @@ from keras import ops
 LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
 
 
+def check_layers(num_layers):
+    """Raises `ValueError` for a stack of no layers."""
+    if num_layers < 1:
+        raise ValueError(
+            "`num_layers` must be at least 1. "
+            f"Received: num_layers={num_layers}"
+        )
+
+
 class Seq2Seq(keras.Model):
     """A model of `p(y_t | y_<t, x)`: abstract; each paper's model is final.
 
@@ -57,7 +66,11 @@ class Seq2Seq(keras.Model):
         raise NotImplementedError
 
     def initial_state(self, memory, max_length):
-        """The state before the first step, with room for `max_length`."""
+        """The state before the first step, with room for `max_length` steps.
+
+        A model with a cache has no place for further ones, and does not notice
+        them: a search must not be longer.
+        """
         raise NotImplementedError
 
     def step(self, token_ids, memory, state):
@@ -67,6 +80,24 @@ class Seq2Seq(keras.Model):
     def prepared_step(self):
         """`step` for a search: what no step changes is computed here, once."""
         return self.step
+
+    def export(self, filepath, input_signature=None, **options):
+        """Keras's export of `call`: ids in, logits out, in any shape.
+
+        From text to text it is `Translator.export`.
+
+        Args:
+            filepath, options: as Keras takes them.
+            input_signature: by default ids of any batch size and lengths.
+        """
+        if input_signature is None:
+            input_signature = [
+                {
+                    name: keras.KerasTensor((None, None), "int32", name=name)
+                    for name in ("source_ids", "target_ids")
+                }
+            ]
+        super().export(filepath, input_signature=input_signature, **options)
 
     def build(self, input_shape=None):
         """Creates all weights by one call on a tiny batch."""

@@ -53,6 +53,8 @@ class Transformer(seq2seq.Seq2Seq):
         dropout: rate.
         norm_first: pre-norm or post-norm.
 
+    Errors: `ValueError` for fewer than one layer.
+
     Reference: https://arxiv.org/abs/1706.03762
     """
 
@@ -69,6 +71,7 @@ class Transformer(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
+        seq2seq.check_layers(num_layers)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,
@@ -210,7 +213,10 @@ def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
 
 
 def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """4+4 layers, 128 wide: for small data (Wu et al. 2021)."""
+    """4+4 layers, 128 wide: for small data.
+
+    The tiny model of Wu et al. 2021, https://arxiv.org/abs/2105.14462
+    """
     arguments = {
         "num_layers": 4,
         "hidden_dim": 128,

@@ -33,8 +33,8 @@ def learning_curve(
             `exact_match` go right, accuracies in percent; others are left out.
         path: Where to write a PNG, if anywhere.
 
-    Raises:
-        ValueError: If there is nothing to draw or the lists differ in length.
+    Errors: `ValueError` if there is nothing to draw or the lists differ in
+    length.
     """
     lengths = {name: len(values) for name, values in history.items()}
     if len(set(lengths.values())) > 1:
@@ -86,8 +86,7 @@ def scores_by_length(
         path: Where to write a PNG, if anywhere.
         metric: Which column of the rows to draw, `bleu` or `exact_match`.
 
-    Raises:
-        ValueError: If there are no rows, or they lack the metric.
+    Errors: `ValueError` if there are no rows, or they lack the metric.
     """
     rows = [row for rows in rows_by_label.values() for row in rows]
     if not rows or any(metric not in row for row in rows):

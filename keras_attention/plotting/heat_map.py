@@ -36,9 +36,8 @@ def attention_heat_map(
         links: (source, target) positions with a frame around them, such as
             those of the true alignment.
 
-    Raises:
-        ValueError: If the weights do not fit the tokens, or are not finite,
-            or there is not one name for each panel.
+    Errors: `ValueError` if the weights do not fit the tokens, or are not
+    finite, or there is not one name for each panel.
     """
     weights = np.asarray(attention_weights, dtype="float64")
     expected = (len(target_tokens), len(source_tokens))

@@ -42,6 +42,25 @@ def test_forced_search_follows_given_answers(draw_chain, check_hypothesis):
     np.testing.assert_array_equal(result.ids[:, 0], labels[:, :5])
 
 
+def test_forced_search_of_answers_without_an_end(draw_chain):
+    """A row of padding alone, and one that was cut: padding is no label."""
+    chain = draw_chain(2, [5, 1, 3], vocabulary_size=6)
+    labels = np.array([[PAD, PAD, PAD], [4, 5, PAD], [4, 5, END]])
+    arguments = chain.arguments()
+    arguments.pop("max_lengths")
+    result = decoding.forced_search(**arguments, labels=labels)
+    first, second = (
+        chain.log_probs[1, START, START, 4],
+        chain.log_probs[1, START, 4, 5],
+    )
+    np.testing.assert_array_equal(result.lengths[:, 0], [0, 2, 3])
+    np.testing.assert_allclose(
+        result.log_probability[:2, 0], [0.0, first + second], rtol=1e-5
+    )
+    sums = np.sum(result.attention_weights[:, 0], axis=-1)
+    np.testing.assert_allclose(sums, labels != PAD, atol=1e-5)
+
+
 def test_limits_hold_for_each_row(draw_chain):
     chain = draw_chain(0, [1, 2, 5, 3])
     chain.logits[..., END] = -20.0  # nobody would end by choice

@@ -68,6 +68,20 @@ def test_an_attention_mask_may_be_that_of_all_rows(rng):
     )
 
 
+@pytest.mark.parametrize(
+    "name, shape",
+    [
+        ("padding_mask", (5,)),
+        ("padding_mask", (2, 3, 5)),
+        ("attention_mask", (5,)),
+        ("attention_mask", (2, 1, 3, 5)),
+    ],
+)
+def test_a_mask_of_another_rank_is_refused(name, shape):
+    with pytest.raises(ValueError, match=f"`{name}` of rank .*Received: sha"):
+        masks.combine_masks(**{name: np.ones(shape, bool)})
+
+
 def test_combined_mask_broadcasts_over_an_axis_of_one(rng):
     padding = rng.random((2, 5)) < 0.5
     attention = rng.random((1, 3, 5)) < 0.5

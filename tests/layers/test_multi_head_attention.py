@@ -240,6 +240,14 @@ def test_dropout_on_the_weights_has_the_right_mean():
     assert abs(np.mean(context) - 1) < 0.15
 
 
+@pytest.mark.parametrize("lengths", [(1, 5), (5, 3)])
+def test_causal_attention_needs_as_many_keys_as_queries(lengths):
+    query, value = (np.ones((2, n, 8), "float32") for n in lengths)
+    layer = layers.MultiHeadAttention(2, 4)
+    with pytest.raises(ValueError, match=f"{lengths[1]} keys, {lengths[0]} q"):
+        layer(query, value, use_causal_mask=True)
+
+
 def test_the_two_return_shapes_are_computed():
     layer = layers.MultiHeadAttention(HEADS, HEAD_DIM)
     assert layer.compute_output_shape(

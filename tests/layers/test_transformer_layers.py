@@ -233,6 +233,47 @@ def test_encoder_layer_sees_both_ways(arrays, randomize):
     assert jacobian.any(axis=(1, 3)).all()
 
 
+@norm_orders
+def test_causal_encoder_layer_reads_each_beginning(
+    arrays, randomize, norm_first
+):
+    """The layer of a language model: position t has seen 0 ... t alone."""
+    layer = layers.TransformerEncoderLayer(
+        HEADS, INTERMEDIATE, norm_first=norm_first
+    )
+    x = arrays["memory"]
+    layer.build(x.shape)
+    randomize(layer)
+    causal, weights = layer(x, use_causal_mask=True)
+    for t in range(S):
+        beginning, _ = layer(x[:, : t + 1])
+        np.testing.assert_allclose(causal[:, t], beginning[:, t], atol=1e-5)
+    masked, masked_weights = layer(x, attention_mask=np.tri(S, dtype=bool))
+    np.testing.assert_array_equal(causal, masked)
+    np.testing.assert_array_equal(weights, masked_weights)
+
+
+def test_encoder_layer_knows_no_order(arrays, randomize):
+    """Without positions: a permutation of the inputs is one of the outputs."""
+    layer = layers.TransformerEncoderLayer(HEADS, INTERMEDIATE)
+    x = arrays["memory"]
+    layer.build(x.shape)
+    outputs, _ = randomize(layer)(x)
+    order = [3, 0, 4, 1, 2]
+    permuted, _ = layer(x[:, order])
+    np.testing.assert_allclose(permuted, outputs.numpy()[:, order], atol=1e-5)
+
+
+def test_decoder_layer_with_inputs_padded_in_front(arrays, randomize):
+    layer = layers.TransformerDecoderLayer(HEADS, INTERMEDIATE)
+    layer.build((B, T, D))
+    outputs, _ = randomize(layer)(**arrays)
+    x = np.pad(arrays.pop("inputs"), [(0, 0), (2, 0), (0, 0)])
+    padding_mask = np.arange(T + 2)[None].repeat(B, axis=0) >= 2
+    padded, _ = layer(x, padding_mask=padding_mask, **arrays)
+    np.testing.assert_allclose(padded[:, 2:], outputs, atol=1e-5)
+
+
 @pytest.mark.parametrize(
     "layer_class",
     [layers.TransformerEncoderLayer, layers.TransformerDecoderLayer],

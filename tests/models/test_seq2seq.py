@@ -282,6 +282,27 @@ def test_weights_file_round_trip(name, inputs, tmp_path):
 
 
 @each_paper
+def test_export_takes_any_shape(name, inputs, tmp_path):
+    """Keras's own export, of a model that was built and never called."""
+    model = MODELS[name](V, SOURCE_V)
+    model.build()
+    model.export(str(tmp_path / "exported"), verbose=False)
+    loaded = tf.saved_model.load(str(tmp_path / "exported"))
+    for rows, length in ((slice(None), None), (slice(1), 2)):
+        batch = {
+            name: tf.constant(ids[rows, :length], tf.int32)
+            for name, ids in inputs.items()
+        }
+        np.testing.assert_allclose(loaded.serve(batch), model(batch), atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["Transformer", "Luong", "LSTMEncoderDecoder"])
+def test_a_model_has_layers(name):
+    with pytest.raises(ValueError, match="Received: num_layers=0"):
+        getattr(models, name)(V, num_layers=0)
+
+
+@each_paper
 def test_unknown_lengths(name, inputs):
     model = random_model(name, V)
     ids = tf.TensorSpec([None, None], "int32")

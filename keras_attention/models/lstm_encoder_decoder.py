@@ -54,7 +54,7 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        seq2seq.check_layers(num_layers)
+        self._check_layers(num_layers)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,

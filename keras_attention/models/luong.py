@@ -77,7 +77,7 @@ class Luong(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        seq2seq.check_layers(num_layers)
+        self._check_layers(num_layers)
         self.supports_jit = seq2seq.LOOPS_COMPILE
         self.config = {
             "vocabulary_size": vocabulary_size,

@@ -7,15 +7,6 @@ from keras import ops
 LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
 
 
-def check_layers(num_layers):
-    """Raises `ValueError` for a stack of no layers."""
-    if num_layers < 1:
-        raise ValueError(
-            "`num_layers` must be at least 1. "
-            f"Received: num_layers={num_layers}"
-        )
-
-
 class Seq2Seq(keras.Model):
     """A model of `p(y_t | y_<t, x)`: abstract; each paper's model is final.
 
@@ -49,6 +40,14 @@ class Seq2Seq(keras.Model):
 
     Errors: `ValueError` for inputs that are no such dict.
     """
+
+    @staticmethod
+    def _check_layers(num_layers):
+        if num_layers < 1:
+            raise ValueError(
+                "`num_layers` must be at least 1. "
+                f"Received: num_layers={num_layers}"
+            )
 
     def __call__(self, inputs, *args, **kwargs):
         names = {"source_ids", "target_ids"}

@@ -71,7 +71,7 @@ class Transformer(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        seq2seq.check_layers(num_layers)
+        self._check_layers(num_layers)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,

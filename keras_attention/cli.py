@@ -37,10 +37,10 @@ def train(arguments) -> None:
         trainer.make_logical_devices(config.replicas)
 
     run = training.train(config)
-    if not run.scores.is_file():
-        with checkpoints.lock(run.path):
+    with checkpoints.lock(run.path):
+        if not run.scores.is_file():
             reporting.finish(run)
-        return
+            return
     more = (
         ""
         if config.distillation_epochs
@@ -134,9 +134,8 @@ def evaluate(arguments) -> None:
     test_set = _test_set(arguments)
     # As in the report of `train`; of files, a text too long is refused.
     truncate = not arguments.source
-    lengths = arguments.by_length and _load(
-        arguments.model, arguments
-    ).num_tokens(test_set[1])
+    if arguments.by_length:
+        lengths = _load(arguments.model, arguments).num_tokens(test_set[1])
     results, rows = [], {}
     models = (*arguments.beside, arguments.model)
     for model, label in zip(models, _labels(models), strict=True):

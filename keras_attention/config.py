@@ -211,16 +211,21 @@ AT_LEAST = {
 FROM_0_BELOW_1 = ("dropout", "label_smoothing", "ema")
 
 
-def _is_of(value, kind) -> bool:
-    """Whether a choice has the type of its field; no number is infinite."""
+def _check_type(name: str, value, kind) -> None:
+    """That a choice has the type of its field; no number is infinite."""
     kinds = typing.get_args(kind) or (kind,)
     if typing.get_origin(kind) is Literal:
-        return value in kinds
-    if isinstance(value, bool):
-        return bool in kinds
-    if isinstance(value, (int, float)) and float in kinds:
-        return math.isfinite(value)
-    return isinstance(value, kinds)
+        fits, expected = value in kinds, f"one of {', '.join(kinds)}"
+    elif float in kinds and type(value) in (int, float):
+        fits, expected = -math.inf < value < math.inf, "a finite number"
+    else:
+        fits = type(value) in kinds
+        names = [k.__name__ for k in kinds if k is not type(None)]
+        expected = f"of type {' or '.join(names)}"
+    if not fits:
+        raise ValueError(
+            f"Expected {name} to be {expected}. Received: {name}={value!r}"
+        )
 
 
 def check(config: TrainingConfig) -> None:
@@ -229,13 +234,7 @@ def check(config: TrainingConfig) -> None:
     Errors: `ValueError` that names the first such choice.
     """
     for field in dataclasses.fields(config):
-        value = getattr(config, field.name)
-        if not _is_of(value, field.type):
-            kind = getattr(field.type, "__name__", str(field.type))
-            raise ValueError(
-                f"Expected {field.name} of {kind}. Received: "
-                f"{field.name}={value!r}"
-            )
+        _check_type(field.name, getattr(config, field.name), field.type)
     for name, least in AT_LEAST.items():
         value = getattr(config, name)
         if value is not None and value < least:

@@ -104,15 +104,15 @@ class TokenCrossEntropy(keras.losses.Loss):
     Call arguments:
         y_true: int [B, T], 0 ... V-1; PAD where there is no token.
         y_pred: logits [B, T, V].
-        sample_weight: float [B, T], [B] (one for each example), or None;
-            the sum is not divided by theirs.
+        sample_weight: float [B, T], [B] (one for each example), a scalar
+            or None; the sum is not divided by theirs.
 
     Returns:
         float32 scalar; NaN for labels out of range, see
         `token_cross_entropy`, but not where their weight is 0.
 
     Errors: `ValueError` for a label smoothing out of range, and for labels
-    or weights of other shapes.
+    or weights of another rank.
     """
 
     def __init__(self, label_smoothing=0.0, name="token_cross_entropy"):
@@ -140,7 +140,7 @@ class TokenCrossEntropy(keras.losses.Loss):
             ranks = len(y_true.shape), len(sample_weight.shape)
             if ranks == (2, 1):
                 sample_weight = ops.expand_dims(sample_weight, 1)
-            elif ranks[0] != ranks[1]:
+            elif ranks[1] not in (0, ranks[0]):
                 raise ValueError(
                     "Expected `sample_weight` of shape [B, T] or [B]. "
                     f"Received: shape {tuple(sample_weight.shape)}"

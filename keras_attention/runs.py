@@ -122,28 +122,33 @@ def check_resumable(saved, config, free=FREE_ON_RESUME) -> None:
             )
 
 
-def _check_empty(run: RunDirectory, resume: bool) -> None:
-    """Without a checkpoint: that nothing is there that would be lost.
+def _check_nothing_is_lost(run: RunDirectory, resume: bool) -> None:
+    """Without a checkpoint: refuses to write over what a run has made.
 
-    The weights of a first epoch are written before its checkpoint: with
-    those alone, a run that was stopped in between starts anew.
+    The weights and logs of a first epoch are written before the checkpoint:
+    a run that was stopped in between has these, and may start anew.
     """
     if run.config.is_file():
         read_config(run)
-    kept = [run.scores] if resume else [run.scores, run.weights]
-    for path in kept:
-        if path.is_file():
-            raise ValueError(
-                "Expected a new folder for a new run: this one holds a run "
-                f"without its {run.checkpoint.name}, which cannot go on. "
-                f"Choose another --output. Received: {path}"
-            )
+    made = [run.weights, run.teacher.weights]
+    if len(read_history(run)) > 1 or (
+        not resume and any(path.is_file() for path in made)
+    ):
+        raise _without_checkpoint(run)
+
+
+def _without_checkpoint(run: RunDirectory) -> ValueError:
+    return ValueError(
+        "Expected a new folder for a new run: this one holds a run without "
+        f"its {run.checkpoint.name}, which cannot go on. Choose another "
+        f"--output. Received: {run.path}"
+    )
 
 
 def start(config: configuration.TrainingConfig) -> RunDirectory:
     """Makes the run's folder, or checks that it can be resumed.
 
-    A run of which no checkpoint was written yet starts anew.
+    A run that was stopped before its first checkpoint starts anew.
 
     Errors: `ValueError` if the folder holds a run already and `resume` is
     not set, if a choice differs from those the run began with, if a run's
@@ -152,9 +157,11 @@ def start(config: configuration.TrainingConfig) -> RunDirectory:
     run = RunDirectory(pathlib.Path(config.output))
     run.path.mkdir(parents=True, exist_ok=True)
     checkpoints.remove_temporaries(run.path)
+    if run.scores.is_file() and not run.checkpoint.is_file():
+        raise _without_checkpoint(run)
     begun = (run.checkpoint, run.teacher.checkpoint)
     if not any(path.is_file() for path in begun):
-        _check_empty(run, config.resume)
+        _check_nothing_is_lost(run, config.resume)
         # Nothing was trained: what a first try has left may be wrong.
         for vocabulary in run.path.glob("vocabulary.*.model"):
             vocabulary.unlink()
@@ -215,13 +222,13 @@ def create_model(
             name=config.model,
             **arguments,
         )
+        model.build()
     except TypeError as error:
         raise ValueError(
             f"Expected model_arguments that {config.model} takes, but for its "
             f"vocabularies, name and dtype. Received: "
             f"model_arguments={config.model_arguments}: {error}"
         ) from error
-    model.build()
     return model
 
 

@@ -22,7 +22,7 @@ class Trainer(keras.Model):
     the replicas' own.) (`model.fit` itself is exact too, with the same
     batches and `losses.TokenCrossEntropy`, but Keras's optimizers clip each
     replica's gradient on its own, and its reported loss is a mean over
-    replicas.) What is saved is `model`, which it trains.
+    replicas.) Save `model`, not the trainer.
 
     Args:
         model: a built `models.Seq2Seq`, made under the strategy's scope as
@@ -61,13 +61,14 @@ class Trainer(keras.Model):
         }
         self.built = True
 
-    def compile(self, optimizer="adam", loss=None, metrics=None, **options):
-        if loss is not None or metrics is not None:
-            raise ValueError(
-                "Expected an optimizer: loss and metrics are the trainer's "
-                "own (or fit the model itself, with others). Received: "
-                f"loss={loss!r}, metrics={metrics!r}"
-            )
+    def compile(self, optimizer="rmsprop", **options):
+        for name in ("loss", "loss_weights", "metrics", "weighted_metrics"):
+            if options.get(name) is not None:
+                raise ValueError(
+                    "Expected an optimizer: loss and metrics are the trainer's "
+                    "own (or fit the model itself, with others). Received: "
+                    f"{name}={options[name]!r}"
+                )
         super().compile(optimizer, **options)
 
     def call(self, inputs, training=None):

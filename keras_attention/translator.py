@@ -121,10 +121,12 @@ class Translator(TextToText, tf.Module):
                 f"num_beams={num_beams}, length_penalty={length_penalty}, "
                 f"max_source_length={max_source_length}"
             )
-        if max_target_factor < 0 or max_target_offset < 1:
+        limits = (max_target_factor, max_target_offset)
+        if min(limits) < 0 or not any(limits):
             raise ValueError(
-                "Expected max_target_factor >= 0 and max_target_offset >= 1. "
-                f"Received: max_target_factor={max_target_factor}, "
+                "Expected max_target_factor and max_target_offset of at least "
+                "0, and one of them above. Received: "
+                f"max_target_factor={max_target_factor}, "
                 f"max_target_offset={max_target_offset}"
             )
         if not model.built:

@@ -254,6 +254,36 @@ def test_export_writes_the_next_version(run, tmp_path):
             runs.load(digits, **search)
 
 
+def test_a_savedmodel_searches_greedily_too(run, capsys):
+    cli.main(["translate", str(run / "savedmodel"), "1 2", "--num_beams=1"])
+    (line,) = capsys.readouterr().out.splitlines()
+    assert [line] == runs.load(run)(["1 2"], num_beams=1)
+
+
+def test_what_is_cut_is_counted(run, capsys):
+    """By the name of the corpus; a file with such a text is refused."""
+    cli.main(
+        ["evaluate", str(run), "--num_beams=1"]
+        + ["--beside", str(run / "savedmodel")]
+    )
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert [json.loads(line)["truncated"] for line in lines] == [0, 0]
+    translate = runs.load(run)
+    texts = ["1 2", "1 " * 500]
+    assert translate.num_truncated(texts) == 1
+    assert translate.num_truncated([]) == 0
+    alone, beside = (
+        [text for text, _ in hypotheses[0]]
+        for hypotheses in (
+            translate.n_best(texts[:1]),
+            translate.n_best(texts, truncate=True),
+        )
+    )
+    assert alone == beside
+    result = reporting.evaluate(translate, "test", texts, texts, truncate=True)
+    assert result.scores["truncated"] == 1
+
+
 def test_a_card_needs_no_corpus(run, capsys, monkeypatch):
     def fail(*arguments):
         pytest.fail("the corpus may be gone: the run has its scores")

@@ -320,9 +320,9 @@ def test_what_would_train_something_else_is_refused():
         trainer.Trainer(make_model("transformer", "mixed_float16"))
     model = make_model("transformer")
     fitted = trainer.Trainer(model)
-    for own in ({"loss": "mse"}, {"metrics": ["accuracy"]}):
-        with pytest.raises(ValueError, match="Expected an optimizer"):
-            fitted.compile(make_optimizer("sgd"), **own)
+    for name in ("loss", "metrics", "weighted_metrics"):
+        with pytest.raises(ValueError, match=f"Received: {name}="):
+            fitted.compile(make_optimizer("sgd"), **{name: ["accuracy"]})
     regularizer = keras.regularizers.L2(1e-3)
     model.decoder_layers[0].feed_forward.expand.kernel.regularizer = regularizer
     fitted.compile(make_optimizer("sgd"))

@@ -76,6 +76,12 @@ def same_bytes(first, second):
     )
 
 
+def contents(folder):
+    """The bytes of each file."""
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {path: path.read_bytes() for path in paths}
+
+
 class Stop(Exception):
     """Stands for a kill."""
 
@@ -301,22 +307,45 @@ def test_a_mistake_does_not_lock_the_folder(make_run):
         make_run(resume=True, max_tokens=65)
 
 
-@pytest.mark.parametrize(
-    "left, resume",
-    [("weights.npz", False), ("scores.json", False), ("scores.json", True)],
-)
+@pytest.mark.parametrize("resume", [False, True])
+@pytest.mark.parametrize("lost", ["checkpoint.npz", "weights.npz"])
 def test_a_run_without_its_checkpoint_is_not_overwritten(
-    make_run, left, resume
+    make_run, lost, resume
 ):
-    run = make_run()
-    before = run.directory.config.read_bytes()
-    vocabulary = run.directory.vocabulary("joint").read_bytes()
-    (run.directory.path / left).write_bytes(b"the result of hours")
+    run = make_run(epochs=2)
+    run.fit()
+    run.directory.checkpoint.unlink()
+    (run.directory.path / lost).unlink(missing_ok=True)
+    kept = contents(run.directory.path)
     with pytest.raises(ValueError, match="without its checkpoint.npz"):
         make_run(seed=2, resume=resume)
-    assert run.directory.config.read_bytes() == before
-    assert run.directory.vocabulary("joint").read_bytes() == vocabulary
-    assert (run.directory.path / left).read_bytes() == b"the result of hours"
+    assert contents(run.directory.path) == kept
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_scores_without_a_checkpoint_are_those_of_a_run(make_run, resume):
+    run = make_run()
+    run.directory.scores.write_text("{}")
+    # The second stage of a distillation has lost its own.
+    run.directory.teacher.path.mkdir()
+    run.directory.teacher.checkpoint.touch()
+    kept = contents(run.directory.path)
+    with pytest.raises(ValueError, match="without its checkpoint.npz"):
+        make_run(seed=2, resume=resume)
+    assert contents(run.directory.path) == kept
+
+
+@pytest.mark.parametrize("folder", ["run", "run/teacher"])
+def test_weights_of_a_first_epoch_need_a_resume(make_run, tmp_path, folder):
+    """A stop between its weights and its checkpoint leaves these."""
+    make_run()
+    (tmp_path / folder).mkdir(exist_ok=True)
+    (tmp_path / folder / "weights.npz").touch()
+    kept = contents(tmp_path / "run")
+    with pytest.raises(ValueError, match="without its checkpoint.npz"):
+        make_run(seed=2)
+    assert contents(tmp_path / "run") == kept
+    make_run(resume=True)
 
 
 def test_a_config_of_something_else_is_not_overwritten(make_run, tmp_path):
@@ -349,14 +378,6 @@ def test_one_process_at_a_time_trains_in_a_folder(make_run, tmp_path):
         {"seed": -1},
         {"max_piece_length": 0},
         {"patience": 1, "select": "last"},
-        {"clip_norm": float("nan")},
-        {"learning_rate": float("inf")},
-        {"epochs": 2.5},
-        {"seed": True},
-        {"model": "bert"},
-        {"precision": "bf16"},
-        {"schedule": "cosin"},
-        {"select": "blue"},
         {"model_arguments": {"num_layers": 0}},
         {"model_arguments": {"num_layers": "two"}},
         {"model_arguments": {"vocabulary_size": 5}},
@@ -371,6 +392,27 @@ def test_choices_that_cannot_be_meant(make_run, choices):
     )
     with pytest.raises(ValueError, match=f"Received: ({name})="):
         make_run(**choices)
+
+
+@pytest.mark.parametrize(
+    "choice, expected",
+    [
+        ({"clip_norm": float("nan")}, "a finite number"),
+        ({"learning_rate": float("inf")}, "a finite number"),
+        ({"dropout": "0.1"}, "of type float"),
+        ({"epochs": 2.5}, "of type int"),
+        ({"seed": True}, "of type int"),
+        ({"precision": "bf16"}, "one of float32, bfloat16"),
+        ({"schedule": "cosin"}, "one of cosine, inverse_sqrt, constant"),
+        ({"select": "blue"}, "one of bleu, loss, last"),
+    ],
+    ids=lambda value: next(iter(value)),
+)
+def test_choices_of_another_type_or_name(choice, expected):
+    ((name, value),) = choice.items()
+    message = f"{name} to be {expected}. Received: {name}={value!r}"
+    with pytest.raises(ValueError, match=message):
+        config.resolve(config.TrainingConfig(**choice))
 
 
 def test_no_pair_fits(make_run):

@@ -292,13 +292,14 @@ def test_mistakes_are_explained(make, message, transformer):
         {"length_penalty": -1.0},
         {"max_source_length": 1},
         {"max_target_factor": -1.0},
-        {"max_target_offset": 0},
+        {"max_target_offset": -1},
+        {"max_target_factor": 0.0, "max_target_offset": 0},
         {"stored_precision": "int8"},
     ],
 )
 def test_a_translator_that_cannot_be(wrong, transformer):
-    ((name, value),) = wrong.items()
-    with pytest.raises(ValueError, match=f"Received: .*{name}={value!r}"):
+    received = ".*".join(f"{name}={value!r}" for name, value in wrong.items())
+    with pytest.raises(ValueError, match=f"Received: .*{received}"):
         Translator(transformer.model, transformer.source_tokenizer, **wrong)
 
 

@@ -56,7 +56,7 @@ def combine_masks(padding_mask=None, attention_mask=None):
 
 
 def _check_rank(name, mask, ranks):
-    if mask is not None and len(mask.shape) not in ranks:
+    if mask is not None and len(ops.shape(mask)) not in ranks:
         expected = " or ".join(map(str, ranks))
         raise ValueError(
             f"Expected `{name}` of rank {expected}. Received: shape "

@@ -89,7 +89,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Errors: `ValueError` for a query, value or key that is not of rank 3, for
     a mask of another rank than these, and for `use_causal_mask` where S is
-    not T.
+    known not to be T.
 
     Reference: https://arxiv.org/abs/1706.03762
     """

@@ -222,7 +222,8 @@ class TransformerDecoderLayer(TransformerLayer):
         `(outputs, attention_weights)`: [B, T, D] and the weights of the
         attention to the memory, float32 [B, H, T, S].
 
-    Masking: explicit masks only, none that Keras passes along.
+    Masking: explicit masks; only `memory_mask`, where it is not given, is the
+    mask that Keras passes along with `memory`, if there is one.
 
     Reference: https://arxiv.org/abs/1706.03762
     """

@@ -80,13 +80,20 @@ class Seq2Seq(keras.Model):
         """`step` for a search: what no step changes is computed here, once."""
         return self.step
 
-    def export(self, filepath, input_signature=None, **options):
+    def export(
+        self,
+        filepath,
+        format="tf_saved_model",
+        verbose=None,
+        input_signature=None,
+        **options,
+    ):
         """Keras's export of `call`: ids in, logits out, in any shape.
 
         From text to text it is `Translator.export`.
 
         Args:
-            filepath, options: as Keras takes them.
+            filepath, format, verbose, options: as Keras takes them.
             input_signature: by default ids of any batch size and lengths.
         """
         if input_signature is None:
@@ -96,7 +103,7 @@ class Seq2Seq(keras.Model):
                     for name in ("source_ids", "target_ids")
                 }
             ]
-        super().export(filepath, input_signature=input_signature, **options)
+        super().export(filepath, format, verbose, input_signature, **options)
 
     def build(self, input_shape=None):
         """Creates all weights by one call on a tiny batch."""

@@ -264,6 +264,17 @@ def test_encoder_layer_knows_no_order(arrays, randomize):
     np.testing.assert_allclose(permuted, outputs.numpy()[:, order], atol=1e-5)
 
 
+def test_decoder_layer_takes_the_mask_of_its_memory(arrays, randomize):
+    """That of an embedding, say: Keras hands it over by the name."""
+    layer = layers.TransformerDecoderLayer(HEADS, INTERMEDIATE)
+    layer.build((B, T, D))
+    outputs, _ = randomize(layer)(**arrays)
+    mask = tf.constant(arrays.pop("memory_mask"))
+    memory = keras.layers.Masking()(arrays.pop("memory"))
+    keras.src.backend.set_keras_mask(memory, mask)
+    np.testing.assert_array_equal(layer(memory=memory, **arrays)[0], outputs)
+
+
 def test_decoder_layer_with_inputs_padded_in_front(arrays, randomize):
     layer = layers.TransformerDecoderLayer(HEADS, INTERMEDIATE)
     layer.build((B, T, D))

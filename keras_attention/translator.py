@@ -74,6 +74,16 @@ def _tokens(tokenizer, ids):
     return tf.where(ids == END, END_TEXT, tokenizer.pieces(ids))
 
 
+def _check_target_limits(factor, offset):
+    """That an answer may have a token."""
+    if min(factor, offset) < 0 or not (factor or offset):
+        raise ValueError(
+            "Expected max_target_factor and max_target_offset of at least 0, "
+            "and one of them above. Received: "
+            f"max_target_factor={factor}, max_target_offset={offset}"
+        )
+
+
 class Translator(TextToText, tf.Module):
     """A model, its tokenizers and a search, as functions in graph.
 
@@ -121,14 +131,7 @@ class Translator(TextToText, tf.Module):
                 f"num_beams={num_beams}, length_penalty={length_penalty}, "
                 f"max_source_length={max_source_length}"
             )
-        limits = (max_target_factor, max_target_offset)
-        if min(limits) < 0 or not any(limits):
-            raise ValueError(
-                "Expected max_target_factor and max_target_offset of at least "
-                "0, and one of them above. Received: "
-                f"max_target_factor={max_target_factor}, "
-                f"max_target_offset={max_target_offset}"
-            )
+        _check_target_limits(max_target_factor, max_target_offset)
         if not model.built:
             raise ValueError(
                 "Expected a model with weights: train it, or call its "

@@ -77,7 +77,6 @@ class Luong(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self._check_layers(num_layers)
         self.supports_jit = seq2seq.LOOPS_COMPILE
         self.config = {
             "vocabulary_size": vocabulary_size,
@@ -127,6 +126,7 @@ class Luong(seq2seq.Seq2Seq):
 
     def _build_decoder(self, embedding_dim, units):
         """Before `unroll` traces a step: JAX loses weights made in a trace."""
+        self._check_layers(len(self.decoder))
         self.attention.build((None, None, units), (None, None, units))
         self.attention_projection.build((None, 2 * units))
         input_dim = embedding_dim + (units if self.input_feeding else 0)

@@ -343,8 +343,8 @@ def load(
     loaded = savedmodel.load(path)
     if num_beams not in (None, loaded.num_beams) or length_penalty is not None:
         raise ValueError(
-            f"A SavedModel has the search that it was exported with, this one "
-            f"{loaded.num_beams} beams and a length penalty: leave both out "
+            "A SavedModel has the beams and the length penalty that it was "
+            f"exported with, this one {loaded.num_beams} beams: leave both out "
             "(a call takes num_beams=1, greedy search), or give the folder of "
             f"a run. Received: num_beams={num_beams}, "
             f"length_penalty={length_penalty}, {path}"

@@ -1,57 +1,56 @@
 """Attention in Keras 3, from the RNN encoder-decoder to the Transformer.
 
-Submodules are imported at first use: `ka.layers` and `ka.models` need only
-Keras (any backend), and the command line answers without TensorFlow. Loading
-a `.keras` file that holds our layers needs their names registered first:
-touch `ka.layers` and `ka.models` before `keras.models.load_model`.
+Names are imported at first use: `ka.layers` and `ka.models` need only Keras
+(any backend), and the command line answers without TensorFlow. Loading a
+`.keras` file that holds our layers needs their names registered first: touch
+`ka.layers` and `ka.models` before `keras.models.load_model`.
 """
 
 import importlib
 
 __version__ = "0.1.0"
 
+# Public name -> (its module, the attribute in it; None is the module itself).
 _NAMES = {
-    "Seq2Seq": "models",
-    "Tokenizer": "text",
-    "Translator": "translator",
-    "load": "runs",
+    "Seq2Seq": ("models", "Seq2Seq"),
+    "Tokenizer": ("data", "Tokenizer"),
+    "Translator": ("serving.translator", "Translator"),
+    "load": ("training.runs", "load"),
+    "alignment": ("evaluation.alignment", None),
+    "alignment_report": ("evaluation.phrase_alignment", None),
+    "callbacks": ("training.callbacks", None),
+    "cards": ("serving.cards", None),
+    "config": ("config", None),
+    "corpora": ("data.corpora", None),
+    "data": ("data", None),
+    "decoding": ("decoding", None),
+    "devices": ("devices", None),
+    "evaluation": ("evaluation", None),
+    "layers": ("layers", None),
+    "losses": ("training.losses", None),
+    "metrics": ("training.metrics", None),
+    "models": ("models", None),
+    "optimizers": ("training.optimizers", None),
+    "plotting": ("plotting", None),
+    "runs": ("training.runs", None),
+    "savedmodel": ("serving.savedmodel", None),
+    "schedules": ("training.schedules", None),
+    "text": ("data", None),
+    "text_to_text": ("serving.text_to_text", None),
+    "tokens": ("tokens", None),
+    "trainer": ("training.trainer", None),
+    "training": ("training", None),
+    "translator": ("serving.translator", None),
 }
-_MODULES = (
-    "alignment",
-    "alignment_report",
-    "callbacks",
-    "cards",
-    "config",
-    "corpora",
-    "data",
-    "decoding",
-    "evaluation",
-    "layers",
-    "losses",
-    "metrics",
-    "models",
-    "optimizers",
-    "plotting",
-    "runs",
-    "savedmodel",
-    "schedules",
-    "text",
-    "text_to_text",
-    "tokens",
-    "trainer",
-    "training",
-    "translator",
-)
-__all__ = ["__version__", *_NAMES, *_MODULES]
+__all__ = ["__version__", *_NAMES]
 
 
 def __getattr__(name):
-    if name in _NAMES:
-        module = importlib.import_module(f"{__name__}.{_NAMES[name]}")
-        return getattr(module, name)
-    if name in _MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _NAMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    path, attribute = _NAMES[name]
+    module = importlib.import_module(f"{__name__}.{path}")
+    return getattr(module, attribute) if attribute else module
 
 
 def __dir__():

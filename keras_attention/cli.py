@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 
 from keras_attention import config as configuration
-from keras_attention import parsing
+from keras_attention.commands import parsing
 
 
 def _choices(kind, arguments):
@@ -28,18 +28,19 @@ def _config(arguments) -> configuration.TrainingConfig:
 def train(arguments) -> None:
     """`train`: fit, then the report."""
     config = _config(arguments)
-    from keras_attention import checkpoints, reporting, trainer, training
+    from keras_attention import devices, files
+    from keras_attention.training import loop, report
 
-    if config.max_tokens <= trainer.SMALL_BATCH:
-        trainer.share_cores()
-    trainer.keep_memory()
+    if config.max_tokens <= devices.SMALL_BATCH:
+        devices.share_cores()
+    devices.keep_memory()
     if config.replicas and config.replicas > 1:
-        trainer.make_logical_devices(config.replicas)
+        devices.make_logical_devices(config.replicas)
 
-    run = training.train(config)
-    with checkpoints.lock(run.path):
+    run = loop.train(config)
+    with files.lock(run.path):
         if not run.scores.is_file():
-            reporting.finish(run)
+            report.finish(run)
             return
     more = (
         ""
@@ -53,7 +54,7 @@ def train(arguments) -> None:
 
 
 def _read_lines(path: str) -> list[str]:
-    from keras_attention import corpora
+    from keras_attention.data import corpora
 
     return list(corpora.read_lines(pathlib.Path(path)))
 
@@ -61,11 +62,11 @@ def _read_lines(path: str) -> list[str]:
 def _test_set(arguments) -> tuple[str, list[str], list[str]]:
     """Name, sources and references: files, or what a run's corpus held out."""
     if not arguments.source and not arguments.reference:
-        from keras_attention import reporting, runs
+        from keras_attention.training import report, runs
 
         run = runs.RunDirectory(pathlib.Path(arguments.model))
         if run.config.is_file():
-            return reporting.held_out(runs.read_config(run))
+            return report.held_out(runs.read_config(run))
     if not arguments.source or not arguments.reference:
         raise ValueError(
             "Expected --source and --reference; without both, a run's folder "
@@ -118,7 +119,7 @@ def _load(model, arguments):
 
     A SavedModel is asked for another number of beams by each call.
     """
-    from keras_attention import runs
+    from keras_attention.training import runs
 
     num_beams = arguments.num_beams
     if not runs.RunDirectory(pathlib.Path(model)).config.is_file():
@@ -128,9 +129,10 @@ def _load(model, arguments):
 
 def evaluate(arguments) -> None:
     """`evaluate`: the last line printed is one JSON object, the model's."""
-    from keras_attention import evaluation, plotting, reporting, trainer
+    from keras_attention import devices, evaluation, plotting
+    from keras_attention.training import report
 
-    trainer.share_cores()
+    devices.share_cores()
     test_set = _test_set(arguments)
     # As in the report of `train`; of files, a text too long is refused.
     truncate = not arguments.source
@@ -142,7 +144,7 @@ def evaluate(arguments) -> None:
         translator = _load(model, arguments)
         options = {"num_beams": arguments.num_beams, "truncate": truncate}
         translator(test_set[1][:1], **options)  # traces
-        result = reporting.evaluate(translator, *test_set, **options)
+        result = report.evaluate(translator, *test_set, **options)
         rate = round(len(result.sources) / result.seconds, 1)
         scores = {**result.scores, "sentences_per_second": rate}
         if arguments.beside:
@@ -201,9 +203,9 @@ def translate(arguments) -> None:
         for text in translator(texts, num_beams=arguments.num_beams):
             print(_one_line(text))
     if arguments.attention:
-        from keras_attention import reporting
+        from keras_attention.training import report
 
-        if not reporting.draw_attention(translator, texts, arguments.attention):
+        if not report.draw_attention(translator, texts, arguments.attention):
             raise ValueError(
                 "Expected a text that is not blank, to draw its attention. "
                 f"Received: {len(texts)} blank texts"
@@ -212,7 +214,8 @@ def translate(arguments) -> None:
 
 def align(arguments) -> None:
     """`align`: a line of JSON for each model, IBM Model 1 last."""
-    from keras_attention import alignment_report, runs
+    from keras_attention.evaluation import phrase_alignment
+    from keras_attention.training import runs
 
     names = list(dict.fromkeys(arguments.runs))
     configs = []
@@ -231,7 +234,7 @@ def align(arguments) -> None:
         label: runs.load(name)
         for label, name in zip(_labels(names), names, strict=True)
     }
-    for row in alignment_report.measure(
+    for row in phrase_alignment.measure(
         translators, configs[0].source, configs[0].target, arguments.picture
     ):
         print(json.dumps(row))
@@ -239,24 +242,24 @@ def align(arguments) -> None:
 
 def export(arguments) -> None:
     """`export`: the next version of a SavedModel, with its card."""
-    from keras_attention import reporting, runs
+    from keras_attention.training import report, runs
 
     run = runs.RunDirectory(pathlib.Path(arguments.run))
     search = arguments.num_beams, arguments.length_penalty
     config = runs.with_search(runs.read_config(run), *search)
     precision = arguments.stored_precision
     translator = runs.load_run(run.path, *search, stored_precision=precision)
-    scores = reporting.read_scores(run, config)
+    scores = report.read_scores(run, config)
     if scores is None or precision != "float32":
-        result = reporting.evaluate_held_out(translator, config)
-        scores = reporting.saved_scores(result, config)
-    card = reporting.model_card(config, scores, translator)
+        result = report.evaluate_held_out(translator, config)
+        scores = report.saved_scores(result, config)
+    card = report.model_card(config, scores, translator)
     print(translator.export(arguments.to, card))
 
 
 def bench(arguments) -> None:
     """`bench`: the last line printed is one JSON object."""
-    from keras_attention import benchmark
+    from keras_attention.commands import benchmark
 
     options = _choices(configuration.BenchmarkConfig, arguments)
     result = benchmark.measure(arguments.what, options)
@@ -274,7 +277,7 @@ def _saved_choices(argv: list[str]) -> dict:
     saved = pathlib.Path(_config(arguments.train).output) / "config.yaml"
     if not saved.is_file():
         return {}
-    from keras_attention import runs
+    from keras_attention.training import runs
 
     choices = runs.read_config(runs.RunDirectory(saved.parent))
     return {

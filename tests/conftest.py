@@ -16,8 +16,8 @@ tf.config.set_logical_device_configuration(
     [tf.config.LogicalDeviceConfiguration() for _ in range(4)],
 )
 
-from keras_attention import models, text  # noqa: E402
-from keras_attention.translator import Translator  # noqa: E402
+from keras_attention import data, models  # noqa: E402
+from keras_attention.serving.translator import Translator  # noqa: E402
 
 # Tracing makes many objects and little garbage, and Python's threshold of 700
 # objects lets it look for garbage all the time.
@@ -67,7 +67,7 @@ def rng():
 def tokenizers():
     """Two vocabularies that read each other's text as letters."""
     return tuple(
-        text.Tokenizer(text.train_vocabulary(lines(words), 300), name)
+        data.Tokenizer(data.train_vocabulary(lines(words), 300), name)
         for name, words in (("source", ENGLISH), ("target", GERMAN))
     )
 

@@ -5,7 +5,9 @@ import pathlib
 
 import pytest
 
-from keras_attention import config, parsing, runs
+from keras_attention import config
+from keras_attention.commands import parsing
+from keras_attention.training import runs
 
 
 @pytest.mark.parametrize(

@@ -12,77 +12,55 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 ARRAYS = {"keras", "numpy"}
 GRAPH = ARRAYS | {"tensorflow"}
-FIT = {"tokens", "evaluation"}
-CORE = {"tokens", "config", "layers", "models", "text", "corpora", "data"}
-CORE |= {"losses", "metrics", "schedules", "callbacks", "decoding"}
-CORE |= {
-    "optimizers",
-    "translator",
-    "evaluation",
-    "plotting",
-    "checkpoints",
-    "__version__",
-}
 ANY = "anything"
 
 # The longest matching key decides. Left: parts of this package; right: other
 # distributions. The standard library is free to all but tokens.
+BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
+BELOW_TRAINING = {"config", "evaluation", "models", "plotting", "serving"}
+BELOW_TRAINING |= BELOW_SERVING | {"__version__"}
 TABLE = {
-    "__init__": (CORE | {"training", "runs", "trainer", "savedmodel"}, GRAPH),
+    "__init__": (set(), set()),
     "__main__": ({"cli"}, set()),
     "tokens": (set(), None),
     "config": (set(), set()),
+    "files": (set(), set()),
+    "devices": (set(), {"tensorflow"}),
+    "plotting": ({"plotting"}, {"matplotlib", "numpy"}),
     "layers": ({"layers"}, ARRAYS),
     "models.__init__": ({"models"}, ARRAYS),
     "models.seq2seq": ({"tokens"}, ARRAYS),
     "models": ({"layers", "tokens", "models.seq2seq"}, ARRAYS),
-    "text": ({"tokens"}, GRAPH | {"tensorflow_text", "sentencepiece"}),
-    "corpora": (
-        {"corpora"},
-        GRAPH | {"tensorflow_datasets", "babel", "num2words"},
-    ),
-    "data": ({"tokens"}, GRAPH | {"tensorflow_datasets"}),
-    "losses": (FIT, ARRAYS),
-    "metrics": (FIT | {"losses"}, ARRAYS),
-    "schedules": (FIT, ARRAYS),
-    "optimizers": (set(), GRAPH),
-    "callbacks": (FIT, ARRAYS),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
-    "checkpoints": (set(), ARRAYS),
-    "evaluation": (set(), {"sacrebleu", "numpy"}),
-    "alignment": (set(), {"numpy"}),
-    "alignment_report": ({"alignment", "corpora", "plotting"}, set()),
-    "plotting": ({"plotting"}, {"matplotlib", "numpy"}),
-    "text_to_text": (set(), GRAPH),
-    "savedmodel": (
-        {"checkpoints", "text", "text_to_text"},
+    "data": (
+        {"data", "tokens", "files"},
+        GRAPH
+        | {"tensorflow_datasets", "tensorflow_text", "sentencepiece"}
+        | {"babel", "num2words"},
+    ),
+    "data.pipeline": ({"data", "files", "config", "training.runs"}, GRAPH),
+    "evaluation": (
+        {"evaluation", "data", "plotting"},
+        {"sacrebleu", "numpy"},
+    ),
+    "serving": (
+        BELOW_SERVING | {"serving"},
         GRAPH | {"tensorflow_text", "tensorflow_serving"},
     ),
-    "cards": (set(), set()),
-    "stored_weights": (set(), GRAPH),
-    "translator": (
-        {"cards", "decoding", "text", "tokens", "text_to_text", "savedmodel"}
-        | {"stored_weights"},
-        GRAPH,
-    ),
-    "trainer": ({"losses"}, GRAPH),
-    "runs": (
-        CORE | {"savedmodel", "text_to_text", "trainer"},
-        GRAPH | {"yaml"},
-    ),
-    "pipeline": (CORE | {"runs"}, GRAPH),
-    "distillation": (CORE | {"runs"}, GRAPH),
     "training": (
-        CORE | {"distillation", "pipeline", "runs", "trainer"},
+        BELOW_TRAINING | {"training"},
+        GRAPH | {"rich", "yaml"},
+    ),
+    "training.losses": ({"tokens"}, ARRAYS),
+    "training.metrics": ({"tokens", "training.losses"}, ARRAYS),
+    "training.schedules": (set(), ARRAYS),
+    "training.optimizers": (set(), GRAPH),
+    "commands": (
+        BELOW_TRAINING | {"training"},
         GRAPH,
     ),
-    "benchmark": (
-        CORE | {"pipeline", "runs", "savedmodel", "trainer", "training"},
-        GRAPH,
-    ),
-    "reporting": (CORE | {"cards", "pipeline", "runs"}, {"rich", "yaml"}),
-    "parsing": ({"config", "__version__"}, {"jsonargparse"}),
-    "cli": ({"parsing", "config"}, {"rich", "yaml"}),
+    "commands.parsing": ({"config", "__version__"}, {"jsonargparse"}),
+    "cli": ({"commands", "config"}, {"rich", "yaml"}),
 }
 # Their imports inside functions are the point of these modules.
 LAZY = ("cli", "__init__")

@@ -37,10 +37,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
-
-import keras_attention as ka
 from keras_attention.corpora import phrases
 from keras_attention.corpora.phrases import parts
+
+import keras_attention as ka
 from keras_attention.plotting import drawing
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
 

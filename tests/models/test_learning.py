@@ -5,9 +5,9 @@ import math
 import keras
 import numpy as np
 import pytest
+from keras_attention.losses import TokenCrossEntropy
 
 from keras_attention import decoding, models
-from keras_attention.losses import TokenCrossEntropy
 from keras_attention.tokens import END, PAD, START
 
 V = 24

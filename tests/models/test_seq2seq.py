@@ -6,9 +6,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from keras_attention.losses import TokenCrossEntropy
 
 from keras_attention import models
-from keras_attention.losses import TokenCrossEntropy
 
 V, SOURCE_V = 23, 19
 SIZES = {"embedding_dim": 7, "units": 11}

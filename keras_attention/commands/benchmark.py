@@ -1,0 +1,356 @@
+"""How fast this package is on this machine: `keras-attention bench`.
+
+Training is measured through `fit` with its input pipeline, decoding through an
+exported SavedModel and, without text, as the search that is in it. The weights
+are random: speed does not depend on them, as lengths are fixed. Peers are
+measured on the same data by the programs in the repository's `benchmarks/`.
+"""
+
+import dataclasses
+import os
+import pathlib
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attention import config, devices
+from keras_attention.data import corpora, pipeline
+from keras_attention.serving import savedmodel
+from keras_attention.tokens import END, PAD
+from keras_attention.training import loop, runs
+
+# Sizes of the workload: the model, a named size of it, what replaces it.
+SIZES = {
+    "S": ("transformer", "tiny", {}),
+    "B": ("transformer", "base", {"norm_first": True}),
+    "R": ("rnnsearch", "tiny", {"units": 512, "readout_dim": 256}),
+}
+# Steps that are not counted: TensorFlow traces in the first.
+WARM_UP = 5
+# Tokens of every answer, END included.
+ANSWER_LENGTH = 20
+
+
+def run_config(options, output):
+    """The workload's choices: 8,000 pieces, batches of 4,096 tokens."""
+    model, named_size, arguments = SIZES[options.size]
+    return config.resolve(
+        config.TrainingConfig(
+            model=model,
+            size=named_size,
+            model_arguments=arguments,
+            corpus=options.corpus,
+            source=options.source,
+            target=options.target,
+            vocabulary_size=8000,
+            max_piece_length=16,
+            max_tokens=4096,
+            clip_norm=0.0,
+            precision=options.precision,
+            epochs=1,
+            output=str(output),
+        )
+    )
+
+
+def matrix_peak(dtype: str = "float32", size: int = 2048) -> float:
+    """GFLOP/s of two large matrix products side by side, the best of 5."""
+    matrices = [tf.random.normal([size, size]) for _ in range(4)]
+    first, second, third, fourth = (tf.cast(m, dtype) for m in matrices)
+
+    @tf.function
+    def products():
+        return first @ second, third @ fourth
+
+    products()
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        products()[1].numpy()
+        seconds.append(time.perf_counter() - start)
+    return 4 * size**3 / min(seconds) / 1e9
+
+
+def matrix_flops(model, rows: int, source: int, target: int) -> float:
+    """Of the matrix products of one training step, by the equations.
+
+    Args:
+        model: a `Transformer` or an `RNNSearch`.
+        rows, source, target: B, S and T of the batch, padding included.
+
+    Returns:
+        Forward and backward: three times the forward ones.
+    """
+    sizes = model.config
+    vocabulary = sizes["vocabulary_size"]
+    if "hidden_dim" in sizes:
+        width, inner = sizes["hidden_dim"], sizes["intermediate_dim"]
+        encoder = 4 * width**2 + 2 * width * inner + 2 * source * width
+        decoder = 6 * width**2 + 2 * width * inner
+        decoder += 2 * (target + source) * width
+        layers = sizes["num_layers"]
+        macs = source * layers * (encoder + 2 * width**2)
+        macs += target * (layers * decoder + width * vocabulary)
+    else:
+        units, readout = sizes["units"], sizes["readout_dim"]
+        embedding = sizes["embedding_dim"]
+        macs = source * (6 * units * (embedding + units) + 2 * units**2)
+        decoder = units**2 + 3 * source * units
+        decoder += 3 * units * (embedding + 3 * units)
+        decoder += 2 * readout * (3 * units + embedding) + readout * vocabulary
+        macs += target * decoder
+    return 3 * 2 * rows * macs
+
+
+class _Timer(keras.callbacks.Callback):
+    """When each step ended; stops the training after `seconds`."""
+
+    def __init__(self, seconds):
+        super().__init__()
+        self.seconds, self.ends = seconds, []
+
+    def on_train_batch_end(self, batch, logs=None):
+        self.ends.append(time.perf_counter())
+        counted = len(self.ends) - WARM_UP
+        if counted > WARM_UP:
+            elapsed = self.ends[-1] - self.ends[WARM_UP - 1]
+            self.model.stop_training = elapsed > self.seconds
+
+
+def train(options) -> dict:
+    """Training through `fit`, its input pipeline included."""
+    devices.keep_memory()
+    peak = matrix_peak(options.precision)
+    with tempfile.TemporaryDirectory() as folder:
+        run = loop.Run(run_config(options, folder))
+        batches = run.pipeline.training(epoch=0).repeat()
+        timer = _Timer(options.seconds)
+        run.trainer.fit(
+            batches,
+            steps_per_epoch=sys.maxsize,
+            shuffle=False,
+            verbose=0,
+            callbacks=[timer],
+        )
+    times = np.diff(timer.ends)[WARM_UP - 1 :]
+    tokens = padded = flops = 0
+    shapes = batches.skip(WARM_UP).take(len(times))
+    for inputs, labels, _ in shapes:
+        tokens += int(np.count_nonzero(labels.numpy() != PAD))
+        rows, length = labels.shape
+        padded += rows * length
+        flops += matrix_flops(
+            run.model, rows, inputs["source_ids"].shape[1], length
+        )
+    return {
+        "benchmark": "train",
+        "system": "keras_attention",
+        "size": options.size,
+        "precision": options.precision,
+        "tokens_per_second": tokens / times.sum(),
+        "median_step_ms": 1000 * float(np.median(times)),
+        "steps": len(times),
+        "padding_share": 1 - tokens / padded,
+        "gflops": flops / times.sum() / 1e9,
+        "peak_gflops": peak,
+        "share_of_peak": flops / times.sum() / 1e9 / peak,
+        "peak_memory_mb": peak_memory_mb(),
+    }
+
+
+def _prepare(options, folder):
+    """The workload's choices, corpus and tokenizers."""
+    choices = run_config(options, folder)
+    directory = runs.start(choices)
+    corpus = corpora.load(choices.corpus, choices.source, choices.target)
+    tokenizers = pipeline.prepare_vocabulary(
+        directory, choices, corpus.splits["train"]
+    )
+    return choices, corpus, tokenizers
+
+
+def random_translator(options, folder):
+    """A translator with random weights whose answers have one length."""
+    choices, corpus, tokenizers = _prepare(options, folder)
+    choices = dataclasses.replace(choices, precision="float32")
+    keras.utils.set_random_seed(choices.seed)
+    sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
+    model = runs.create_model(choices, *sizes)
+    texts = list(pipeline.texts(corpus.splits["validation"], "source"))
+    return (
+        runs.translator.Translator(
+            model,
+            *tokenizers,
+            num_beams=options.num_beams,
+            max_target_factor=0.0,
+            max_target_offset=ANSWER_LENGTH,
+        ),
+        texts,
+    )
+
+
+def _median_ms(function, inputs, seconds) -> float:
+    """Median time of `function` on each of `inputs` in turn."""
+    function(inputs[0])
+    times, start = [], time.perf_counter()
+    while time.perf_counter() - start < seconds or len(times) < 5:
+        before = time.perf_counter()
+        function(inputs[len(times) % len(inputs)])
+        times.append(time.perf_counter() - before)
+    return 1000 * statistics.median(times)
+
+
+def decode(options) -> dict:
+    """The exported SavedModel, text to text, and its search alone."""
+    devices.share_cores()
+    num_beams, batch_size = options.num_beams, options.batch_size
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        live, texts = random_translator(options, folder / "run")
+        if len(texts) < batch_size:
+            raise ValueError(
+                "Expected at least batch_size validation texts. Received: "
+                f"{len(texts)} texts, batch_size={batch_size}"
+            )
+        live.export(folder / "model")
+        loaded = savedmodel.load(folder / "model")
+    order = np.argsort(live.num_tokens(texts), kind="stable")
+    batches = [
+        [texts[index] for index in order[start : start + batch_size]]
+        for start in range(0, len(order) - batch_size + 1, batch_size)
+    ]
+    name = "greedy" if num_beams == 1 else "serving_default"
+    text_ms = _median_ms(
+        lambda batch: loaded.signatures[name](tf.constant(batch)),
+        batches,
+        options.seconds,
+    )
+
+    before = time.perf_counter()
+    loaded(texts, num_beams=num_beams, batch_size=batch_size)
+    all_seconds = time.perf_counter() - before
+
+    search = tf.function(
+        lambda ids: live.search(ids, num_beams).ids,
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
+    )
+    ids = []
+    for batch in batches:
+        rows = live.source_tokenizer.tokenize(tf.constant(batch)).to_list()
+        rows = tf.ragged.constant([[*row, END] for row in rows], tf.int32)
+        ids.append(rows.to_tensor(PAD))
+    search_ms = _median_ms(lambda x: search(x).numpy(), ids, options.seconds)
+    return {
+        "benchmark": "decode",
+        "system": "keras_attention",
+        "size": options.size,
+        "num_beams": num_beams,
+        "batch_size": batch_size,
+        "sentences_per_second": 1000 * batch_size / search_ms,
+        "median_ms": search_ms,
+        "text_sentences_per_second": 1000 * batch_size / text_ms,
+        "text_median_ms": text_ms,
+        "text_over_search": search_ms / text_ms,
+        "all_texts_sentences_per_second": len(texts) / all_seconds,
+    }
+
+
+def feed(options) -> dict:
+    """The input pipeline alone: pairs and target tokens a second."""
+    with tempfile.TemporaryDirectory() as folder:
+        choices, corpus, tokenizers = _prepare(options, folder)
+        batches = pipeline.Pipeline(choices, corpus, tokenizers, replicas=1)
+        pairs = tokens = epoch = 0
+        start = time.perf_counter()
+        while (elapsed := time.perf_counter() - start) < options.seconds:
+            for _, labels, _ in batches.training(epoch):
+                pairs += labels.shape[0]
+                tokens += int(np.count_nonzero(labels.numpy() != PAD))
+            epoch += 1
+    return {
+        "benchmark": "pipeline",
+        "system": "keras_attention",
+        "pairs_per_second": pairs / elapsed,
+        "tokens_per_second": tokens / elapsed,
+        "epochs": epoch,
+        "peak_memory_mb": peak_memory_mb(),
+    }
+
+
+LOAD = """
+import sys, time, tensorflow, keras_attention as ka
+start = time.perf_counter()
+translator = ka.load(sys.argv[1])
+loaded = time.perf_counter()
+translator(["This is a sentence."])
+print(loaded - start, time.perf_counter() - loaded)
+"""
+
+
+def start(options) -> dict:
+    """Seconds until something answers, each in a new process."""
+
+    def seconds_of(*command):
+        start = time.perf_counter()
+        output = subprocess.run(
+            [sys.executable, *command], check=True, stdout=subprocess.PIPE
+        ).stdout
+        return time.perf_counter() - start, output
+
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        live, _ = random_translator(options, folder / "run")
+        live.export(folder / "model")
+        _, output = seconds_of("-c", LOAD, str(folder / "model"))
+        load, first = (float(value) for value in output.split())
+    return {
+        "benchmark": "start",
+        "system": "keras_attention",
+        "help_seconds": seconds_of("-m", "keras_attention", "--help")[0],
+        "import_tensorflow_seconds": seconds_of("-c", "import tensorflow")[0],
+        "import_seconds": seconds_of("-c", "import keras_attention.layers")[0],
+        "load_seconds": load,
+        "first_translation_seconds": first,
+    }
+
+
+def peak_memory_mb() -> float:
+    """The most memory that this process has had, in MB."""
+    if sys.platform == "linux":
+        # `ru_maxrss` would begin with what the parent process had.
+        status = pathlib.Path("/proc/self/status").read_text()
+        return int(status.partition("VmHWM:")[2].split()[0]) / 1024  # kB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024**2
+
+
+def machine() -> dict:
+    """What the figures were measured on."""
+    name = platform.processor() or platform.machine()
+    if os.path.exists("/proc/cpuinfo"):
+        text = pathlib.Path("/proc/cpuinfo").read_text()
+        names = [line for line in text.splitlines() if "model name" in line]
+        name = names[0].partition(":")[2].strip() if names else name
+    return {
+        "processor": name,
+        "cores": os.cpu_count(),
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "python": platform.python_version(),
+    }
+
+
+MEASURES = {"train": train, "decode": decode, "pipeline": feed, "start": start}
+
+
+def measure(what: str, options) -> dict:
+    """One of `MEASURES`, and the machine that it was made on."""
+    return {**MEASURES[what](options), **machine()}

@@ -1,0 +1,42 @@
+"""Text to batches: vocabularies, tokenizers and the stages of a pipeline.
+
+Corpora, which are read through TensorFlow Datasets, are in `data.corpora`.
+"""
+
+from keras_attention.data.batches import (
+    POOL_SIZE,
+    Report,
+    batch_by_tokens,
+    filter_by_length,
+    join,
+    plan_batches,
+    report,
+    shuffle,
+    to_examples,
+    tokenize,
+    tokenize_by_sampling,
+)
+from keras_attention.data.tokenizer import (
+    MODEL_TYPES,
+    Tokenizer,
+    train_vocabulary,
+    valid_utf8,
+)
+
+__all__ = [
+    "MODEL_TYPES",
+    "POOL_SIZE",
+    "Report",
+    "Tokenizer",
+    "batch_by_tokens",
+    "filter_by_length",
+    "join",
+    "plan_batches",
+    "report",
+    "shuffle",
+    "to_examples",
+    "tokenize",
+    "tokenize_by_sampling",
+    "train_vocabulary",
+    "valid_utf8",
+]

@@ -1,0 +1,169 @@
+"""The batches of a run: its vocabulary, then examples epoch by epoch."""
+
+from collections.abc import Iterator
+
+import tensorflow as tf
+
+from keras_attention import config as configuration
+from keras_attention import data, files
+from keras_attention.training import runs
+
+
+def texts(pairs: tf.data.Dataset, side: str) -> Iterator[str]:
+    """The texts of one side ("source" or "target"), one by one."""
+    for block in pairs.batch(1000):
+        for line in block[side].numpy():
+            yield line.decode("utf-8", "replace")
+
+
+def prepare_vocabulary(
+    run: runs.RunDirectory,
+    config: configuration.TrainingConfig,
+    pairs: tf.data.Dataset,
+) -> tuple[data.Tokenizer, data.Tokenizer]:
+    """Trains the vocabularies from the training pairs, once for a run."""
+
+    def both():
+        # In turn: a large corpus is not read to its end.
+        for source, target in zip(
+            texts(pairs, "source"), texts(pairs, "target"), strict=True
+        ):
+            yield source
+            yield target
+
+    sides = {"joint": both}
+    if not config.joint_vocabulary:
+        sides = {
+            side: lambda side=side: texts(pairs, side)
+            for side in ("source", "target")
+        }
+    for side, sentences in sides.items():
+        path = run.vocabulary(side)
+        if not path.is_file():
+            model = data.train_vocabulary(
+                sentences(),
+                config.vocabulary_size,
+                max_piece_length=config.max_piece_length,
+            )
+            files.write_atomically(path, model)
+    return runs.load_tokenizers(run)
+
+
+# Of a larger corpus the ids are not kept in memory, but made in each epoch
+# twice: to be counted and to be trained on.
+MOST_PAIRS_IN_MEMORY = 2_000_000
+
+
+class Pipeline:
+    """The batches of a run, as functions of the epoch.
+
+    Of a corpus of up to `MOST_PAIRS_IN_MEMORY` pairs the ids are kept; of a
+    larger one, memory does not grow with it.
+
+    Args:
+        config: of the run.
+        corpus: its corpus.
+        tokenizers: of source and target.
+        replicas: rows of a batch come in multiples of this.
+    """
+
+    def __init__(self, config, corpus, tokenizers, replicas):
+        self._config = config
+        self._tokenizers = tokenizers
+        self._replicas = replicas
+        self._train = corpus.splits["train"]
+        self._num_pairs = corpus.sizes["train"]
+        self._blocks = self._tokenized(self._train, self._num_pairs)
+        self._validation = self._tokenized(
+            corpus.splits["validation"], corpus.sizes["validation"]
+        ).apply(data.join())
+        self.report = self._report_on(self._shuffled(epoch=0), self._num_pairs)
+        # Of one pool without sampling, every epoch has as many batches.
+        self._reports_are_equal = (
+            not config.subword_sampling and self._num_pairs <= data.POOL_SIZE
+        )
+        self.validation_report = self._report_on(
+            self._validation, corpus.sizes["validation"]
+        )
+        for report in (self.report, self.validation_report):
+            if not report.pairs_kept:
+                raise ValueError(
+                    "Expected training and validation pairs that fit "
+                    f"`max_length`={config.max_length}. Received: {report}"
+                )
+
+    def _tokenized(self, pairs, size):
+        blocks = pairs.apply(data.tokenize(*self._tokenizers)).apply(
+            data.filter_by_length(self._config.max_length)
+        )
+        return blocks.cache() if size <= MOST_PAIRS_IN_MEMORY else blocks
+
+    def _sampled(self, epoch):
+        sample = data.tokenize_by_sampling(
+            *self._tokenizers,
+            seed=self._config.seed,
+            epoch=epoch,
+            alpha=self._config.subword_sampling,
+        )
+        blocks = self._train.apply(sample).apply(
+            data.filter_by_length(self._config.max_length)
+        )
+        # Read twice: counted, then trained on.
+        in_memory = self._num_pairs <= MOST_PAIRS_IN_MEMORY
+        return blocks.cache() if in_memory else blocks
+
+    def _shuffled(self, epoch):
+        """The blocks of an epoch in their order."""
+        sampled = self._config.subword_sampling > 0
+        blocks = self._sampled(epoch) if sampled else self._blocks
+        return blocks.apply(data.shuffle(self._config.seed, epoch))
+
+    def _report_on(self, blocks, num_pairs):
+        return data.report(
+            blocks, num_pairs, self._config.max_tokens, self._replicas
+        )
+
+    @property
+    def checksums(self) -> list[int]:
+        """Of training and validation pairs: others mean another corpus."""
+        return [self.report.checksum, self.validation_report.checksum]
+
+    def training(
+        self, epoch: int, start: int = 0, limit: int | None = None
+    ) -> tf.data.Dataset:
+        """The examples of an epoch, from batch `start` on.
+
+        Args:
+            epoch: gives the order.
+            start: batches that are left out.
+            limit: the most batches; all by default.
+        """
+        blocks, report = self._shuffled(epoch), self.report
+        if not self._reports_are_equal:
+            report = self._report_on(blocks, self._num_pairs)
+        batches = blocks.apply(
+            data.batch_by_tokens(
+                self._config.max_tokens,
+                self._replicas,
+                self._config.seed,
+                epoch,
+            )
+        )
+        left = max(0, report.batches - start)
+        batches = batches.skip(start).apply(
+            tf.data.experimental.assert_cardinality(left)
+        )
+        if limit is not None:
+            batches = batches.take(limit)
+        return batches.apply(data.to_examples()).prefetch(2)
+
+    def validation(self) -> tf.data.Dataset:
+        """The validation examples, shortest first."""
+        batches = self._validation.apply(
+            data.batch_by_tokens(self._config.max_tokens, self._replicas)
+        )
+        return batches.apply(data.to_examples()).apply(
+            tf.data.experimental.assert_cardinality(
+                self.validation_report.batches
+            )
+        )

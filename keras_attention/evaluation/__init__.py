@@ -1,0 +1,9 @@
+"""What a model's answers are worth."""
+
+from keras_attention.evaluation.scores import (
+    bleu_by_length,
+    corpus_scores,
+    paired_bootstrap,
+)
+
+__all__ = ["bleu_by_length", "corpus_scores", "paired_bootstrap"]

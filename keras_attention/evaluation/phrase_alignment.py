@@ -1,0 +1,148 @@
+"""How well attention aligns the phrases, whose true alignment is known."""
+
+import collections
+import pathlib
+from collections.abc import Mapping
+
+from keras_attention import plotting
+from keras_attention.data import phrases
+from keras_attention.data.phrases import parts
+from keras_attention.evaluation import alignment
+
+MODEL_1 = "IBM Model 1"
+
+
+def measure(
+    translators: Mapping,
+    source: str = "en",
+    target: str = "de",
+    picture: str | pathlib.Path | None = None,
+) -> list[dict]:
+    """The alignment error rate of each model on the test split of `phrases`.
+
+    The models write the right translations; a token is linked to the source
+    token that it looks at most, END left out. (Of the models without
+    attention, `rnn_encoder_decoder` looks at END alone and links nothing,
+    `lstm_encoder_decoder` links all to the first token.) IBM Model 1 stands
+    beside them, trained on the tokens of training and test split. It may link
+    a token to nothing; a model that attends always links.
+
+    Args:
+        translators: at least one `Translator` by its name, each trained on
+            `phrases`.
+        source, target: the corpus's languages, `en` and `de`.
+        picture: where to draw one phrase, the true links framed, of the
+            models that have the first one's tokens.
+
+    Returns:
+        A row for each model, IBM Model 1 last: `model`, `aer` (percent),
+        `best` (that of one true link for each token: no model can be much
+        better), `by_category` (`aer` for each kind of phrase) and
+        `sentences`. Models of other vocabularies are asked for other links.
+
+    Errors: `ValueError` for languages whose number words are not known, and
+    for a phrase that is too long for a model.
+    """
+    _check_languages(source, target)
+    splits = phrases.generate(source, target)
+    pairs = splits["test"]
+    said = [parts.links(pair, source, target) for pair in pairs]
+    texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
+    aligned = {
+        name: translator.align(*texts)
+        for name, translator in translators.items()
+    }
+    # Their tokens may differ, where they were trained with other choices.
+    true = {
+        name: _true_links(pairs, said, rows) for name, rows in aligned.items()
+    }
+    links = {
+        name: [alignment.best_links(row["attention"][:-1, :-1]) for row in rows]
+        for name, rows in aligned.items()
+    }
+    first = next(iter(translators))
+    true[MODEL_1] = true[first]
+    links[MODEL_1] = _model_1(translators[first], splits["train"] + pairs)[
+        -len(pairs) :
+    ]
+    if picture is not None:
+        _draw(pairs, aligned, true[first], picture)
+    return [_row(name, pairs, links[name], true[name]) for name in links]
+
+
+def _check_languages(*languages):
+    for language in languages:
+        if (language, "cardinal") not in parts.NUMBER_WORDS:
+            raise ValueError(
+                "Expected languages whose number words can be cut into parts: "
+                f"en and de. Received: {language!r}"
+            )
+
+
+def _true_links(pairs, said, rows):
+    """`(sure, possible)` of each pair, in the tokens of its row."""
+    return [
+        alignment.token_links(
+            links,
+            alignment.token_spans(row["source_tokens"][:-1], pair.source),
+            alignment.token_spans(row["target_tokens"][:-1], pair.target),
+        )
+        for pair, links, row in zip(pairs, said, rows, strict=True)
+    ]
+
+
+def _model_1(translator, pairs):
+    tokens = [
+        tokenizer.tokenize(list(texts)).to_list()
+        for tokenizer, texts in (
+            (translator.source_tokenizer, (pair.source for pair in pairs)),
+            (translator.target_tokenizer, (pair.target for pair in pairs)),
+        )
+    ]
+    return alignment.ibm_model_1(list(zip(*tokens, strict=True)))
+
+
+def _row(name, pairs, links, true):
+    aligned, best, by_category = [], [], collections.defaultdict(list)
+    for pair, positions, (sure, possible) in zip(
+        pairs, links, true, strict=True
+    ):
+        aligned.append((positions, sure, possible))
+        by_category[pair.category].append(aligned[-1])
+        ideal = alignment.true_links(len(positions), sure, possible)
+        best.append((ideal, sure, possible))
+    rate = alignment.alignment_error_rate
+    return {
+        "model": name,
+        "aer": 100 * rate(aligned),
+        "best": 100 * rate(best),
+        "by_category": {
+            category: 100 * rate(sentences)
+            for category, sentences in sorted(by_category.items())
+        },
+        "sentences": len(pairs),
+    }
+
+
+def _draw(pairs, aligned, true, path):
+    """The first number in words that is short enough to be read."""
+    index = next(
+        index
+        for index, pair in enumerate(pairs)
+        if pair.category == "cardinal" and len(pair.source) < 40
+    )
+    (first, *_) = rows = [rows[index] for rows in aligned.values()]
+    alike = {
+        name: row["attention"]
+        for name, row in zip(aligned, rows, strict=True)
+        if row["source_tokens"] == first["source_tokens"]
+        and row["target_tokens"] == first["target_tokens"]
+    }
+    plotting.attention_heat_map(
+        first["source_tokens"],
+        first["target_tokens"],
+        list(alike.values()),
+        path=path,
+        names=list(alike),
+        links=sorted(true[index][1]),
+    )

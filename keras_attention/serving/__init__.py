@@ -1,0 +1,1 @@
+"""From text to text: translators, SavedModels and their cards."""

@@ -1,0 +1,1 @@
+"""From a configuration to trained weights in a folder of their own."""

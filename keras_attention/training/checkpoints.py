@@ -1,0 +1,111 @@
+"""All of a training's state in one file, written whole or not at all."""
+
+import io
+import json
+import pathlib
+import struct
+import zipfile
+import zlib
+
+import keras
+import numpy as np
+
+from keras_attention import files
+
+_META = "__meta__"
+# What zipfile, zlib and numpy raise where a file is damaged.
+_DAMAGES = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    KeyError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+def save(path: pathlib.Path, arrays: dict, meta: dict) -> None:
+    """Writes arrays and a JSON-able dict to one `.npz` file, atomically.
+
+    The file carries checksums: `load` refuses one that was damaged.
+    """
+    path = pathlib.Path(path)
+    text = json.dumps({"meta": meta, "names": [*arrays]})
+    text = np.frombuffer(text.encode(), dtype=np.uint8)
+    buffer = io.BytesIO()
+    np.savez(buffer, **{_META: text}, **arrays)
+    files.write_atomically(path, buffer.getvalue())
+
+
+def load(path: pathlib.Path) -> tuple[dict, dict]:
+    """Reads what `save` wrote.
+
+    Returns:
+        `(arrays, meta)`.
+
+    Errors: `ValueError` if the file is damaged or not a checkpoint,
+    `OSError` if it cannot be read.
+    """
+    arrays = {}
+    content = pathlib.Path(path).read_bytes()
+    try:
+        # Each member is read whole before it is parsed: only then zipfile
+        # compares its checksum. `np.load` trusts the header of the array.
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            for name in archive.namelist():
+                member = io.BytesIO(archive.read(name))
+                arrays[name.removesuffix(".npy")] = np.lib.format.read_array(
+                    member, allow_pickle=False
+                )
+        text = json.loads(arrays.pop(_META).tobytes())
+        if text["names"] != [*arrays]:
+            raise ValueError("arrays are missing")
+    except _DAMAGES as e:
+        raise ValueError(
+            "Expected a file that `keras-attention train` wrote; this one is "
+            "damaged or something else. Restore it, or train again with "
+            f"another --output. Received: {path}: {e}"
+        ) from e
+    return arrays, text["meta"]
+
+
+def variables_to_arrays(prefix: str, variables: list) -> dict:
+    """Values of variables, named by place and path."""
+    return {
+        f"{prefix}/{index:04d}/{variable.path}": (
+            keras.ops.convert_to_numpy(variable)
+        )
+        for index, variable in enumerate(variables)
+    }
+
+
+def arrays_to_variables(arrays: dict, prefix: str, variables: list) -> None:
+    """Gives variables the values that `variables_to_arrays` took.
+
+    Errors: `ValueError` if number or shapes differ: the configuration is
+    another one than that of the checkpoint.
+    """
+    names = sorted(name for name in arrays if name.startswith(f"{prefix}/"))
+    shapes = [tuple(arrays[name].shape) for name in names]
+    expected = [tuple(variable.shape) for variable in variables]
+    if shapes != expected:
+        different = next(
+            (
+                f"{name}: {shape}"
+                for name, shape, wanted in zip(
+                    names, shapes, expected, strict=False
+                )
+                if shape != wanted
+            ),
+            f"{len(shapes)} arrays",
+        )
+        raise ValueError(
+            f"The checkpoint does not fit this {prefix}: it was written with "
+            "another configuration. Use that one, or another output folder. "
+            f"Expected {len(expected)} arrays of given shapes. "
+            f"Received: {different}"
+        )
+    for name, variable in zip(names, variables, strict=True):
+        variable.assign(arrays[name])

@@ -1,0 +1,138 @@
+"""Self-distillation: a model learns from its own translations.
+
+A trained model, the teacher, translates the sources of its training pairs by
+beam search. Then it goes on, as the student, with both: each pair and, beside
+it, the same source with the teacher's translation, which is simpler and more
+uniform than what people wrote.
+
+The student is what is kept, whether or not it is better than its teacher.
+Deviations: the teacher has the student's size and gives it its weights, where
+Kim and Rush 2016 distil a large model into a small one that starts anew; and
+the people's translations stay in.
+
+References: https://arxiv.org/abs/1606.07947 (3.2, sequence-level knowledge
+distillation), https://arxiv.org/abs/1805.04770 (a teacher of the same size)
+"""
+
+import dataclasses
+import itertools
+import pathlib
+
+import keras
+import tensorflow as tf
+
+from keras_attention import config as configuration
+from keras_attention import files
+from keras_attention.data import corpora
+from keras_attention.training import runs
+
+BLOCK_SIZE = 1000
+# Of a teacher that has begun to translate, these may not change either.
+SETTLED = {"epochs", "steps", "patience"}
+
+
+def _paths(teacher: runs.RunDirectory) -> list[pathlib.Path]:
+    folder = teacher.path / "translations"
+    numbered = (folder / f"{index:06d}.txt" for index in itertools.count())
+    return list(itertools.takewhile(pathlib.Path.is_file, numbered))
+
+
+def teacher_config(
+    config: configuration.TrainingConfig,
+) -> configuration.TrainingConfig:
+    """The choices of the run before the distillation.
+
+    Of a teacher that has begun to translate, they are its own.
+
+    Errors: `ValueError` if that one is asked to train on.
+    """
+    teacher = runs.RunDirectory(pathlib.Path(config.output)).teacher
+    wanted = dataclasses.replace(
+        config, output=str(teacher.path), distillation_epochs=0
+    )
+    if not _paths(teacher):
+        return wanted
+    saved = runs.read_config(teacher)
+    runs.check_resumable(saved, wanted, {*runs.FREE_ON_RESUME} - SETTLED)
+    return dataclasses.replace(saved, resume=True, output=wanted.output)
+
+
+def student_config(
+    config: configuration.TrainingConfig,
+) -> configuration.TrainingConfig:
+    """The choices of the run from the teacher's weights on."""
+    return dataclasses.replace(
+        config,
+        epochs=config.distillation_epochs,
+        steps=None,
+        learning_rate=config.learning_rate / 2,
+    )
+
+
+def translate(teacher: runs.RunDirectory, corpus: corpora.Corpus) -> None:
+    """Lets a teacher translate the training sources with its own search.
+
+    It writes a file for each `BLOCK_SIZE` texts. Those that are there stay:
+    what was stopped goes on.
+
+    Args:
+        teacher: a finished run.
+        corpus: its corpus.
+    """
+    size, done = corpus.sizes["train"], len(_paths(teacher))
+    if done * BLOCK_SIZE >= size:
+        return
+    translate_texts = runs.load_run(teacher.path)
+    folder = teacher.path / "translations"
+    folder.mkdir(exist_ok=True)
+    files.remove_temporaries(folder)
+    print(f"The model translates its {size:,} training sources.")
+    progress = keras.utils.Progbar(size, unit_name="text")
+    left = corpus.splits["train"].skip(done * BLOCK_SIZE).batch(BLOCK_SIZE)
+    for index, block in enumerate(left, start=done):
+        texts = [
+            text.decode("utf-8", "replace") for text in block["source"].numpy()
+        ]
+        translations = translate_texts(texts, truncate=True)
+        # One line each, whatever the white space.
+        lines = [" ".join(text.split()) + "\n" for text in translations]
+        path = folder / f"{index:06d}.txt"
+        files.write_atomically(path, "".join(lines).encode())
+        progress.update(index * BLOCK_SIZE + len(texts))
+
+
+def with_translations(
+    corpus: corpora.Corpus, teacher: runs.RunDirectory
+) -> corpora.Corpus:
+    """A corpus whose training pairs each have the teacher's pair behind them.
+
+    Where the teacher had nothing to say, the pair itself comes twice.
+
+    Args:
+        corpus: the teacher's corpus.
+        teacher: a run that has translated it, see `translate`.
+
+    Errors: `ValueError` if it has not.
+    """
+    paths, size = _paths(teacher), corpus.sizes["train"]
+    if not (len(paths) - 1) * BLOCK_SIZE < size <= len(paths) * BLOCK_SIZE:
+        raise ValueError(
+            f"Expected translations of {size:,} texts, {BLOCK_SIZE:,} in each "
+            f"file: `keras-attention train` makes them. Received: "
+            f"{len(paths)} files in {teacher.path / 'translations'}"
+        )
+
+    def side_by_side(pair, translation):
+        own = tf.where(translation == "", pair["target"], translation)
+        return {
+            "source": tf.stack([pair["source"], pair["source"]]),
+            "target": tf.stack([pair["target"], own]),
+        }
+
+    lines = tf.data.TextLineDataset([str(path) for path in paths])
+    pairs = tf.data.Dataset.zip(corpus.splits["train"], lines)
+    return dataclasses.replace(
+        corpus,
+        splits=corpus.splits | {"train": pairs.map(side_by_side).unbatch()},
+        sizes=corpus.sizes | {"train": 2 * size},
+    )

@@ -1,0 +1,166 @@
+"""One training step, exact over replicas."""
+
+import keras
+import tensorflow as tf
+
+from keras_attention.devices import (
+    keep_memory,
+    make_logical_devices,
+    make_strategy,
+    share_cores,
+)
+from keras_attention.training import losses
+
+# A trainer is made under a strategy: both are found in one place.
+__all__ = [
+    "Trainer",
+    "keep_memory",
+    "make_logical_devices",
+    "make_strategy",
+    "share_cores",
+]
+
+
+class Trainer(keras.Model):
+    """Fits a model to a token-weighted loss, exactly over replicas.
+
+    `compile(optimizer)` and `fit` as usual, on batches that
+    `data.to_examples` made. Whatever the number of replicas and of
+    micro-batches, one step is the step of the whole batch: the loss is the
+    mean over all its real tokens, gradients are summed over replicas before
+    they are clipped, and the loss, accuracy and perplexity of an epoch are
+    means over all tokens. (While it runs, the progress bar shows the mean of
+    the replicas' own.) (`model.fit` itself is exact too, with the same
+    batches and `losses.TokenCrossEntropy`, but Keras's optimizers clip each
+    replica's gradient on its own, and its reported loss is a mean over
+    replicas.) Save `model`, not the trainer.
+
+    Args:
+        model: a built `models.Seq2Seq`, made under the strategy's scope as
+            this is.
+        label_smoothing: of the training loss.
+        clip_norm: greatest norm of the whole gradient; 0 for no clipping.
+        micro_batches: parts of each replica's share that are computed one
+            after the other, to save memory.
+
+    Errors: `ValueError` for fewer than one micro-batch, for a model that
+    computes in float16 (whose gradients need scaling: take bfloat16) or that
+    has losses of its own, and where `compile` gets a loss or metrics.
+    """
+
+    def __init__(
+        self, model, label_smoothing=0.0, clip_norm=0.0, micro_batches=1
+    ):
+        super().__init__(name="trainer")
+        if micro_batches < 1:
+            raise ValueError(
+                "`micro_batches` must be at least 1. "
+                f"Received: micro_batches={micro_batches}"
+            )
+        if model.compute_dtype == "float16":
+            raise ValueError(
+                "Expected a model that computes in float32 or, as mixed "
+                "precision, in bfloat16. Received: one that computes in float16"
+            )
+        self.model = model
+        self.label_smoothing = label_smoothing
+        self.clip_norm = clip_norm
+        self.micro_batches = micro_batches
+        self.means = {
+            name: keras.metrics.Mean(name=name)
+            for name in ("loss", "negative_log_likelihood", "accuracy")
+        }
+        self.built = True
+
+    def compile(self, optimizer="rmsprop", **options):
+        for name in ("loss", "loss_weights", "metrics", "weighted_metrics"):
+            if options.get(name) is not None:
+                raise ValueError(
+                    "Expected an optimizer: loss and metrics are the trainer's "
+                    "own (or fit the model itself, with others). Received: "
+                    f"{name}={options[name]!r}"
+                )
+        super().compile(optimizer, **options)
+
+    def call(self, inputs, training=None):
+        return self.model(inputs, training=training)
+
+    @property
+    def metrics(self):
+        return list(self.means.values())
+
+    def get_metrics_result(self):
+        results = {name: mean.result() for name, mean in self.means.items()}
+        likelihood = results.pop("negative_log_likelihood")
+        return {**results, "perplexity": tf.exp(likelihood)}
+
+    def _forward(self, inputs, labels, weights, training):
+        """This replica's part of the loss; updates the metrics."""
+        logits = self.model(inputs, training=training)
+        if self.model.losses:
+            raise ValueError(
+                "Expected a model without losses of its own (regularizers, "
+                "`add_loss`): `model.fit` adds them, with "
+                "losses.TokenCrossEntropy. Received: "
+                f"{len(self.model.losses)} losses"
+            )
+        smoothing = self.label_smoothing
+        loss = losses.token_cross_entropy(logits, labels, smoothing)
+        values = (
+            loss,
+            losses.without_smoothing(loss, logits, labels, smoothing),
+            losses.is_greatest(logits, labels),
+        )
+        # Flat: Keras would divide each row by its length, padding included.
+        real = tf.reshape(tf.cast(weights > 0, tf.float32), [-1])
+        for mean, value in zip(self.means.values(), values, strict=True):
+            mean.update_state(tf.reshape(value, [-1]), sample_weight=real)
+        return tf.reduce_sum(loss * weights)
+
+    def train_step(self, data):
+        # Keras finds the end of a dataset of unknown length by asking for a
+        # batch that is not there: without data nothing may be counted, no
+        # update of the optimizer and no draw of the dropout.
+        with tf.control_dependencies(tf.nest.flatten(data)):
+            return self._train_step(data)
+
+    def _train_step(self, data):
+        variables = self.model.trainable_variables
+        gradients = None
+        for part in range(self.micro_batches):
+            rows = slice(part, None, self.micro_batches)
+            inputs, labels, weights = tf.nest.map_structure(
+                lambda tensor, rows=rows: tensor[rows], data
+            )
+            with tf.GradientTape() as tape:
+                loss = self._forward(inputs, labels, weights, training=True)
+            new = [
+                tf.convert_to_tensor(gradient)
+                for gradient in tape.gradient(
+                    loss, variables, unconnected_gradients="zero"
+                )
+            ]
+            gradients = (
+                new
+                if gradients is None
+                else [a + b for a, b in zip(gradients, new, strict=True)]
+            )
+        if self.clip_norm:
+            gradients = self._clip_over_replicas(gradients)
+        self.optimizer.apply(gradients, variables)
+        return self.get_metrics_result()
+
+    def _clip_over_replicas(self, gradients):
+        """Clips the sum over replicas; each gets its share back."""
+        context = tf.distribute.get_replica_context()
+        replicas = context.num_replicas_in_sync
+        if replicas > 1:
+            gradients = context.all_reduce(
+                tf.distribute.ReduceOp.SUM, gradients
+            )
+        gradients, _ = tf.clip_by_global_norm(gradients, self.clip_norm)
+        return [gradient / replicas for gradient in gradients]
+
+    def test_step(self, data):
+        self._forward(*data, training=False)
+        return self.get_metrics_result()

@@ -1,0 +1,138 @@
+"""The report on alignment, of translators that look where they are told."""
+
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention import cli
+from keras_attention.data import phrases
+from keras_attention.data.phrases import parts
+from keras_attention.evaluation import phrase_alignment
+from keras_attention.training import runs
+
+PAIRS = phrases.generate(train=200, validation=20, test=40)
+
+
+class Characters:
+    """Tokens are characters; attention is on the true ones, or moved.
+
+    With `blind`, it is on END alone, as that of a model without attention.
+    """
+
+    def __init__(self, move=0, blind=False):
+        self.move = move
+        self.blind = blind
+        self.source_tokenizer = self.target_tokenizer = self
+
+    def tokenize(self, texts):
+        return tf.strings.unicode_decode(texts, "UTF-8")
+
+    def align(self, texts, references):
+        pairs = {pair.source: pair for pair in PAIRS["test"]}
+        return [self._look(pairs[text]) for text in texts]
+
+    def _look(self, pair):
+        source, target = ([*text, "[END]"] for text in pair[:2])
+        attention = np.zeros((len(target), len(source)))
+        for sources, targets in parts.links(pair, "en", "de"):
+            for start, end in targets:
+                attention[start:end, sources[0][0]] = 1
+        if self.blind:
+            attention = np.eye(len(source))[[-1] * len(target)]
+        return {
+            "source_tokens": source,
+            "target_tokens": target,
+            "attention": np.roll(attention, self.move, axis=1),
+        }
+
+
+@pytest.fixture(autouse=True)
+def fewer_phrases(monkeypatch):
+    monkeypatch.setattr(phrases, "generate", lambda source, target: PAIRS)
+
+
+def test_rows_tell_a_right_alignment_from_a_wrong_one(tmp_path):
+    picture = tmp_path / "aligned.png"
+    models = {
+        "right": Characters(),
+        "wrong": Characters(7),
+        "blind": Characters(blind=True),
+    }
+    rows = phrase_alignment.measure(models, picture=picture)
+    right, wrong, blind, model_1 = rows
+    assert picture.stat().st_size > 0
+    assert [row["model"] for row in rows] == [*models, "IBM Model 1"]
+    # A character of a longer word is no sure link, so |S| is small.
+    assert right["aer"] == pytest.approx(0, abs=1e-9)
+    assert wrong["aer"] > 50
+    assert blind["aer"] == 100
+    assert 0 < model_1["aer"] < 100
+    for row in rows:
+        assert row["best"] == pytest.approx(0, abs=1e-9)
+        assert row["sentences"] == 40
+        assert set(row["by_category"]) == {p.category for p in PAIRS["test"]}
+
+
+def test_a_line_for_each_run_and_one_for_the_baseline(
+    tmp_path, capsys, monkeypatch
+):
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.yaml").write_text("corpus: phrases\n")
+    monkeypatch.setattr(
+        runs, "load", lambda name: Characters(7 if name[-1] == "b" else 0)
+    )
+    # A run that is named twice has one line.
+    names = [str(tmp_path / name) for name in "aba"]
+    picture = tmp_path / "aligned.png"
+    cli.main(["align", *names, "--picture", str(picture)])
+    lines = capsys.readouterr().out.strip().splitlines()
+    right, wrong, model_1 = map(json.loads, lines)
+    assert right["aer"] < model_1["aer"] < wrong["aer"]
+    assert [right["model"], wrong["model"], model_1["model"]] == [
+        f"{tmp_path.name}/a",
+        f"{tmp_path.name}/b",
+        "IBM Model 1",
+    ]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.slow
+def test_aligning_a_run(tmp_path, capsys):
+    """From training to the lines of JSON, with real tokens."""
+    run, picture = tmp_path / "run", tmp_path / "aligned.png"
+    sizes = '{"embedding_dim": 8, "units": 8, "readout_dim": 8}'
+    cli.main(
+        ["train", "--model=rnnsearch", "--steps=2", f"--output={run}"]
+        + ["--model_arguments", sizes, "--validation_sentences=2"]
+    )
+    capsys.readouterr()
+    cli.main(["align", str(run), str(run), "--picture", str(picture)])
+    lines = capsys.readouterr().out.strip().splitlines()
+    model, model_1 = map(json.loads, lines)
+    assert [model["model"], model_1["model"]] == [
+        f"{tmp_path.name}/run",
+        "IBM Model 1",
+    ]
+    assert model["best"] == model_1["best"] < model_1["aer"] < model["aer"]
+    assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_runs_on_another_corpus_are_refused(tmp_path):
+    (tmp_path / "config.yaml").write_text("corpus: folder\n")
+    with pytest.raises(SystemExit, match="Expected runs on the corpus phrases"):
+        cli.main(["align", str(tmp_path)])
+
+
+def test_a_savedmodel_is_no_run(tmp_path):
+    with pytest.raises(SystemExit, match="Expected the folders of runs"):
+        cli.main(["align", str(tmp_path)])
+
+
+@pytest.mark.parametrize("languages", [("fr", "de"), ("en", "fr")])
+def test_languages_without_parts_are_refused_at_once(languages, monkeypatch):
+    monkeypatch.delattr(phrases, "generate")  # It takes long.
+    with pytest.raises(ValueError, match="Expected languages .* 'fr'"):
+        phrase_alignment.measure({}, *languages)

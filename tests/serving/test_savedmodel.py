@@ -1,0 +1,501 @@
+"""Exports answer everywhere as the live model does, and break loudly."""
+
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+import keras_attention as ka
+from keras_attention import files
+from keras_attention.serving import savedmodel
+
+LOADERS = pathlib.Path(__file__).with_name("loaders")
+# Names that would be control tokens, broken UTF-8, and what else hurts.
+NASTY = [
+    b"",
+    b" ",
+    b"\x00",
+    b"one\x00two",
+    b"\xff\xfe",
+    b"\xc0\x80",
+    b"\xed\xa0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xe2\x82",
+    b"<s></s><pad><unk>",
+    b"[START] [END] [PAD] [UNK]",
+    b"<0x41>",
+    "▁▁".encode(),
+    "\ufeffone".encode(),
+    "\u202eowt".encode(),
+    "👩‍👩‍👧‍👦🏳️‍🌈".encode(),
+    ("e" + "\u0301" * 200).encode(),
+    "ﷺ".encode() * 20,
+    "\U0010ffff\u2028\x85".encode(),
+    b"one " * 2500,
+    b"\r\n\t\v\f",
+]
+
+
+@pytest.fixture(scope="module")
+def live(random_translator):
+    return random_translator("transformer", max_source_length=64)
+
+
+@pytest.fixture(scope="module")
+def version(live, tmp_path_factory):
+    """An export, moved to a folder with a blank and a letter that bends."""
+    folder = tmp_path_factory.mktemp("exported") / "numbers"
+    live.export(folder, card="# Numbers\n")
+    moved = tmp_path_factory.mktemp("moved") / "größere Zahlen"
+    shutil.move(folder, moved)
+    return moved / "1"
+
+
+@pytest.fixture(scope="module")
+def loaded(version):
+    return ka.load(version)
+
+
+@pytest.fixture(scope="module")
+def meta_graph(version):
+    saved_model = saved_model_pb2.SavedModel()
+    saved_model.ParseFromString((version / "saved_model.pb").read_bytes())
+    return saved_model.meta_graphs[0]
+
+
+def run_loader(program, arguments, texts):
+    result = subprocess.run(
+        [sys.executable, LOADERS / program, *arguments],
+        input=json.dumps(texts),
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize(
+    "loader, search, texts",
+    [
+        ("fresh_python", "serving_default", "sentences"),
+        ("c_api", "serving_default", "sentences"),
+        *(
+            pytest.param(
+                loader, search, "thousand_sentences", marks=pytest.mark.slow
+            )
+            for loader in ("fresh_python", "session", "c_api")
+            for search in ("serving_default", "greedy")
+        ),
+    ],
+)
+def test_three_loaders_answer_like_the_live_model(
+    loader, search, texts, live, version, meta_graph, request
+):
+    sentences = request.getfixturevalue(texts)
+    # The loaders send 50 texts at a time: last comes one that has no half.
+    sentences = [*sentences, sentences[0]]
+    assert len(sentences) % 50 == 1
+    expected = live(sentences, num_beams=1 if search == "greedy" else None)
+    assert len(set(expected)) > 100
+    arguments = [str(version), search]
+    if loader == "c_api":
+        signature = meta_graph.signature_def[search]
+        arguments[1:] = [
+            signature.inputs["text"].name,
+            signature.outputs["translation"].name,
+        ]
+    assert run_loader(f"{loader}.py", arguments, sentences) == expected
+
+
+def test_every_signature_answers_alike(live, loaded, sentences):
+    some = sentences[:20]
+    assert loaded(some) == live(some)
+    for ours, theirs in zip(
+        live.with_attention(some), loaded.with_attention(some), strict=True
+    ):
+        np.testing.assert_allclose(
+            ours.pop("attention"), theirs.pop("attention"), atol=1e-5
+        )
+        assert ours.pop("score") == pytest.approx(theirs.pop("score"), 1e-4)
+        assert ours == theirs
+    for ours, theirs in zip(
+        live.n_best(some), loaded.n_best(some), strict=True
+    ):
+        assert [text for text, _ in ours] == [text for text, _ in theirs]
+        np.testing.assert_allclose(
+            [score for _, score in ours],
+            [score for _, score in theirs],
+            rtol=1e-4,
+        )
+    np.testing.assert_allclose(
+        live.score(some, some[::-1]), loaded.score(some, some[::-1]), rtol=1e-4
+    )
+    for ours, theirs in zip(
+        live.align(some, some[::-1]),
+        loaded.align(some, some[::-1]),
+        strict=True,
+    ):
+        np.testing.assert_allclose(
+            ours.pop("attention"), theirs.pop("attention"), atol=1e-5
+        )
+        assert ours == theirs
+
+
+def in_half_precision(whole):
+    tokenizers = whole.source_tokenizer, whole.target_tokenizer
+    return ka.Translator(whole.model, *tokenizers, stored_precision="float16")
+
+
+def round_weights(model):
+    for variable in model.trainable_variables:
+        variable.assign(np.float16(variable))
+
+
+def scores(translate, texts):
+    return [score for score, _ in translate.score(texts, texts[::-1])]
+
+
+def test_half_precision_is_that_of_rounded_weights(
+    random_translator, sentences
+):
+    # Of its own, as its weights will be others.
+    whole, some = random_translator.__wrapped__("transformer"), sentences[:20]
+    half = in_half_precision(whole)
+    unrounded, rounded = scores(whole, some), scores(half, some)
+    assert np.abs(np.subtract(unrounded, rounded)).max() > 1e-3
+    # What an export stores.
+    assert tf.float32 not in {variable.dtype for variable in half.variables}
+    round_weights(whole.model)
+    np.testing.assert_allclose(rounded, scores(whole, some), rtol=1e-6)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["transformer", "rnnsearch", "luong", "lstm_encoder_decoder"]
+)
+def test_an_export_in_half_precision(
+    name, random_translator, sentences, tmp_path
+):
+    whole, some = random_translator.__wrapped__(name), sentences[:20]
+    half = in_half_precision(whole)
+    version = half.export(tmp_path / "half")
+    answers, rounded = half(some), scores(half, some)
+    assert np.abs(np.subtract(scores(whole, some), rounded)).max() > 1e-3
+    round_weights(whole.model)
+    loaded = ka.load(version)
+    np.testing.assert_allclose(scores(loaded, some), rounded, rtol=1e-6)
+    expected = whole(some)
+    assert loaded(some) == answers == expected
+    arguments = [str(version), "serving_default"]
+    assert run_loader("session.py", arguments, some) == expected
+    for ours, theirs in zip(
+        loaded.align(some, some), whole.align(some, some), strict=True
+    ):
+        np.testing.assert_allclose(
+            ours["attention"], theirs["attention"], atol=1e-5
+        )
+    weights = tf.train.load_checkpoint(
+        str(tmp_path / "half/1/variables/variables")
+    )
+    types = weights.get_variable_to_dtype_map()
+    stored = [
+        np.prod(shape)
+        for path, shape in weights.get_variable_to_shape_map().items()
+        if types[path] == tf.float16
+    ]
+    assert sum(stored) == whole.model.count_params()
+    assert tf.float32 not in types.values()
+
+
+def test_the_signatures_are_dense_with_the_batch_first(meta_graph):
+    described = {}
+    for name, signature in meta_graph.signature_def.items():
+        if name.startswith("__"):
+            continue
+        described[name] = {}
+        for tensors in (signature.inputs, signature.outputs):
+            for key, tensor in tensors.items():
+                assert tensor.name and tensor.tensor_shape.dim[0].size == -1
+                described[name][key] = (
+                    tf.dtypes.as_dtype(tensor.dtype).name,
+                    len(tensor.tensor_shape.dim),
+                )
+    string = ("string", 1)
+    assert described == {
+        "serving_default": {"text": string, "translation": string},
+        "greedy": {"text": string, "translation": string},
+        "with_attention": {
+            "text": string,
+            "translation": string,
+            "score": ("float32", 1),
+            "truncated": ("bool", 1),
+            "source_tokens": ("string", 2),
+            "target_tokens": ("string", 2),
+            "attention": ("float32", 3),
+        },
+        "n_best": {
+            "text": string,
+            "translations": ("string", 2),
+            "scores": ("float32", 2),
+        },
+        "score": {
+            "text": string,
+            "reference": string,
+            "log_probability": ("float32", 1),
+            "num_tokens": ("int32", 1),
+            "truncated": ("bool", 1),
+        },
+        "align": {
+            "text": string,
+            "reference": string,
+            "source_tokens": ("string", 2),
+            "target_tokens": ("string", 2),
+            "attention": ("float32", 3),
+            "num_tokens": ("int32", 1),
+            "truncated": ("bool", 1),
+        },
+        "num_tokens": {
+            "text": string,
+            "num_tokens": ("int32", 1),
+            "limit": ("int32", 1),
+        },
+    }
+
+
+def test_only_core_and_sentencepiece_ops(meta_graph):
+    functions = meta_graph.graph_def.library.function
+    ops = [node.op for node in meta_graph.graph_def.node]
+    ops += [node.op for function in functions for node in function.node_def]
+    # A vocabulary in each: to read sources and references, and to write.
+    assert ops.count("SentencepieceOp") == 3
+    used = {*ops} - {function.signature.name for function in functions}
+    code = (
+        "import sys, tensorflow as tf\n"
+        "from tensorflow.python.framework import op_def_registry\n"
+        "for name in sys.argv[1:]:\n"
+        "    if op_def_registry.get(name) is None: print(name)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, *used],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert len(used) > 20
+    assert set(result.stdout.split()) == {
+        "SentencepieceOp",
+        "SentencepieceTokenizeOp",
+        "SentencepieceDetokenizeOp",
+    }
+
+
+@pytest.mark.parametrize(
+    "count", [200, pytest.param(10_000, marks=pytest.mark.slow)]
+)
+def test_random_bytes_are_read_in_order(count, loaded):
+    generator = np.random.default_rng(count)
+    texts = NASTY + [
+        generator.bytes(size) for size in generator.integers(0, 40, count)
+    ]
+    translate = loaded.signatures["greedy"]
+
+    def answers(order):
+        found = [None] * len(texts)
+        for start in range(0, len(order), 100):
+            rows = order[start : start + 100]
+            batch = tf.constant([texts[row] for row in rows])
+            received = translate(text=batch)["translation"].numpy()
+            assert len(received) == len(rows)
+            for row, text in zip(rows, received, strict=True):
+                found[row] = text.decode("utf-8")  # valid, or an error
+        return found
+
+    first = answers(np.arange(len(texts)))
+    again = answers(generator.permutation(len(texts)))
+    # Of random weights, an answer in thousands is a near tie, which another
+    # shape of the batch may round the other way.
+    different = sum(a != b for a, b in zip(first, again, strict=True))
+    assert different <= count // 1000
+    assert len(set(first)) > count // 2
+
+
+def test_warmup_requests_run(version, loaded):
+    from tensorflow_serving.apis import prediction_log_pb2
+
+    path = version / "assets.extra" / "tf_serving_warmup_requests"
+    signatures = loaded.signatures
+    asked = []
+    for record in tf.data.TFRecordDataset(str(path)):
+        log = prediction_log_pb2.PredictionLog.FromString(record.numpy())
+        request = log.predict_log.request
+        inputs = {
+            name: tf.constant(tf.make_ndarray(tensor))
+            for name, tensor in request.inputs.items()
+        }
+        assert signatures[request.model_spec.signature_name](**inputs)
+        assert request.model_spec.name == "numbers"
+        asked.append(request.model_spec.signature_name)
+    # All but the count of tokens, which is quick.
+    assert {*asked, "num_tokens"} == set(signatures)
+
+
+@pytest.fixture
+def copy(version, tmp_path):
+    shutil.copytree(version.parent, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def test_sha256sum_reads_the_manifest(copy):
+    program = shutil.which("sha256sum")
+    if program is None:
+        pytest.skip("sha256sum is not installed")
+    subprocess.run([program, "-c", savedmodel.MANIFEST], cwd=copy, check=True)
+
+
+@pytest.mark.parametrize(
+    "damage, message",
+    [
+        (lambda file, copy: file.unlink(), "is missing"),
+        (
+            lambda file, copy: file.write_bytes(file.read_bytes()[:-1] + b"?"),
+            "was changed",
+        ),
+        (
+            lambda file, copy: file.with_name("new").touch(),
+            "is not in the manifest",
+        ),
+        (
+            lambda file, copy: (copy / savedmodel.MANIFEST).unlink(),
+            "beside the versions",
+        ),
+        (
+            lambda file, copy: (copy / "1" / "saved_model.pb").unlink(),
+            "saved_model.pb is missing",
+        ),
+        (lambda file, copy: (copy / "2").mkdir(), "saved_model.pb is missing"),
+    ],
+)
+def test_a_damaged_version_is_refused(damage, message, copy):
+    damage(next((copy / "1" / "variables").iterdir()), copy)
+    with pytest.raises(ValueError, match=message):
+        ka.load(copy)
+
+
+def test_the_next_version_keeps_the_old_one(live, copy):
+    expected = live(["one two"])
+    assert live.export(copy) == copy / "2"
+    assert (copy / "README.md").read_text() == "# Numbers\n"
+    assert savedmodel.versions(copy) == [copy / "1", copy / "2"]
+    newest = ka.load(copy)
+    assert newest.path == copy / "2"
+    assert newest(["one two"]) == expected
+    assert ka.load(copy / "1")(["one two"]) == expected
+
+
+def test_a_failed_export_leaves_the_folder_as_it_was(live, copy, monkeypatch):
+    before = {
+        path: path.read_bytes() for path in copy.rglob("*") if path.is_file()
+    }
+
+    def fail(*args, **kwargs):
+        raise OSError("no space left on device")
+
+    for module, name in (
+        (savedmodel, "_write_warmup"),
+        (savedmodel, "_manifest_lines"),
+        (savedmodel.os, "rename"),  # With the manifest written.
+    ):
+        with monkeypatch.context() as context:
+            context.setattr(module, name, fail)
+            with pytest.raises(OSError, match="no space"):
+                live.export(copy)
+        after = {
+            path: path.read_bytes()
+            for path in copy.rglob("*")
+            if path.is_file()
+        }
+        assert after == before
+        assert len(list(copy.iterdir())) == 3
+
+
+def test_a_failed_first_export_leaves_no_manifest(live, tmp_path, monkeypatch):
+    def fail(*args):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(savedmodel.os, "rename", fail)
+    with pytest.raises(OSError, match="no space"):
+        live.export(tmp_path / "new")
+    assert not list((tmp_path / "new").iterdir())
+
+
+def test_two_exports_at_a_time(live, copy):
+    with files.lock(copy):
+        with pytest.raises(ValueError, match="nobody else writes"):
+            live.export(copy)
+    assert ka.load(copy).path == copy / "1"
+
+
+def test_without_a_card_a_plain_one_is_written(
+    random_translator, tmp_path, monkeypatch
+):
+    def write(_, folder, card):
+        if card:
+            (folder / "README.md").write_text(card)
+
+    monkeypatch.setattr(savedmodel, "export", write)
+
+    def card(num_beams, text=""):
+        translate = random_translator(
+            "transformer",
+            num_beams=num_beams,
+            length_penalty=0.5,
+            max_source_length=61,
+        )
+        translate.export(tmp_path, text)
+        return translate, (tmp_path / "README.md").read_text()
+
+    translate, first = card(3)
+    assert f"Parameters: {translate.model.count_params():,}, " in first
+    assert "\n- Search: beam 3, length penalty 0.5\n" in first
+    assert "\n- Longest input: 61 tokens" in first
+    for name in translate.signatures:
+        assert f"\n| `{name}` |" in first
+    _, second = card(2)  # Not the first one's beams.
+    assert "\n- Search: beam 2," in second
+    assert card(2, "# Mine\n")[1] == "# Mine\n"
+    assert card(3)[1] == "# Mine\n"
+
+
+def test_somebodys_readme_is_kept(live, tmp_path):
+    (tmp_path / "README.md").write_text("My repository.")
+    with pytest.raises(ValueError, match=r"README\.md would be lost"):
+        live.export(tmp_path, card="# Numbers\n")
+    live.export(tmp_path)
+    assert (tmp_path / "README.md").read_text() == "My repository."
+
+
+@pytest.mark.parametrize("wrong", ["one", [["one"]], [1]])
+def test_another_rank_or_type_is_refused_after_a_load(loaded, wrong):
+    """A live function checks its input by itself, a loaded one does not."""
+    right = tf.constant(["one"])
+    for name, function in loaded.signatures.items():
+        cases = [{"text": tf.constant(wrong)}]
+        if name in ("score", "align"):
+            cases = [
+                {"text": tf.constant(wrong), "reference": right},
+                {"text": right, "reference": tf.constant(wrong)},
+            ]
+        for inputs in cases:
+            with pytest.raises((TypeError, ValueError, tf.errors.OpError)):
+                function(**inputs)
+
+
+def test_a_folder_without_a_model(tmp_path):
+    with pytest.raises(ValueError, match="numeric versions"):
+        savedmodel.load(tmp_path)

@@ -1,0 +1,336 @@
+"""One step is the step of the whole batch, however it is shared."""
+
+import functools
+import os
+import platform
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention import data, devices, models
+from keras_attention.training import losses, optimizers, trainer
+
+VOCABULARY = 31
+
+
+def batches(num_batches=20, replicas=4):
+    """Uneven rows; the last batch leaves three of four replicas empty."""
+    generator = np.random.default_rng(0)
+    sources = [
+        [*generator.integers(4, VOCABULARY, length), 3]
+        for length in generator.integers(1, 12, 105)
+    ]
+    sources.append([*range(4, 29), 3])
+    blocks = tf.data.Dataset.from_tensors(
+        {
+            "source_ids": tf.ragged.constant(sources, dtype=tf.int32),
+            "target_ids": tf.ragged.constant(
+                [[2, *row[-2::-1], 3] for row in sources], dtype=tf.int32
+            ),
+        }
+    )
+    return (
+        blocks.apply(data.batch_by_tokens(66, replicas, seed=1))
+        .apply(data.to_examples())
+        .repeat(3)
+        .take(num_batches)
+        .apply(tf.data.experimental.assert_cardinality(num_batches))
+    )
+
+
+def make_model(kind, dtype="float32", dropout=0.0):
+    keras.utils.set_random_seed(1)
+    if kind == "transformer":
+        model = models.transformer.tiny(
+            VOCABULARY,
+            num_layers=1,
+            hidden_dim=16,
+            intermediate_dim=32,
+            num_heads=2,
+            dropout=dropout,
+            dtype=dtype,
+        )
+    else:
+        model = models.rnnsearch.tiny(
+            VOCABULARY,
+            embedding_dim=8,
+            units=8,
+            readout_dim=8,
+            dropout=dropout,
+            dtype=dtype,
+        )
+    model.build()
+    return model
+
+
+def make_optimizer(name):
+    if name == "sgd":
+        return keras.optimizers.SGD(0.5)
+    return optimizers.Adam(1e-3, beta_2=0.98)
+
+
+# Below the norm of the gradient of nearly every batch.
+CLIP_NORM = 0.05
+
+
+def fit(
+    kind,
+    replicas,
+    optimizer,
+    micro_batches=1,
+    dtype="float32",
+    clip_norm=CLIP_NORM,
+):
+    """Weights after 20 clipped steps, how far they moved, and the logs."""
+    with devices.make_strategy(replicas).scope():
+        model = make_model(kind, dtype)
+        before = [variable.numpy() for variable in model.trainable_variables]
+        fitted = trainer.Trainer(model, 0.1, clip_norm, micro_batches)
+        fitted.compile(optimizer=make_optimizer(optimizer), jit_compile=False)
+        fitted.optimizer.build(model.trainable_variables)
+    history = fitted.fit(batches(), verbose=0, shuffle=False).history
+    after = [variable.numpy() for variable in model.trainable_variables]
+    logs = {name: values[-1] for name, values in history.items()}
+    return after, greatest_difference(before, after), logs
+
+
+def greatest_difference(first, second):
+    return max(np.abs(a - b).max() for a, b in zip(first, second, strict=True))
+
+
+def test_some_replicas_have_no_token_at_all():
+    shares = [np.array_split(labels.numpy(), 4) for _, labels, _ in batches()]
+    tokens = np.array([[np.sum(s != 0) for s in batch] for batch in shares])
+    assert (tokens == 0).any()
+    assert (tokens.max(axis=1) != tokens.min(axis=1)).any()
+
+
+@functools.cache
+def one_replica(kind, optimizer):
+    return fit(kind, 1, optimizer)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["transformer", pytest.param("rnnsearch", marks=pytest.mark.slow)],
+)
+def test_clipping_acts_in_what_is_compared(kind):
+    clipped, _, _ = one_replica(kind, "sgd")
+    unclipped, _, _ = fit(kind, 1, "sgd", clip_norm=0.0)
+    assert greatest_difference(clipped, unclipped) > 1e-2
+
+
+TOLERANCES = {"sgd": 1e-6, "adam": 1e-4}
+SHARES = ((2, 1), (2, 2), (4, 1), (1, 3), (4, 2))
+FAST = ("transformer", "sgd", 2, 2)
+
+
+@pytest.mark.parametrize(
+    "kind, optimizer, replicas, micro_batches",
+    [
+        pytest.param(*case, marks=() if case == FAST else pytest.mark.slow)
+        for case in (
+            (kind, optimizer, *share)
+            for kind in ("transformer", "rnnsearch")
+            for optimizer in TOLERANCES
+            for share in SHARES
+        )
+    ],
+)
+def test_replicas_and_micro_batches_give_the_same_weights(
+    kind, optimizer, replicas, micro_batches
+):
+    expected, moved, expected_logs = one_replica(kind, optimizer)
+    assert moved > 1e-2
+    weights, _, logs = fit(kind, replicas, optimizer, micro_batches)
+    difference = greatest_difference(expected, weights)
+    print(f"largest difference: {difference:.1e}, moved {moved:.1e}")
+    assert difference < TOLERANCES[optimizer]
+    for name, value in expected_logs.items():
+        assert logs[name] == pytest.approx(value, rel=1e-4)
+
+
+@pytest.mark.slow
+def test_bfloat16_stays_close():
+    expected, moved, _ = fit("transformer", 1, "sgd", dtype="mixed_bfloat16")
+    weights, _, _ = fit("transformer", 2, "sgd", dtype="mixed_bfloat16")
+    assert moved > 2e-2
+    assert greatest_difference(expected, weights) < 2e-2
+
+
+@pytest.mark.slow
+def test_plain_fit_does_not_depend_on_replicas():
+    results = []
+    for replicas in (1, 2):
+        with devices.make_strategy(replicas).scope():
+            model = make_model("transformer")
+            model.compile(
+                optimizer=make_optimizer("sgd"),
+                loss=losses.TokenCrossEntropy(),
+                jit_compile=False,
+            )
+            model.optimizer.build(model.trainable_variables)
+        model.fit(batches(), verbose=0, shuffle=False)
+        results.append([v.numpy() for v in model.trainable_variables])
+    assert greatest_difference(*results) < 1e-6
+
+
+def test_clipping_bounds_the_whole_step():
+    model = make_model("transformer")
+    fitted = trainer.Trainer(model, clip_norm=1e-3)
+    fitted.compile(optimizer=keras.optimizers.SGD(1.0), jit_compile=False)
+    before = [variable.numpy() for variable in model.trainable_variables]
+    fitted.fit(batches(1), verbose=0, shuffle=False)
+    after = [variable.numpy() for variable in model.trainable_variables]
+    squares = [np.sum((a - b) ** 2) for a, b in zip(before, after, strict=True)]
+    assert np.sqrt(sum(squares)) == pytest.approx(1e-3, rel=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore:Your input ran out of data")
+@pytest.mark.parametrize(
+    "replicas", [1, pytest.param(2, marks=pytest.mark.slow)]
+)
+def test_the_end_of_the_data_counts_as_no_step(replicas):
+    """Keras runs into the end of a dataset of unknown length."""
+    unknown = batches(5).filter(lambda *_: True)
+    assert unknown.cardinality() == tf.data.experimental.UNKNOWN_CARDINALITY
+    with devices.make_strategy(replicas).scope():
+        model = make_model("transformer", dropout=0.1)
+        fitted = trainer.Trainer(model)
+        fitted.compile(optimizer=make_optimizer("adam"), jit_compile=False)
+        fitted.optimizer.build(model.trainable_variables)
+    seeds = [v for v in model.variables if "seed" in v.path]
+    before = [int(seed.numpy()[1]) for seed in seeds]
+    fitted.fit(unknown, verbose=0, shuffle=False)
+    draws = [
+        int(seed.numpy()[1]) - old
+        for seed, old in zip(seeds, before, strict=True)
+    ]
+    assert fitted.optimizer.iterations.numpy() == 5
+    assert max(draws) > 0 and all(number % 5 == 0 for number in draws)
+
+
+def test_loss_is_the_mean_over_all_tokens():
+    model = make_model("transformer")
+    fitted = trainer.Trainer(model)
+    fitted.compile(optimizer="sgd", jit_compile=False)
+    logs = fitted.evaluate(batches(), verbose=0, return_dict=True)
+    total = count = right = 0.0
+    for inputs, labels, _ in batches():
+        log_probs = tf.nn.log_softmax(model(inputs)).numpy()
+        labels = labels.numpy()
+        for row, column in zip(*np.nonzero(labels), strict=True):
+            total -= log_probs[row, column, labels[row, column]]
+            right += log_probs[row, column].argmax() == labels[row, column]
+            count += 1
+    assert logs["loss"] == pytest.approx(total / count, rel=1e-5)
+    assert logs["perplexity"] == pytest.approx(np.exp(total / count), rel=1e-5)
+    assert logs["accuracy"] == pytest.approx(right / count, rel=1e-5)
+
+
+CORES = """
+import os
+import tensorflow as tf
+from keras_attention import trainer
+os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int("{cores}")])
+devices.share_cores()
+devices.make_logical_devices(2)
+devices = len(tf.config.list_logical_devices("CPU"))
+print(devices, tf.config.threading.get_intra_op_parallelism_threads())
+devices.share_cores()
+"""
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="needs two cores that a process can be bound to",
+)
+@pytest.mark.parametrize(
+    "cores, threads",
+    [(2, 1), pytest.param(1, 0, marks=pytest.mark.slow)],
+)
+def test_two_cores_are_shared(cores, threads):
+    output = subprocess.run(
+        [sys.executable, "-c", CORES.format(cores=cores)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    assert output.split() == ["2", str(threads)]
+
+
+def test_a_choice_of_threads_is_kept(monkeypatch):
+    chosen = []
+    threading = tf.config.threading
+    monkeypatch.setattr(
+        threading, "set_intra_op_parallelism_threads", chosen.append
+    )
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, False)
+    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
+    name = "get_intra_op_parallelism_threads"
+    monkeypatch.setattr(threading, name, lambda: 2)
+    devices.share_cores()
+    assert chosen == []
+    monkeypatch.setattr(threading, name, lambda: 0)
+    devices.share_cores()
+    assert chosen == [1]
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
+    devices.share_cores()
+    assert chosen == [1]
+
+
+MEMORY = """
+import resource
+import numpy as np
+from keras_attention import trainer
+
+def faults():
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(5):
+        np.ones(2**24, "float32")  # 64 MB
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+first = faults()
+devices.keep_memory()
+faults()
+print(first, faults())
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(
+    platform.libc_ver()[0] != "glibc", reason="glibc's memory is meant"
+)
+def test_memory_is_kept():
+    output = subprocess.run(
+        [sys.executable, "-c", MEMORY],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+    first, later = map(int, output.split())
+    assert later < first / 10
+
+
+def test_what_would_train_something_else_is_refused():
+    with pytest.raises(ValueError, match="computes in float16"):
+        trainer.Trainer(make_model("transformer", "mixed_float16"))
+    model = make_model("transformer")
+    fitted = trainer.Trainer(model)
+    for name in ("loss", "metrics", "weighted_metrics"):
+        with pytest.raises(ValueError, match=f"Received: {name}="):
+            fitted.compile(make_optimizer("sgd"), **{name: ["accuracy"]})
+    regularizer = keras.regularizers.L2(1e-3)
+    model.decoder_layers[0].feed_forward.expand.kernel.regularizer = regularizer
+    fitted.compile(make_optimizer("sgd"))
+    with pytest.raises(ValueError, match="Received: 1 losses"):
+        fitted.fit(batches(1), verbose=0)
+
+
+def test_wrong_micro_batches_are_refused():
+    with pytest.raises(ValueError, match="at least 1. Received"):
+        trainer.Trainer(make_model("transformer"), micro_batches=0)

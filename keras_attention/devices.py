@@ -7,6 +7,14 @@ import sys
 import tensorflow as tf
 
 
+def num_replicas(replicas: int | None = None) -> int:
+    """How many copies of the model there are: what is asked for, or one on
+    each GPU, or one on the CPU."""
+    if replicas is not None:
+        return replicas
+    return max(1, len(tf.config.list_physical_devices("GPU")))
+
+
 def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     """A strategy over all GPUs, or over `replicas` devices.
 
@@ -17,8 +25,7 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     Errors: `ValueError` if there are fewer devices.
     """
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    if replicas is None:
-        replicas = max(1, len(tf.config.list_physical_devices("GPU")))
+    replicas = num_replicas(replicas)
     if replicas == 1:
         return tf.distribute.get_strategy()
     devices = [device.name for device in tf.config.list_logical_devices(kind)]

@@ -5,5 +5,15 @@ from keras_attention.evaluation.scores import (
     corpus_scores,
     paired_bootstrap,
 )
+from keras_attention.evaluation.validation import (
+    print_samples,
+    validation_logs,
+)
 
-__all__ = ["bleu_by_length", "corpus_scores", "paired_bootstrap"]
+__all__ = [
+    "bleu_by_length",
+    "corpus_scores",
+    "paired_bootstrap",
+    "print_samples",
+    "validation_logs",
+]

@@ -154,3 +154,41 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     def get_config(self):
         return {"label_smoothing": self.label_smoothing, "name": self.name}
+
+
+class TokenMeasures:
+    """What a `Trainer` measures of each label: the loss, and how good it is.
+
+    Args:
+        label_smoothing: of the loss.
+
+    Call arguments:
+        logits: float [B, T, V].
+        labels: int [B, T].
+
+    Returns:
+        A dict of `names` to float32 [B, T]; the trainer takes means of the
+        real labels.
+    """
+
+    names = ("loss", "negative_log_likelihood", "accuracy")
+
+    def __init__(self, label_smoothing=0.0):
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, logits, labels):
+        smoothing = self.label_smoothing
+        loss = token_cross_entropy(logits, labels, smoothing)
+        return {
+            "loss": loss,
+            "negative_log_likelihood": without_smoothing(
+                loss, logits, labels, smoothing
+            ),
+            "accuracy": is_greatest(logits, labels),
+        }
+
+    def results(self, means):
+        """What is shown of the means: perplexity for the likelihood."""
+        results = dict(means)
+        likelihood = results.pop("negative_log_likelihood")
+        return {**results, "perplexity": ops.exp(likelihood)}

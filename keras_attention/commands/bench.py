@@ -1,0 +1,52 @@
+"""`keras-attention bench`."""
+
+import dataclasses
+import json
+from typing import Annotated, Literal
+
+from keras_attention.commands import arguments
+from keras_attention.config.choices import Choices, choice
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Choices):
+    """The workload."""
+
+    size: Literal["S", "B", "R"] = choice(
+        "S", "Transformer tiny (S) or base (B), or RNNsearch (R)."
+    )
+    corpus: str = choice("phrases", "As for `train`.", is_path=True)
+    source: str = choice("en", "The language code of the source.")
+    target: str = choice("de", "The language code of the target.")
+    precision: Literal["float32", "bfloat16"] = choice(
+        "float32", "The precision of activations in training."
+    )
+    num_beams: int = choice(1, "Beams of the search.", at_least=1)
+    batch_size: int = choice(64, "Sentences of each search.", at_least=1)
+    seconds: float = choice(30.0, "The time of each measure.", above=0)
+
+
+app = arguments.make_app("bench", "Measure the speed on this machine.")
+
+
+@app.default
+def bench(
+    what: Annotated[
+        Literal["train", "decode", "pipeline", "start"],
+        arguments.described(
+            "Training through `fit`, translation by an exported SavedModel, "
+            "the input pipeline alone, or the time until something answers."
+        ),
+    ],
+    /,
+    *,
+    options: Annotated[Options, arguments.group("Options")] = Options(),
+) -> None:
+    """Measures. The last line that it prints is one JSON object."""
+    from keras_attention.commands import benchmark
+
+    result = benchmark.measure(what, options)
+    for name, value in result.items():
+        value = f"{value:,.3f}" if isinstance(value, float) else value
+        print(f"{name:28} {value}")
+    print(json.dumps(result))

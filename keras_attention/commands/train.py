@@ -1,0 +1,124 @@
+"""`keras-attention train`."""
+
+import pathlib
+from typing import Annotated
+
+from cyclopts import Parameter, Token
+
+from keras_attention import config as configuration
+from keras_attention.commands import arguments
+from keras_attention.models import catalog
+
+
+def _fill(collection, choices: dict, origin: str) -> None:
+    """Gives the choices to the flags that were not used."""
+    for name, value in choices.items():
+        argument = collection[f"--{name}"]
+        if not argument.tokens:
+            kind = "value" if isinstance(value, str) else "implicit_value"
+            argument.append(Token(keyword=name, source=origin, **{kind: value}))
+
+
+def _said(collection) -> configuration.TrainingConfig:
+    """What flags and file say so far."""
+    given = (a for a in collection if a.tokens and a.keys)
+    return configuration.make(**{a.keys[-1]: a.convert() for a in given})
+
+
+def choices_below_flags(app, commands, collection) -> None:
+    """First the flags hold, then the file, then the run that is resumed."""
+    file = collection["--config"].convert()
+    if isinstance(file, str):
+        _fill(collection, configuration.read(file), file)
+    if collection["--resume"].convert() is True:
+        output = configuration.resolve(_said(collection)).run.output
+        saved = pathlib.Path(output) / "config.yaml"
+        if saved.is_file():
+            _fill(collection, configuration.read(saved), str(saved))
+
+
+app = arguments.make_app(
+    "train",
+    "Train a model, score it, draw it and export it.",
+    config=choices_below_flags,
+)
+
+
+@app.default
+def train(
+    *,
+    config: Annotated[
+        str | None,
+        Parameter(
+            help="Choices in a YAML file, or a recipe: "
+            f"{', '.join(sorted(configuration.RECIPES))}. Flags win over it."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, Parameter(help="Go on where the run in --output was stopped.")
+    ] = False,
+    list_models: Annotated[
+        bool, Parameter(name="--list", help="Print the models, and stop.")
+    ] = False,
+    architecture: Annotated[
+        configuration.Architecture, arguments.group("Model")
+    ] = configuration.DEFAULTS.architecture,
+    data: Annotated[
+        configuration.Data, arguments.group("Data")
+    ] = configuration.DEFAULTS.data,
+    vocabulary: Annotated[
+        configuration.Vocabulary, arguments.group("Vocabulary")
+    ] = configuration.DEFAULTS.vocabulary,
+    optimizer: Annotated[
+        configuration.Optimizer, arguments.group("Loss and optimizer")
+    ] = configuration.DEFAULTS.optimizer,
+    training: Annotated[
+        configuration.Training, arguments.group("Training")
+    ] = configuration.DEFAULTS.training,
+    search: Annotated[
+        configuration.Search, arguments.group("Search")
+    ] = configuration.DEFAULTS.search,
+    run: Annotated[
+        configuration.Run, arguments.group("Run")
+    ] = configuration.DEFAULTS.run,
+) -> None:
+    """Fits a model, then reports on it."""
+    if list_models:
+        for name, entry in catalog.CATALOG.items():
+            print(f"{name}: {entry.task}; {', '.join(entry.sizes)}")
+            print(f"    {entry.paper}, {entry.year}")
+        return
+    choices = configuration.resolve(
+        configuration.TrainingConfig(
+            architecture=architecture,
+            data=data,
+            vocabulary=vocabulary,
+            optimizer=optimizer,
+            training=training,
+            search=search,
+            run=run,
+        )
+    )
+    configuration.check_corpus(choices)
+    # From here on with TensorFlow.
+    from keras_attention import devices, tasks
+    from keras_attention.training import loop, report
+
+    if choices.data.max_tokens <= devices.SMALL_BATCH:
+        devices.share_cores()
+    devices.keep_memory()
+    if choices.run.replicas and choices.run.replicas > 1:
+        devices.make_logical_devices(choices.run.replicas)
+    parts = loop.train(choices, tasks.get(choices.task), resume)
+    if not parts.directory.scores.is_file():
+        report.finish(parts)
+        return
+    more = (
+        ""
+        if choices.training.distillation_epochs
+        else "train on, ask for more epochs; to "
+    )
+    print(
+        f"All of it was done before. To {more}write another version: "
+        f"keras-attention export {parts.directory.path} --to FOLDER"
+    )

@@ -1,9 +1,10 @@
 """Attention in Keras 3, from the RNN encoder-decoder to the Transformer.
 
 Names are imported at first use: `ka.layers` and `ka.models` need only Keras
-(any backend), and the command line answers without TensorFlow. Loading a
-`.keras` file that holds our layers needs their names registered first: touch
-`ka.layers` and `ka.models` before `keras.models.load_model`.
+(any backend), and the command line answers without TensorFlow. Keras loads a
+`.keras` file only if it knows the classes in it: use any name of `ka.layers`
+or of `ka.models`, such as `ka.models.Seq2Seq`, before
+`keras.models.load_model`.
 """
 
 import importlib

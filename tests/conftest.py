@@ -17,6 +17,7 @@ tf.config.set_logical_device_configuration(
 )
 
 from keras_attention import data, models  # noqa: E402
+from keras_attention.models import catalog  # noqa: E402
 from keras_attention.serving.translator import Translator  # noqa: E402
 
 # Tracing makes many objects and little garbage, and Python's threshold of 700
@@ -26,26 +27,18 @@ gc.set_threshold(100_000, 10, 10)
 ENGLISH = "zero one two three four five six seven eight nine".split()
 GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun".split()
 SMALL = {"embedding_dim": 16, "units": 16}
-MODELS = {
-    "transformer": (
-        models.Transformer,
-        {
-            "num_layers": 2,
-            "hidden_dim": 16,
-            "intermediate_dim": 32,
-            "num_heads": 2,
-        },
-    ),
-    "rnnsearch": (models.RNNSearch, SMALL | {"readout_dim": 16}),
-    "luong": (models.Luong, SMALL | {"num_layers": 2}),
-    "rnn_encoder_decoder": (
-        models.RNNEncoderDecoder,
-        SMALL | {"readout_dim": 16},
-    ),
-    "lstm_encoder_decoder": (
-        models.LSTMEncoderDecoder,
-        SMALL | {"num_layers": 2},
-    ),
+# Arguments of every model in the catalogue: fast, and of no use.
+SMALL_SIZES = {
+    "transformer": {
+        "num_layers": 2,
+        "hidden_dim": 16,
+        "intermediate_dim": 32,
+        "num_heads": 2,
+    },
+    "rnnsearch": SMALL | {"readout_dim": 16},
+    "luong": SMALL | {"num_layers": 2},
+    "rnn_encoder_decoder": SMALL | {"readout_dim": 16},
+    "lstm_encoder_decoder": SMALL | {"num_layers": 2},
 }
 
 
@@ -56,6 +49,12 @@ def lines(words, count=1000):
         " ".join(generator.choice(words, generator.integers(1, 9)))
         for _ in range(count)
     ]
+
+
+@pytest.fixture(scope="session")
+def small_sizes():
+    """Name of a model -> the arguments that make it small."""
+    return SMALL_SIZES
 
 
 @pytest.fixture
@@ -82,9 +81,9 @@ def random_translator(tokenizers):
     @functools.cache
     def create(name, **options):
         keras.utils.set_random_seed(3)
-        model_class, sizes = MODELS[name]
+        model_class = getattr(models, catalog.CATALOG[name].class_name)
         source, target = (one.vocabulary_size for one in tokenizers)
-        model = model_class(target, source, **sizes)
+        model = model_class(target, source, **SMALL_SIZES[name])
         model.build()
         for variable in model.trainable_variables:
             # Larger logits: one answer is clearly the best.

@@ -1,29 +1,32 @@
-"""One model for each paper; named sizes are functions in its module."""
+"""One model for each paper, in the file of the paper's name.
 
-from keras_attention.models import (
-    lstm_encoder_decoder,
-    luong,
-    rnn_encoder_decoder,
-    rnnsearch,
-    transformer,
-)
-from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
-from keras_attention.models.luong import Luong
-from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
-from keras_attention.models.rnnsearch import RNNSearch
-from keras_attention.models.seq2seq import Seq2Seq
-from keras_attention.models.transformer import Transformer
+`catalog` lists them and needs no Keras. The first use of any other name
+imports them all: from then on Keras finds their classes in `.keras` files.
+"""
 
-__all__ = [
-    "LSTMEncoderDecoder",
-    "Luong",
-    "RNNEncoderDecoder",
-    "RNNSearch",
-    "Seq2Seq",
-    "Transformer",
-    "luong",
-    "lstm_encoder_decoder",
-    "rnn_encoder_decoder",
-    "rnnsearch",
-    "transformer",
-]
+import importlib
+
+from keras_attention.models import catalog
+
+_MODULES = ("seq2seq", *catalog.CATALOG)
+_CLASSES = {"Seq2Seq": "seq2seq"} | {
+    entry.class_name: name for name, entry in catalog.CATALOG.items()
+}
+__all__ = sorted([*_CLASSES, *catalog.CATALOG, "catalog"])
+
+
+def __getattr__(name):
+    if name not in _MODULES and name not in _CLASSES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    # The contract first: the papers' files import it.
+    modules = {
+        module: importlib.import_module(f"{__name__}.{module}")
+        for module in _MODULES
+    }
+    if name in _CLASSES:
+        return getattr(modules[_CLASSES[name]], name)
+    return modules[name]
+
+
+def __dir__():
+    return __all__

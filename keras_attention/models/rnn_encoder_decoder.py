@@ -68,14 +68,8 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
             "dropout": dropout,
         }
         policy = {"dtype": self.dtype_policy}
-        self.source_embedding = keras.layers.Embedding(
-            source_vocabulary_size or vocabulary_size,
-            embedding_dim,
-            name="source_embedding",
-            **policy,
-        )
-        self.target_embedding = keras.layers.Embedding(
-            vocabulary_size, embedding_dim, name="target_embedding", **policy
+        self.source_embedding, self.target_embedding = seq2seq.two_embeddings(
+            vocabulary_size, source_vocabulary_size, embedding_dim, policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         self.encoder = keras.layers.RNN(
@@ -149,29 +143,37 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
         return {**super().get_config(), **self.config}
 
 
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Like `tiny`, for a small vocabulary and data without noise."""
-    arguments = {"embedding_dim": 128, "dropout": 0.1}
-    return tiny(
-        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
-    )
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """256 wide: for small data and two cores."""
-    arguments = {
+# The arguments of each named size; those of `base` are the defaults above.
+SIZES = {
+    "mini": {
+        "embedding_dim": 128,
+        "units": 256,
+        "readout_dim": 256,
+        "dropout": 0.1,
+    },
+    "tiny": {
         "embedding_dim": 256,
         "units": 256,
         "readout_dim": 256,
         "dropout": 0.3,
-    }
-    return RNNEncoderDecoder(
-        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
-    )
+    },
+    "base": {},
+}
+
+
+def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """Like `tiny`, for a small vocabulary and data without noise."""
+    sizes = {**SIZES["mini"], **overrides}
+    return RNNEncoderDecoder(vocabulary_size, source_vocabulary_size, **sizes)
+
+
+def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """256 wide: for small data and two cores."""
+    sizes = {**SIZES["tiny"], **overrides}
+    return RNNEncoderDecoder(vocabulary_size, source_vocabulary_size, **sizes)
 
 
 def base(vocabulary_size, source_vocabulary_size=None, **overrides):
     """The paper's size (Cho et al. 2014, section 4.1)."""
-    return RNNEncoderDecoder(
-        vocabulary_size, source_vocabulary_size, **overrides
-    )
+    sizes = {**SIZES["base"], **overrides}
+    return RNNEncoderDecoder(vocabulary_size, source_vocabulary_size, **sizes)

@@ -7,6 +7,30 @@ from keras import ops
 LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
 
 
+def two_embeddings(
+    vocabulary_size, source_vocabulary_size, embedding_dim, policy
+):
+    """The embeddings of the source and of the target: two matrices.
+
+    Args:
+        vocabulary_size: that of the target.
+        source_vocabulary_size: that of the source, or None for the same.
+        embedding_dim: width of both.
+        policy: further arguments of both layers, such as `dtype`.
+
+    Returns:
+        Two Keras layers, `source_embedding` and `target_embedding`.
+    """
+    sizes = {
+        "source_embedding": source_vocabulary_size or vocabulary_size,
+        "target_embedding": vocabulary_size,
+    }
+    return [
+        keras.layers.Embedding(size, embedding_dim, name=name, **policy)
+        for name, size in sizes.items()
+    ]
+
+
 class Seq2Seq(keras.Model):
     """A model of `p(y_t | y_<t, x)`: abstract; each paper's model is final.
 

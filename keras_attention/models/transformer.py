@@ -204,12 +204,37 @@ class Transformer(seq2seq.Seq2Seq):
         return {**super().get_config(), **self.config}
 
 
+# The arguments of each named size; what is missing is as in the class.
+SIZES = {
+    "mini": {
+        "num_layers": 2,
+        "hidden_dim": 128,
+        "intermediate_dim": 256,
+        "num_heads": 4,
+        "dropout": 0.1,
+    },
+    "tiny": {
+        "num_layers": 4,
+        "hidden_dim": 128,
+        "intermediate_dim": 256,
+        "num_heads": 4,
+        "dropout": 0.3,
+    },
+    "base": {"norm_first": False},
+    "big": {
+        "hidden_dim": 1024,
+        "intermediate_dim": 4096,
+        "num_heads": 16,
+        "dropout": 0.3,
+        "norm_first": False,
+    },
+}
+
+
 def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
     """2+2 layers, 128 wide: learns `phrases` in minutes on two cores."""
-    arguments = {"num_layers": 2, "dropout": 0.1}
-    return tiny(
-        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
-    )
+    sizes = {**SIZES["mini"], **overrides}
+    return Transformer(vocabulary_size, source_vocabulary_size, **sizes)
 
 
 def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
@@ -217,35 +242,17 @@ def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
 
     The tiny model of Wu et al. 2021, https://arxiv.org/abs/2105.14462
     """
-    arguments = {
-        "num_layers": 4,
-        "hidden_dim": 128,
-        "intermediate_dim": 256,
-        "num_heads": 4,
-        "dropout": 0.3,
-    }
-    return Transformer(
-        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
-    )
+    sizes = {**SIZES["tiny"], **overrides}
+    return Transformer(vocabulary_size, source_vocabulary_size, **sizes)
 
 
 def base(vocabulary_size, source_vocabulary_size=None, **overrides):
     """The paper's base model (Vaswani et al. 2017, table 3)."""
-    arguments = {"norm_first": False}
-    return Transformer(
-        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
-    )
+    sizes = {**SIZES["base"], **overrides}
+    return Transformer(vocabulary_size, source_vocabulary_size, **sizes)
 
 
 def big(vocabulary_size, source_vocabulary_size=None, **overrides):
     """The paper's big model (Vaswani et al. 2017, table 3)."""
-    arguments = {
-        "hidden_dim": 1024,
-        "intermediate_dim": 4096,
-        "num_heads": 16,
-        "dropout": 0.3,
-        "norm_first": False,
-    }
-    return Transformer(
-        vocabulary_size, source_vocabulary_size, **{**arguments, **overrides}
-    )
+    sizes = {**SIZES["big"], **overrides}
+    return Transformer(vocabulary_size, source_vocabulary_size, **sizes)

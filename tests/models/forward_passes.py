@@ -41,8 +41,12 @@ def models_and_layers():
         "position": layers.PositionEncoding(),
         "encoder": layers.TransformerEncoderLayer(7, 11),
         "decoder": layers.TransformerDecoderLayer(7, 11, **norm_first),
-        "cho": models.RNNEncoderDecoder(V, **SIZES, readout_dim=5),
-        "sutskever": models.LSTMEncoderDecoder(V, **SIZES, num_layers=2),
+        "rnn_encoder_decoder": models.RNNEncoderDecoder(
+            V, **SIZES, readout_dim=5
+        ),
+        "lstm_encoder_decoder": models.LSTMEncoderDecoder(
+            V, **SIZES, num_layers=2
+        ),
         "rnnsearch": models.RNNSearch(V, SOURCE_V, **SIZES, readout_dim=5),
         "luong": models.Luong(V, **SIZES, num_layers=2),
         "luong_bidirectional": models.Luong(

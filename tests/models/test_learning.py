@@ -5,36 +5,22 @@ import math
 import keras
 import numpy as np
 import pytest
-from keras_attention.losses import TokenCrossEntropy
 
-from keras_attention import decoding, models
+from keras_attention import decoding, losses, models
+from keras_attention.models import catalog
 from keras_attention.tokens import END, PAD, START
 
 V = 24
-RECURRENT = {"embedding_dim": 64, "units": 128, "dropout": 0.0}
-# (model, longest sequence, training pairs, epochs, learning rate). Without
-# attention a sentence has to fit into one state: shorter ones, more training.
+SMALL = {"embedding_dim": 64, "units": 128}
+# (size, arguments, longest sequence, training pairs, epochs, learning rate).
+# Without attention a sentence has to fit into one state: shorter ones, more
+# training.
 SETTINGS = {
-    "cho": (
-        lambda: models.rnn_encoder_decoder.tiny(V, **RECURRENT),
-        *(6, 16000, 8, 3e-3),
-    ),
-    "sutskever": (
-        lambda: models.lstm_encoder_decoder.tiny(V, **RECURRENT),
-        *(6, 8000, 12, 3e-3),
-    ),
-    "rnnsearch": (
-        lambda: models.rnnsearch.tiny(V, **RECURRENT),
-        *(8, 4000, 6, 3e-3),
-    ),
-    "luong": (
-        lambda: models.luong.tiny(V, **RECURRENT),
-        *(8, 4000, 8, 3e-3),
-    ),
-    "transformer": (
-        lambda: models.transformer.mini(V, dropout=0.0),
-        *(8, 4000, 12, 1e-3),
-    ),
+    "transformer": ("mini", {}, 8, 4000, 12, 1e-3),
+    "rnnsearch": ("tiny", SMALL, 8, 4000, 6, 3e-3),
+    "luong": ("tiny", SMALL, 8, 4000, 8, 3e-3),
+    "rnn_encoder_decoder": ("tiny", SMALL, 6, 16000, 8, 3e-3),
+    "lstm_encoder_decoder": ("tiny", SMALL, 6, 8000, 12, 3e-3),
 }
 
 
@@ -68,24 +54,34 @@ def exact_matches(model, source_ids, labels):
     return np.mean((ids == labels).all(axis=1))
 
 
+def test_every_translation_model_has_a_setting():
+    assert set(SETTINGS) == {
+        name
+        for name, entry in catalog.CATALOG.items()
+        if issubclass(getattr(models, entry.class_name), models.Seq2Seq)
+    }
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["copy", "reverse"])
 @pytest.mark.parametrize("name", SETTINGS)
 def test_learns(name, task, rng):
-    create, longest, count, epochs, learning_rate = SETTINGS[name]
+    size, arguments, longest, count, epochs, learning_rate = SETTINGS[name]
     source_ids, target_ids, labels = pairs(rng, count, longest, task)
     new_sources, _, new_labels = pairs(rng, 1000, longest, task)
     seen = {tuple(row) for row in source_ids}
     new = [tuple(row) not in seen for row in new_sources]
     batch_size = 64
     steps = epochs * math.ceil(count / batch_size)
-    model = create()
+    model = catalog.create(
+        name, size, vocabulary_size=V, dropout=0.0, **arguments
+    )
     model.compile(
         keras.optimizers.Adam(
             keras.optimizers.schedules.CosineDecay(learning_rate, steps),
             global_clipnorm=1.0,
         ),
-        loss=TokenCrossEntropy(),
+        loss=losses.TokenCrossEntropy(),
         jit_compile=False,  # XLA compiles a loop for longer than it saves.
     )
     model.fit(

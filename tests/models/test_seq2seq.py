@@ -6,9 +6,9 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-from keras_attention.losses import TokenCrossEntropy
 
-from keras_attention import models
+from keras_attention import losses, models
+from keras_attention.models import catalog
 
 V, SOURCE_V = 23, 19
 SIZES = {"embedding_dim": 7, "units": 11}
@@ -18,58 +18,51 @@ TRANSFORMER = {
     "intermediate_dim": 13,
     "num_heads": 7,
 }
-MODELS = {
-    "cho": lambda *v: models.RNNEncoderDecoder(*v, **SIZES, readout_dim=5),
-    "sutskever": lambda *v: models.LSTMEncoderDecoder(
-        *v, **SIZES, num_layers=2
+PRE, POST = {"norm_first": True}, {"norm_first": False}
+# Name of a test -> a model of the catalogue and its arguments.
+VARIANTS = {
+    "rnn_encoder_decoder": ("rnn_encoder_decoder", SIZES | {"readout_dim": 5}),
+    "lstm_encoder_decoder": ("lstm_encoder_decoder", SIZES | {"num_layers": 2}),
+    "rnnsearch": ("rnnsearch", SIZES | {"readout_dim": 5}),
+    "luong": ("luong", SIZES | {"num_layers": 2}),
+    "luong_bidirectional": (
+        "luong",
+        {"embedding_dim": 7, "units": 12, "num_layers": 2}
+        | {"bidirectional": True},
     ),
-    "sutskever_forward": lambda *v: models.LSTMEncoderDecoder(
-        *v, **SIZES, num_layers=1, reverse_source=False
-    ),
-    "rnnsearch": lambda *v: models.RNNSearch(*v, **SIZES, readout_dim=5),
-    **{
-        f"luong_{scoring}{'_feeding' if feeding else ''}": (
-            lambda *v, scoring=scoring, feeding=feeding: models.Luong(
-                *v,
-                **SIZES,
-                num_layers=2,
-                scoring=scoring,
-                input_feeding=feeding,
-            )
-        )
-        for scoring in ("dot", "general", "concat")
-        for feeding in (False, True)
-    },
-    "luong_bidirectional": lambda *v: models.Luong(
-        *v, embedding_dim=7, units=12, num_layers=2, bidirectional=True
-    ),
-    "transformer_pre": lambda *v: models.Transformer(*v, **TRANSFORMER),
-    "transformer_post": lambda *v: models.Transformer(
-        *v, **TRANSFORMER, norm_first=False
-    ),
+    "transformer_pre": ("transformer", TRANSFORMER | PRE),
+    "transformer_post": ("transformer", TRANSFORMER | POST),
 }
-every_model = pytest.mark.parametrize("name", MODELS)
-each_paper = pytest.mark.parametrize(
-    "name",
-    [
-        "cho",
-        "sutskever",
-        "rnnsearch",
-        "luong_general_feeding",
-        "luong_bidirectional",
-        "transformer_pre",
-        "transformer_post",
-    ],
+each_paper = pytest.mark.parametrize("name", [*VARIANTS])
+VARIANTS["lstm_encoder_decoder_forward"] = (
+    "lstm_encoder_decoder",
+    SIZES | {"num_layers": 1, "reverse_source": False},
 )
+VARIANTS |= {
+    f"luong_{scoring}{'_feeding' if feeding else ''}": (
+        "luong",
+        SIZES | {"num_layers": 2, "scoring": scoring, "input_feeding": feeding},
+    )
+    for scoring in ("dot", "general", "concat")
+    for feeding in (False, True)
+}
+every_model = pytest.mark.parametrize("name", VARIANTS)
 every_vocabulary = pytest.mark.parametrize(
     "sizes", [(V,), (V, SOURCE_V)], ids=["joint", "separate"]
 )
 
 
+def small_model(name, *sizes):
+    """The model of a row above; `sizes` are those of its vocabularies."""
+    paper, arguments = VARIANTS[name]
+    model_class = getattr(models, catalog.CATALOG[paper].class_name)
+    return model_class(*sizes, **arguments)
+
+
 @functools.cache
 def random_model(name, *sizes):
     """A small model, random in all weights; it serves several tests."""
-    model = MODELS[name](*sizes)
+    model = small_model(name, *sizes)
     model.build()
     rng = np.random.default_rng(7)
     model.set_weights(
@@ -118,10 +111,10 @@ def test_steps_equal_call(name, sizes, inputs):
     assert (weights[at_padding] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["cho", "rnnsearch", "luong_dot_feeding"])
+@pytest.mark.parametrize("name", ["rnn_encoder_decoder", "rnnsearch", "luong"])
 def test_cells_have_weights_before_a_step_is_traced(name):
     """JAX loses a weight that is made while a scan is traced."""
-    decoder = MODELS[name](V).decoder
+    decoder = small_model(name, V).decoder
     cells = decoder if isinstance(decoder, list) else [decoder]
     assert all(cell.built for cell in cells)
 
@@ -209,21 +202,18 @@ def test_each_source_token_reaches_the_logits(name, inputs):
 @each_paper
 def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
     """-log(1 / V) on random labels: the logits start small."""
-    module = {
-        "cho": models.rnn_encoder_decoder,
-        "sutskever": models.lstm_encoder_decoder,
-        "rnnsearch": models.rnnsearch,
-        "luong": models.luong,
-        "transformer": models.transformer,
-    }[name.partition("_")[0]]
+    paper, arguments = VARIANTS[name]
     options = {
-        "transformer_post": {"norm_first": False},
-        "luong_bidirectional": {"bidirectional": True},
+        option: arguments[option]
+        for option in ("norm_first", "bidirectional")
+        if option in arguments
     }
-    model = module.tiny(vocabulary_size, **options.get(name, {}))
+    model = catalog.create(
+        paper, "tiny", vocabulary_size=vocabulary_size, **options
+    )
     ids = rng.integers(4, vocabulary_size, (3, 29, 17))
     inputs = {"source_ids": ids[0], "target_ids": ids[1]}
-    loss = float(TokenCrossEntropy()(ids[2], model(inputs)))
+    loss = float(losses.TokenCrossEntropy()(ids[2], model(inputs)))
     assert loss == pytest.approx(np.log(vocabulary_size), rel=0.05)
 
 
@@ -233,7 +223,7 @@ def names_of(weights):
 
 @each_paper
 def test_no_layer_hides_a_method_of_keras(name):
-    model = MODELS[name](V, SOURCE_V)
+    model = small_model(name, V, SOURCE_V)
     hidden = {
         attribute
         for attribute, value in vars(model).items()
@@ -275,7 +265,7 @@ def test_file_round_trip_with_a_joint_vocabulary(name, inputs, tmp_path):
 def test_weights_file_round_trip(name, inputs, tmp_path):
     model = random_model(name, V)
     model.save_weights(tmp_path / "model.weights.h5")
-    other = MODELS[name](V)
+    other = small_model(name, V)
     other.build()
     other.load_weights(tmp_path / "model.weights.h5")
     np.testing.assert_array_equal(other(inputs), model(inputs))
@@ -284,7 +274,7 @@ def test_weights_file_round_trip(name, inputs, tmp_path):
 @each_paper
 def test_export_takes_any_shape(name, inputs, tmp_path):
     """Keras's own export, of a model that was built and never called."""
-    model = MODELS[name](V, SOURCE_V)
+    model = small_model(name, V, SOURCE_V)
     model.build()
     model.export(str(tmp_path / "exported"), verbose=False)
     loaded = tf.saved_model.load(str(tmp_path / "exported"))
@@ -294,6 +284,15 @@ def test_export_takes_any_shape(name, inputs, tmp_path):
             for name, ids in inputs.items()
         }
         np.testing.assert_allclose(loaded.serve(batch), model(batch), atol=1e-5)
+
+
+def test_every_translation_model_is_tested():
+    translators = {
+        name
+        for name, entry in catalog.CATALOG.items()
+        if issubclass(getattr(models, entry.class_name), models.Seq2Seq)
+    }
+    assert translators == {paper for paper, _ in VARIANTS.values()}
 
 
 @pytest.mark.parametrize("name", ["Transformer", "Luong", "LSTMEncoderDecoder"])
@@ -357,7 +356,7 @@ def test_a_source_of_padding_alone_is_finite(name, inputs):
     inputs["source_ids"][1] = 0
     with tf.GradientTape() as tape:
         logits = model(inputs)
-        loss = TokenCrossEntropy()(inputs["target_ids"], logits)
+        loss = losses.TokenCrossEntropy()(inputs["target_ids"], logits)
     variables = [w.value for w in model.trainable_weights]
     assert np.isfinite(logits).all()
     for gradient in tape.gradient(loss, variables):
@@ -369,7 +368,7 @@ def test_a_source_of_padding_alone_is_finite(name, inputs):
 def test_every_weight_has_a_gradient(name, inputs):
     model = random_model(name, V)
     with tf.GradientTape() as tape:
-        loss = TokenCrossEntropy()(inputs["target_ids"], model(inputs))
+        loss = losses.TokenCrossEntropy()(inputs["target_ids"], model(inputs))
     gradients = tape.gradient(loss, [w.value for w in model.trainable_weights])
     for weight, gradient in zip(
         model.trainable_weights, gradients, strict=True
@@ -387,15 +386,15 @@ SOURCE, TARGET = (B, S, E), (B, T, E)
 @pytest.mark.parametrize(
     "name, places",
     [
-        ("cho", [SOURCE, TARGET, (B, T, 5)]),
+        ("rnn_encoder_decoder", [SOURCE, TARGET, (B, T, 5)]),
         # Before each of the two layers, then before the softmax.
-        ("sutskever", [SOURCE, (B, S, U), TARGET, (B, T, U), (B, T, U)]),
+        (
+            "lstm_encoder_decoder",
+            [SOURCE, (B, S, U), TARGET, (B, T, U), (B, T, U)],
+        ),
         ("rnnsearch", [SOURCE, TARGET, (B, T, 5)]),
         # Between the decoder's two layers one mask for all T.
-        (
-            "luong_general_feeding",
-            [SOURCE, (B, S, U), TARGET, (B, U), (B, T, U)],
-        ),
+        ("luong", [SOURCE, (B, S, U), TARGET, (B, U), (B, T, U)]),
         ("transformer_pre", [(B, S, 14), (B, T, 14)]),
     ],
 )
@@ -445,6 +444,6 @@ def test_the_contract_is_abstract(inputs):
     ids=["tuple", "source only", "tensor"],
 )
 def test_inputs_that_are_no_pair_are_refused(inputs):
-    model = MODELS["cho"](SOURCE_V, V)
+    model = small_model("rnnsearch", SOURCE_V, V)
     with pytest.raises(ValueError, match="a dict of `source_ids` and"):
         model(inputs)

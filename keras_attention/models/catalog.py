@@ -1,0 +1,119 @@
+"""The one list of models: names, papers, tasks and sizes.
+
+It needs no Keras: the command line reads it before any backend is imported.
+"""
+
+import dataclasses
+import importlib
+
+
+@dataclasses.dataclass(frozen=True)
+class Entry:
+    """What is known of a model before it is imported.
+
+    Args:
+        class_name: its class, in the file of the model's name.
+        paper: authors and title.
+        year: when the paper appeared.
+        task: what the model is trained for.
+        sizes: the names in its file's `SIZES`, smallest first.
+    """
+
+    class_name: str
+    paper: str
+    year: int
+    task: str
+    sizes: tuple[str, ...]
+
+
+# Name -> entry; the name is that of the paper's file. Oldest task first, the
+# best model of a task before the others.
+CATALOG = {
+    "transformer": Entry(
+        "Transformer",
+        "Vaswani et al., Attention Is All You Need",
+        2017,
+        "translation",
+        ("mini", "tiny", "base", "big"),
+    ),
+    "rnnsearch": Entry(
+        "RNNSearch",
+        "Bahdanau et al., Neural Machine Translation by Jointly Learning to "
+        "Align and Translate",
+        2014,
+        "translation",
+        ("mini", "tiny", "base"),
+    ),
+    "luong": Entry(
+        "Luong",
+        "Luong et al., Effective Approaches to Attention-based Neural Machine "
+        "Translation",
+        2015,
+        "translation",
+        ("mini", "tiny", "base"),
+    ),
+    "rnn_encoder_decoder": Entry(
+        "RNNEncoderDecoder",
+        "Cho et al., Learning Phrase Representations using RNN "
+        "Encoder-Decoder for Statistical Machine Translation",
+        2014,
+        "translation",
+        ("mini", "tiny", "base"),
+    ),
+    "lstm_encoder_decoder": Entry(
+        "LSTMEncoderDecoder",
+        "Sutskever et al., Sequence to Sequence Learning with Neural Networks",
+        2014,
+        "translation",
+        ("mini", "tiny", "base"),
+    ),
+}
+
+
+def entry(name: str) -> Entry:
+    """The entry of a model.
+
+    Raises:
+        ValueError: If the catalogue has no such model.
+    """
+    if name not in CATALOG:
+        raise ValueError(
+            f"Expected a model's name: one of {', '.join(CATALOG)}. "
+            f"Received: {name!r}"
+        )
+    return CATALOG[name]
+
+
+def sizes(name: str) -> tuple[str, ...]:
+    """The named sizes of a model, smallest first.
+
+    Raises:
+        ValueError: If the catalogue has no such model.
+    """
+    return entry(name).sizes
+
+
+def create(name: str, size: str, **arguments):
+    """Builds a model of a named size; this imports Keras.
+
+    Args:
+        name: of the model.
+        size: of its sizes.
+        arguments: of the model's class, such as `vocabulary_size`. They
+            replace those of the size.
+
+    Returns:
+        The model, without weights until it is built or called.
+
+    Raises:
+        ValueError: If the catalogue has no such model, or the model no such
+            size.
+    """
+    if size not in sizes(name):
+        raise ValueError(
+            f"Expected a size of {name}: one of {', '.join(sizes(name))}. "
+            f"Received: {size!r}"
+        )
+    module = importlib.import_module(f"keras_attention.models.{name}")
+    model_class = getattr(module, entry(name).class_name)
+    return model_class(**{**module.SIZES[size], **arguments})

@@ -1,0 +1,120 @@
+"""The catalogue: one list, which the files of the models keep to."""
+
+import importlib
+import inspect
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import pytest
+
+from keras_attention import models
+from keras_attention.models import catalog
+
+ROOT = pathlib.Path(__file__).parents[2]
+NOT_PAPERS = {"__init__", "catalog", "seq2seq", "language_model"}
+every_name = pytest.mark.parametrize("name", catalog.CATALOG)
+
+
+def module(name):
+    return importlib.import_module(f"keras_attention.models.{name}")
+
+
+def run_in_a_fresh_python(program):
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+def test_every_file_of_a_paper_is_listed():
+    files = {
+        path.stem for path in pathlib.Path(models.__path__[0]).glob("*.py")
+    }
+    assert files - NOT_PAPERS == set(catalog.CATALOG)
+
+
+@every_name
+def test_entry_agrees_with_the_file(name):
+    entry = catalog.CATALOG[name]
+    model_class = getattr(module(name), entry.class_name)
+    assert issubclass(model_class, keras.Model)
+    assert getattr(models, entry.class_name) is model_class
+    assert getattr(models, name) is module(name)
+    assert entry.sizes == tuple(module(name).SIZES) == catalog.sizes(name)
+    assert entry.paper.split()[0] in model_class.__doc__
+    assert str(entry.year) in model_class.__doc__
+
+
+@every_name
+def test_a_size_by_name_is_the_function_of_that_name(name, without_memory):
+    for size in catalog.sizes(name):
+        function = getattr(module(name), size)
+        assert inspect.getdoc(function)
+        with without_memory():
+            by_name = catalog.create(name, size, vocabulary_size=23)
+            by_function = function(23)
+        assert by_name.get_config()["vocabulary_size"] == 23
+        for key, value in by_function.get_config().items():
+            if key != "name":
+                assert by_name.get_config()[key] == value
+
+
+def test_arguments_replace_those_of_the_size():
+    model = catalog.create("luong", "mini", vocabulary_size=23, units=14)
+    config = model.get_config()
+    assert (config["units"], config["embedding_dim"]) == (14, 128)
+
+
+@pytest.mark.parametrize(
+    "name, size, message",
+    [
+        ("gpt", "tiny", "Expected a model's name: one of transformer, .*'gpt'"),
+        ("luong", "huge", "of luong: one of mini, tiny, base. .*'huge'"),
+    ],
+)
+def test_unknown_names_are_refused(name, size, message):
+    with pytest.raises(ValueError, match=message):
+        catalog.create(name, size, vocabulary_size=23)
+
+
+def test_sizes_of_an_unknown_model_are_refused():
+    with pytest.raises(ValueError, match="Received: 'gpt'"):
+        catalog.sizes("gpt")
+
+
+def test_the_tests_have_a_small_size_of_every_model(small_sizes):
+    assert set(small_sizes) == set(catalog.CATALOG)
+
+
+def test_the_catalogue_needs_no_keras():
+    program = (
+        "import sys\n"
+        "from keras_attention.models import catalog\n"
+        "catalog.sizes('transformer')\n"
+        "print({'keras', 'numpy', 'tensorflow'} & {*sys.modules})\n"
+    )
+    assert run_in_a_fresh_python(program) == "set()\n"
+
+
+@pytest.mark.parametrize("name", ["Luong", "transformer", "Seq2Seq"])
+def test_the_first_use_of_a_name_registers_every_class(name):
+    program = (
+        "import keras, keras_attention as ka\n"
+        f"ka.models.{name}\n"
+        "for entry in ka.models.catalog.CATALOG.values():\n"
+        "    name = f'keras_attention>{entry.class_name}'\n"
+        "    assert keras.saving.get_registered_object(name), name\n"
+    )
+    run_in_a_fresh_python(program)
+
+
+def test_a_name_that_no_model_has_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'GPT'"):
+        _ = models.GPT
+    assert {"Luong", "Seq2Seq", "catalog", "luong"} <= set(dir(models))

@@ -9,10 +9,29 @@ Each search takes functions and tensors and knows no model:
 - `source_mask`: bool [B, S], True at real source tokens;
 - `max_lengths`: int [B], at least 1: the most tokens of each answer, END
   included. At its limit a hypothesis can only end, so each ends in END.
-  `ValueError` for another rank.
+  `ValueError` for another rank;
+- `prefix_ids`: int [B, P] or None, the tokens that each answer begins with,
+  then `pad_id`. They are part of the answer and of its length. Its
+  log-probability and its length penalty are about the tokens after them. A
+  prefix that leaves no room for END is cut.
 
 Weights of several heads are averaged. A row's result does not depend on the
 other rows.
+
+A language model has no source. Its searches take
+`without_source(model.step)`, an empty `memory` and `None` as `source_mask`:
+
+    greedy_search(
+        without_source(model.step),
+        memory=(),
+        state=model.initial_state(batch_size, max_length),
+        source_mask=None,
+        max_lengths=max_lengths,
+        prefix_ids=prompt_ids,
+    )
+
+A step with a source that looks nowhere returns None as its weights: the
+result's are then 0.
 """
 
 from keras_attention.decoding.beam import beam_search
@@ -27,6 +46,7 @@ from keras_attention.decoding.scores import (
     coverage_penalty,
     length_penalty,
     sequence_log_probability,
+    without_source,
 )
 
 __all__ = [
@@ -39,4 +59,5 @@ __all__ = [
     "sampling_search",
     "sequence_log_probability",
     "truncate_distribution",
+    "without_source",
 ]

@@ -85,13 +85,12 @@ _Settings = collections.namedtuple(
         "step",
         "memory",
         "source_mask",
-        "max_lengths",
+        "rules",
+        "beam_rules",
         "num_beams",
         "n_best",
         "alpha",
         "beta",
-        "end_id",
-        "forbidden_ids",
     ],
 )
 
@@ -141,9 +140,7 @@ def _extend(settings, live, position):
         logits,
         num_beams,
         position,
-        ops.repeat(settings.max_lengths, num_beams),
-        settings.end_id,
-        settings.forbidden_ids,
+        settings.beam_rules,
     )
     totals = ops.reshape(live.log_probs, (-1, 1)) + log_probs
     count = token_ids.shape[-1]
@@ -152,9 +149,10 @@ def _extend(settings, live, position):
     chosen = ops.cast(chosen, "int32")
     parents = chosen // count
     token_ids = scores.pick(ops.reshape(token_ids, joined), chosen)
-    state, weights = _gather_beams(
-        (state, scores.mean_over_heads(weights)), parents
+    weights = scores.weights_over_source(
+        weights, (batch_size * num_beams, source_length)
     )
+    state, weights = _gather_beams((state, weights), parents)
     weights = ops.reshape(weights, (batch_size, num_beams, source_length))
     sums = weights + scores.pick(live.attention_sums, parents)
     token_ids = ops.reshape(token_ids, (-1,))
@@ -164,7 +162,8 @@ def _extend(settings, live, position):
 def _retire(settings, live, finished, stopped, position):
     """Moves the candidates that ended from the live to the finished ones."""
     num_beams = settings.num_beams
-    score = live.log_probs / scores.length_penalty(position + 1, settings.alpha)
+    length = scores.num_chosen(settings.rules, position + 1)
+    score = live.log_probs / scores.length_penalty(length, settings.alpha)
     if settings.beta:
         score += scores.coverage_penalty(
             live.attention_sums, settings.source_mask[:, None], settings.beta
@@ -180,7 +179,7 @@ def _retire(settings, live, finished, stopped, position):
     )
     kept = ops.logical_and(kept, ops.logical_not(stopped)[:, None])
     token_ids = ops.reshape(live.token_ids, (-1, num_beams))
-    ended = ops.logical_and(kept, ops.equal(token_ids, settings.end_id))
+    ended = ops.logical_and(kept, ops.equal(token_ids, settings.rules.end_id))
     newly = _Finished(
         score=ops.where(ended, score, scores.IMPOSSIBLE),
         log_probability=ops.where(ended, live.log_probs, scores.IMPOSSIBLE),
@@ -198,8 +197,11 @@ def _retire(settings, live, finished, stopped, position):
     live = live._replace(
         log_probs=ops.where(live_on, live.log_probs, scores.IMPOSSIBLE)
     )
+    length = scores.num_chosen(
+        settings.rules, settings.rules.max_lengths[:, None]
+    )
     reachable = ops.max(live.log_probs, axis=1) / scores.length_penalty(
-        settings.max_lengths, settings.alpha
+        length[:, 0], settings.alpha
     )
     stopped = ops.logical_or(
         ops.logical_not(ops.any(live_on, axis=1)),
@@ -254,6 +256,7 @@ def beam_search(
     end_id=END,
     pad_id=PAD,
     forbidden_ids=(),
+    prefix_ids=None,
 ):
     """Extends the `num_beams` most probable hypotheses in parallel.
 
@@ -272,6 +275,7 @@ def beam_search(
             `coverage_penalty`; 0 for none.
         start_id, end_id, pad_id: control ids.
         forbidden_ids: ids that are never produced.
+        prefix_ids: what each answer begins with, see the module.
 
     Returns:
         `SearchResult` with N = `n_best`.
@@ -288,20 +292,36 @@ def beam_search(
     scores.check_end(end_id, forbidden_ids)
     max_lengths = scores.row_limits(max_lengths)
     max_length = ops.max(max_lengths, initial=1)
-    memory, state = tree.map_structure(
-        lambda leaf: ops.repeat(leaf, num_beams, axis=0), (memory, state)
+    source_mask = scores.source_rows(source_mask, ops.shape(max_lengths)[0])
+    rules = scores.Rules(
+        max_lengths,
+        end_id,
+        forbidden_ids,
+        scores.prefix_rows(prefix_ids),
+        pad_id,
     )
+
+    def for_each_beam(structure):
+        return tree.map_structure(
+            lambda leaf: ops.repeat(leaf, num_beams, axis=0), structure
+        )
+
+    memory, state = for_each_beam((memory, state))
+    beam_rules = rules._replace(max_lengths=for_each_beam(max_lengths))
+    if prefix_ids is not None:
+        beam_rules = beam_rules._replace(
+            prefix_ids=for_each_beam(rules.prefix_ids)
+        )
     settings = _Settings(
         step,
         memory,
         source_mask,
-        max_lengths,
+        rules,
+        beam_rules,
         num_beams,
         n_best,
         alpha,
         beta,
-        end_id,
-        forbidden_ids,
     )
 
     def proceed(position, live, history, finished, stopped):

@@ -1,7 +1,5 @@
 """Searches that follow one hypothesis a row: greedy, forced, sampling."""
 
-import collections
-
 import keras
 from keras import ops
 
@@ -11,10 +9,6 @@ from keras_attention.tokens import END, PAD, START
 # Draws of one row; an answer that is longer begins with them again.
 MAX_DRAWS = 4096
 
-_Ids = collections.namedtuple(
-    "_Ids", ["start_id", "end_id", "pad_id", "forbidden_ids"]
-)
-
 
 def _follow_one_path(
     choose,
@@ -23,13 +17,15 @@ def _follow_one_path(
     state,
     source_mask,
     max_lengths,
-    control,
+    start_id,
+    end_id,
+    pad_id,
 ):
     """Extends one hypothesis a row, until END.
 
     `choose(logits, position)` -> int [B] tokens and their log-probabilities.
     """
-    batch_size, source_length = ops.shape(source_mask)
+    batch_size, source_length = ops.shape(source_mask)  # [B, S]
     max_length = ops.max(max_lengths, initial=1)
 
     def proceed(position, last_ids, ids, lengths, log_probs, weights, state):
@@ -41,10 +37,12 @@ def _follow_one_path(
         logits, state, step_weights = step(last_ids, memory, state)
         token_ids, chosen = choose(logits, position)
         alive = ops.equal(lengths, 0)
-        token_ids = ops.where(alive, token_ids, control.pad_id)
-        step_weights = scores.mean_over_heads(step_weights)
+        token_ids = ops.where(alive, token_ids, pad_id)
+        step_weights = scores.weights_over_source(
+            step_weights, (batch_size, source_length)
+        )
         step_weights = ops.where(alive[:, None], step_weights, 0.0)
-        ended = ops.logical_and(alive, ops.equal(token_ids, control.end_id))
+        ended = ops.logical_and(alive, ops.equal(token_ids, end_id))
         return (
             position + 1,
             token_ids,
@@ -60,9 +58,9 @@ def _follow_one_path(
         body,
         (
             ops.convert_to_tensor(0, dtype="int32"),
-            ops.full((batch_size,), control.start_id, dtype="int32"),
+            ops.full((batch_size,), start_id, dtype="int32"),
             scores.empty_rows(
-                batch_size, max_length, value=control.pad_id, dtype="int32"
+                batch_size, max_length, value=pad_id, dtype="int32"
             ),
             ops.zeros((batch_size,), dtype="int32"),
             ops.zeros((batch_size,), dtype="float32"),
@@ -70,7 +68,7 @@ def _follow_one_path(
             state,
         ),
     )
-    ids = scores.fill(ids, max_length, control.pad_id)
+    ids = scores.fill(ids, max_length, pad_id)
     weights = scores.fill(weights, max_length)
     best = (ids, lengths, log_probability, log_probability, weights)
     return scores.SearchResult(*(ops.expand_dims(leaf, 1) for leaf in best))
@@ -88,6 +86,7 @@ def greedy_search(
     end_id=END,
     pad_id=PAD,
     forbidden_ids=(),
+    prefix_ids=None,
 ):
     """Takes the most probable token at each step.
 
@@ -97,6 +96,7 @@ def greedy_search(
             the score that is reported.
         start_id, end_id, pad_id: control ids.
         forbidden_ids: ids that are never produced.
+        prefix_ids: what each answer begins with, see the module.
 
     Returns:
         `SearchResult` with N = 1.
@@ -107,20 +107,36 @@ def greedy_search(
     scores.check_penalties(alpha, beta)
     scores.check_end(end_id, forbidden_ids)
     max_lengths = scores.row_limits(max_lengths)
+    source_mask = scores.source_rows(source_mask, ops.shape(max_lengths)[0])
+    rules = scores.Rules(
+        max_lengths,
+        end_id,
+        forbidden_ids,
+        scores.prefix_rows(prefix_ids),
+        pad_id,
+    )
 
     def choose(logits, position):
         log_probs, token_ids = scores.best_extensions(
-            logits, 1, position, max_lengths, end_id, forbidden_ids
+            logits, 1, position, rules
         )
         log_probs, best = ops.top_k(log_probs, 1)
         token_ids = scores.pick(token_ids, ops.cast(best, "int32"))
         return token_ids[:, 0], log_probs[:, 0]
 
-    control = _Ids(start_id, end_id, pad_id, forbidden_ids)
     path = _follow_one_path(
-        choose, step, memory, state, source_mask, max_lengths, control
+        choose,
+        step,
+        memory,
+        state,
+        source_mask,
+        max_lengths,
+        start_id,
+        end_id,
+        pad_id,
     )
-    score = path.log_probability / scores.length_penalty(path.lengths, alpha)
+    lengths = scores.num_chosen(rules, path.lengths)
+    score = path.log_probability / scores.length_penalty(lengths, alpha)
     if beta:
         attention_sums = ops.sum(path.attention_weights, axis=2)
         score += scores.coverage_penalty(
@@ -154,6 +170,7 @@ def forced_search(
     labels = ops.cast(labels, "int32")
     real = ops.not_equal(labels, pad_id)
     lengths = ops.sum(ops.cast(real, "int32"), axis=1)
+    source_mask = scores.source_rows(source_mask, ops.shape(lengths)[0])
 
     def choose(logits, position):
         token_ids = ops.take(labels, position, axis=1)
@@ -162,9 +179,16 @@ def forced_search(
         padding = ops.equal(token_ids, pad_id)
         return token_ids, ops.where(padding, 0.0, chosen[:, 0])
 
-    control = _Ids(start_id, end_id, pad_id, ())
     path = _follow_one_path(
-        choose, step, memory, state, source_mask, lengths, control
+        choose,
+        step,
+        memory,
+        state,
+        source_mask,
+        lengths,
+        start_id,
+        end_id,
+        pad_id,
     )
     # A row of padding alone has no END.
     real = real[:, None, : ops.shape(path.ids)[2]]  # [B, 1, L]
@@ -228,6 +252,7 @@ def sampling_search(
     end_id=END,
     pad_id=PAD,
     forbidden_ids=(),
+    prefix_ids=None,
 ):
     """Draws each token from the model's distribution.
 
@@ -240,6 +265,7 @@ def sampling_search(
             temperature.
         start_id, end_id, pad_id: control ids.
         forbidden_ids: ids that are never produced.
+        prefix_ids: what each answer begins with, see the module.
 
     Returns:
         `SearchResult` with N = 1; the log-probability is the model's own,
@@ -257,13 +283,19 @@ def sampling_search(
     max_lengths = scores.row_limits(max_lengths)
     # One uniform number for each token to come, drawn before the loop. The
     # width is fixed: a row's numbers must not depend on the other rows.
+    source_mask = scores.source_rows(source_mask, ops.shape(max_lengths)[0])
+    rules = scores.Rules(
+        max_lengths,
+        end_id,
+        forbidden_ids,
+        scores.prefix_rows(prefix_ids),
+        pad_id,
+    )
     batch_size = ops.shape(source_mask)[0]
     uniforms = keras.random.uniform((batch_size, MAX_DRAWS), seed=seed)
 
     def choose(logits, position):
-        allowed = log_probs = scores.allowed_log_probs(
-            logits, position, max_lengths, end_id, forbidden_ids
-        )
+        allowed = log_probs = scores.allowed_log_probs(logits, position, rules)
         possible = log_probs > scores.IMPOSSIBLE / 2
         # From the greatest down, so that no temperature overflows.
         log_probs = log_probs - ops.max(log_probs, axis=-1, keepdims=True)
@@ -289,7 +321,14 @@ def sampling_search(
         chosen = ops.take_along_axis(allowed, token_ids[:, None], axis=1)
         return token_ids, chosen[:, 0]
 
-    control = _Ids(start_id, end_id, pad_id, forbidden_ids)
     return _follow_one_path(
-        choose, step, memory, state, source_mask, max_lengths, control
+        choose,
+        step,
+        memory,
+        state,
+        source_mask,
+        max_lengths,
+        start_id,
+        end_id,
+        pad_id,
     )

@@ -21,7 +21,20 @@ SearchResult.__doc__ = """Hypotheses of a search, best first.
   whose log-probability and score are then -1e9.
 - `log_probability`: float32 [B, N], sum of the tokens' log p, END included.
 - `score`: float32 [B, N], the log-probability after the penalties.
-- `attention_weights`: float32 [B, N, L, S], 0 after END.
+- `attention_weights`: float32 [B, N, L, S], 0 after END; S is 0 without a
+  source.
+"""
+
+Rules = collections.namedtuple(
+    "Rules", ["max_lengths", "end_id", "forbidden_ids", "prefix_ids", "pad_id"]
+)
+Rules.__doc__ = """Which tokens a hypothesis may hold.
+
+- `max_lengths`: int32 [B]; a row at its limit can only end.
+- `end_id`: id of END.
+- `forbidden_ids`: ids that are never chosen.
+- `prefix_ids`: int32 [B, P], the tokens that each row begins with, then
+  `pad_id`; or None.
 """
 
 
@@ -52,6 +65,48 @@ def row_limits(max_lengths):
             f"[batch]. Received: shape {tuple(max_lengths.shape)}"
         )
     return max_lengths
+
+
+def prefix_rows(prefix_ids):
+    """The given tokens of each row, int32 [B, P], or None.
+
+    Raises:
+        ValueError: If `prefix_ids` has another rank.
+    """
+    if prefix_ids is None:
+        return None
+    prefix_ids = ops.cast(prefix_ids, "int32")
+    if len(prefix_ids.shape) != 2:
+        raise ValueError(
+            "Expected `prefix_ids` to hold one row of ids for each answer: "
+            "shape [batch, length]. Received: shape "
+            f"{tuple(prefix_ids.shape)}"
+        )
+    return prefix_ids
+
+
+def source_rows(source_mask, batch_size):
+    """The mask of the source, bool [B, S]; [B, 0] where there is none."""
+    if source_mask is None:
+        return ops.zeros((batch_size, 0), dtype="bool")
+    return source_mask
+
+
+def without_source(step):
+    """A language model's step, as a search takes it.
+
+    Args:
+        step: `step(token_ids, state)` -> `(logits, state)`.
+
+    Returns:
+        `step(token_ids, memory, state)` -> `(logits, state, None)`.
+    """
+
+    def step_without_source(token_ids, memory, state):
+        logits, state = step(token_ids, state)
+        return logits, state, None
+
+    return step_without_source
 
 
 def length_penalty(lengths, alpha):
@@ -95,27 +150,68 @@ def sequence_log_probability(logits, labels, pad_id=PAD):
     return total, ops.sum(ops.cast(real, "int32"), axis=-1)
 
 
-def allowed_log_probs(logits, position, max_lengths, end_id, forbidden_ids):
+def given_tokens(rules, position):
+    """The prefix at one position.
+
+    A prefix that leaves no room for END is cut.
+
+    Returns:
+        `(token_ids, given)`: int32 [B], and bool [B], whether the row's
+        prefix reaches that far.
+    """
+    # One more column, for all positions behind the prefix.
+    padded = ops.pad(
+        rules.prefix_ids, ((0, 0), (0, 1)), constant_values=rules.pad_id
+    )
+    last = ops.shape(padded)[1] - 1
+    token_ids = ops.take(padded, ops.minimum(position, last), axis=1)
+    given = ops.logical_and(
+        ops.not_equal(token_ids, rules.pad_id),
+        position + 1 < rules.max_lengths,
+    )
+    return token_ids, given
+
+
+def num_chosen(rules, lengths):
+    """How many tokens of a hypothesis were chosen, not given.
+
+    Args:
+        rules: `Rules`.
+        lengths: int32 [B, N] or [], END included.
+    """
+    if rules.prefix_ids is None:
+        return lengths
+    given = ops.not_equal(rules.prefix_ids, rules.pad_id)
+    num_given = ops.sum(ops.cast(given, "int32"), axis=1)
+    num_given = ops.minimum(num_given, rules.max_lengths - 1)
+    return ops.maximum(lengths - num_given[:, None], 0)
+
+
+def allowed_log_probs(logits, position, rules):
     """Log-probabilities of the next token, before any choice.
 
     Args:
         logits: [B, V].
         position: int scalar, how many tokens stand before it.
-        max_lengths: int [B]; a row at its limit can only end.
-        end_id: id of END.
-        forbidden_ids: ids that are never produced.
+        rules: `Rules`.
 
     Returns:
         float32 [B, V]. What is forbidden is at log 0; the rest is not
-        normalised again, so that sums equal forced scores.
+        normalised again, so that sums equal forced scores. A given token is
+        at log 1, all others at log 0.
     """
     log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
     ids = ops.arange(logits.shape[-1])
-    for forbidden_id in forbidden_ids:
+    for forbidden_id in rules.forbidden_ids:
         log_probs = ops.where(ids == forbidden_id, IMPOSSIBLE, log_probs)
-    must_end = (position + 1 >= max_lengths)[:, None]
-    impossible = ops.logical_and(must_end, (ids != end_id)[None, :])
-    return ops.where(impossible, IMPOSSIBLE, log_probs)
+    must_end = (position + 1 >= rules.max_lengths)[:, None]
+    impossible = ops.logical_and(must_end, (ids != rules.end_id)[None, :])
+    log_probs = ops.where(impossible, IMPOSSIBLE, log_probs)
+    if rules.prefix_ids is None:
+        return log_probs
+    token_ids, given = given_tokens(rules, position)
+    certain = ops.where(ids == token_ids[:, None], 0.0, IMPOSSIBLE)
+    return ops.where(given[:, None], certain, log_probs)
 
 
 def pick(values, places):
@@ -132,7 +228,7 @@ def pick(values, places):
     """
     batch_size, size, *rest = ops.shape(values)
     firsts = ops.arange(batch_size, dtype="int32") * size
-    rows = ops.reshape(values, (-1, *rest))
+    rows = ops.reshape(values, (batch_size * size, *rest))
     return ops.take(rows, firsts[:, None] + places, axis=0)
 
 
@@ -166,9 +262,7 @@ def top_k(values, k):
     return best, pick(places, ops.cast(indices, "int32"))
 
 
-def best_extensions(
-    logits, count, position, max_lengths, end_id, forbidden_ids
-):
+def best_extensions(logits, count, position, rules):
     """The next tokens worth a look: the `count` best ones, and END.
 
     The same log-probabilities as `allowed_log_probs`, of these tokens only,
@@ -177,35 +271,43 @@ def best_extensions(
     Args:
         logits: [B, V].
         count: how many beside END.
-        position, max_lengths, end_id, forbidden_ids: see
-            `allowed_log_probs`.
+        position, rules: see `allowed_log_probs`.
 
     Returns:
         `(log_probs, token_ids)`: float32 and int32 [B, C], best first, END
-        last: of equals it is the last choice.
+        last: of equals it is the last choice. A given token comes first, at
+        log 1; all else is then at log 0.
     """
     logits = ops.cast(logits, "float32")
     # Some of the best may be forbidden, or be END.
-    best, token_ids = top_k(logits, count + len(forbidden_ids) + 1)
+    best, token_ids = top_k(logits, count + len(rules.forbidden_ids) + 1)
     # log(sum(exp)) is the greatest logit less the log of its probability:
     # a softmax is one operation in TensorFlow, exp and sum are two.
     greatest = pick(ops.softmax(logits, axis=-1), token_ids[:, :1])
     normaliser = best[:, :1] - ops.log(greatest)
-    left_out = (position + 1 >= max_lengths)[:, None]
-    for token_id in (*forbidden_ids, end_id):
+    left_out = (position + 1 >= rules.max_lengths)[:, None]
+    for token_id in (*rules.forbidden_ids, rules.end_id):
         left_out = ops.logical_or(left_out, ops.equal(token_ids, token_id))
     best = ops.where(left_out, IMPOSSIBLE, best - normaliser)
-    end = logits[:, end_id, None] - normaliser
+    end = logits[:, rules.end_id, None] - normaliser
+    log_probs = ops.concatenate([best, end], axis=1)
+    end_ids = ops.full_like(token_ids[:, :1], rules.end_id)
+    token_ids = ops.concatenate([token_ids, end_ids], axis=1)
+    if rules.prefix_ids is None:
+        return log_probs, token_ids
+    given_ids, given = given_tokens(rules, position)
+    first = ops.arange(token_ids.shape[-1]) == 0
+    certain = ops.where(first, 0.0, IMPOSSIBLE)[None, :]
     return (
-        ops.concatenate([best, end], axis=1),
-        ops.concatenate(
-            [token_ids, ops.full_like(token_ids[:, :1], end_id)], axis=1
-        ),
+        ops.where(given[:, None], certain, log_probs),
+        ops.where(given[:, None], given_ids[:, None], token_ids),
     )
 
 
-def mean_over_heads(attention_weights):
-    """Weights [B, S] of a step, from [B, S] or [B, H, S]."""
+def weights_over_source(attention_weights, shape):
+    """Weights [B, S] of a step, from [B, S] or [B, H, S]; 0 from None."""
+    if attention_weights is None:
+        return ops.zeros(shape, dtype="float32")
     if len(attention_weights.shape) == 3:
         return ops.mean(attention_weights, axis=1)
     return attention_weights

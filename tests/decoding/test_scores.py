@@ -70,9 +70,8 @@ def test_sequence_log_probability_with_another_padding():
 
 def test_what_is_allowed_keeps_its_log_probability():
     logits = np.random.default_rng(0).normal(size=(2, 6)).astype("float32")
-    allowed = scores.allowed_log_probs(
-        logits, 1, np.array([2, 9]), END, (PAD, UNK, START)
-    ).numpy()
+    rules = scores.Rules(np.array([2, 9]), END, (PAD, UNK, START), None, PAD)
+    allowed = scores.allowed_log_probs(logits, 1, rules).numpy()
     expected = np.log(np.exp(logits) / np.exp(logits).sum(1, keepdims=True))
     # The first row is at its limit: END alone. The other may go on.
     np.testing.assert_allclose(allowed[0, END], expected[0, END], rtol=1e-5)
@@ -87,7 +86,9 @@ def test_mean_over_heads(heads):
     weights = np.random.default_rng(0).random(shape).astype("float32")
     expected = weights if heads is None else weights.mean(axis=1)
     np.testing.assert_allclose(
-        scores.mean_over_heads(tf.constant(weights)), expected, rtol=1e-6
+        scores.weights_over_source(tf.constant(weights), (2, 5)),
+        expected,
+        rtol=1e-6,
     )
 
 
@@ -114,7 +115,7 @@ def test_the_best_extensions_are_those_of_all(rng, forbidden):
     logits = rng.normal(size=(4, 8000)).astype("float32")
     logits[0, END] = logits[1, START] = logits[2, 17] = 9.0
     max_lengths = tf.constant([5, 5, 5, 2])  # The last can only end.
-    rest = (1, max_lengths, END, forbidden)
+    rest = (1, scores.Rules(max_lengths, END, forbidden, None, PAD))
     everything = scores.allowed_log_probs(tf.constant(logits), *rest).numpy()
     log_probs, token_ids = scores.best_extensions(tf.constant(logits), 4, *rest)
     for row, (ours, ids) in enumerate(

@@ -37,8 +37,6 @@ def make_app() -> cyclopts.App:
 
 def main(argv: list[str] | None = None) -> None:
     """Runs the command line. A mistake in it is answered by one clear line."""
-    # No word of TensorFlow's on what it was built for and what it has found.
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     argv = sys.argv[1:] if argv is None else argv
     verb = argv[0] if argv and argv[0] in VERBS else ""
     name = f"keras-attention {verb}".strip()

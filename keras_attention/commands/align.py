@@ -29,7 +29,7 @@ def align(
         raise ValueError("Expected the folders of runs. Received: none")
     for name in names:
         arguments.find_run(name)
-    # From here on with TensorFlow.
+    arguments.import_tensorflow()
     from keras_attention.commands import runs
     from keras_attention.evaluation import phrase_alignment
     from keras_attention.training import run_directory

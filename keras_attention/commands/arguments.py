@@ -4,7 +4,9 @@ This module imports neither TensorFlow nor Keras.
 """
 
 import difflib
+import os
 import pathlib
+import tempfile
 from typing import Annotated
 
 import cyclopts
@@ -88,6 +90,30 @@ def find_file(name: str, path: str | None) -> pathlib.Path | None:
     if not found.is_file():
         raise ValueError(f"Expected a file as --{name}. Received: {path}")
     return found
+
+
+def import_tensorflow() -> None:
+    """Imports TensorFlow without the lines that it prints by itself.
+
+    They say what it was built for and which drivers it misses, and come before
+    it reads its own settings: standard error is turned away for that long.
+    They stay where TF_CPP_MIN_LOG_LEVEL is set, and where the import fails.
+    """
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    standard_error = os.dup(2)
+    with tempfile.TemporaryFile() as lines:
+        os.dup2(lines.fileno(), 2)
+        try:
+            import tensorflow  # noqa: F401
+        except BaseException:
+            lines.seek(0)
+            os.write(standard_error, lines.read())
+            raise
+        finally:
+            os.dup2(standard_error, 2)
+            os.close(standard_error)
 
 
 def _convert(kind, tokens):

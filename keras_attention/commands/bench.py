@@ -43,6 +43,7 @@ def bench(
     options: Annotated[Options, arguments.group("Options")] = Options(),
 ) -> None:
     """Measures. The last line that it prints is one JSON object."""
+    arguments.import_tensorflow()
     from keras_attention.commands import benchmark
 
     result = benchmark.measure(what, options)

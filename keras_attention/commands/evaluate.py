@@ -86,7 +86,7 @@ def evaluate(
         arguments.find_file(name, getattr(options, name))
         for name in ("source", "reference")
     ]
-    # From here on with TensorFlow.
+    arguments.import_tensorflow()
     from keras_attention.commands import scoring
 
     for row in scoring.score_models(names, *files, options):

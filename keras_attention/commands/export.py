@@ -48,7 +48,7 @@ def export(
 ) -> None:
     """Writes the next version, with its card, and prints its path."""
     arguments.find_run(run)
-    # From here on with TensorFlow.
+    arguments.import_tensorflow()
     from keras_attention import tasks
     from keras_attention.commands import runs, scoring
     from keras_attention.training import report, restore, run_directory

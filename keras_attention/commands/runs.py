@@ -70,8 +70,8 @@ def train(
         ValueError: If the folder holds another run, the corpus cannot be
             read, or the configuration cannot be trained.
     """
+    configuration.check_corpus(config.data.corpus)
     config = configuration.resolve(config)
-    configuration.check_corpus(config)
     return loop.train(config, tasks.get(config.task), resume)
 
 

@@ -99,8 +99,8 @@ def train(
             run=run,
         )
     )
-    configuration.check_corpus(choices)
-    # From here on with TensorFlow.
+    configuration.check_corpus(data.corpus)
+    arguments.import_tensorflow()
     from keras_attention import devices, tasks
     from keras_attention.training import loop, report
 

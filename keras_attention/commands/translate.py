@@ -69,7 +69,7 @@ def translate(
     """Lines in, lines out, in the same order."""
     arguments.find_model(model)
     words = _texts(texts)
-    # From here on with TensorFlow.
+    arguments.import_tensorflow()
     from keras_attention.commands import runs
     from keras_attention.training import run_directory
 

@@ -15,8 +15,42 @@ from typing import Any
 import yaml
 
 from keras_attention.config.choices import OTHERWISE, Loader
-from keras_attention.config.groups import TrainingConfig
+from keras_attention.config.groups import (
+    Architecture,
+    Data,
+    Optimizer,
+    Run,
+    Search,
+    Training,
+    TrainingConfig,
+    Vocabulary,
+)
 from keras_attention.models import catalog
+
+__all__ = [
+    "DEFAULTS",
+    "EMBEDDED",
+    "GROUPS",
+    "GROUP_OF",
+    "RECIPES",
+    "Architecture",
+    "Data",
+    "Optimizer",
+    "Run",
+    "Search",
+    "Training",
+    "TrainingConfig",
+    "Vocabulary",
+    "check_corpus",
+    "corpus_name",
+    "flat",
+    "is_folder",
+    "make",
+    "read",
+    "replace",
+    "resolve",
+    "text",
+]
 
 # Task -> the corpus that is embedded in the package.
 EMBEDDED = {"translation": "phrases", "language_modelling": "agreement"}
@@ -130,14 +164,13 @@ def is_folder(corpus: str) -> bool:
     return corpus not in EMBEDDED.values() and not corpus.startswith("tfds:")
 
 
-def check_corpus(config: TrainingConfig) -> None:
-    """That the corpus is there, as far as its name tells.
+def check_corpus(corpus: str | None) -> None:
+    """That a corpus is there, as far as its name tells.
 
     Raises:
         ValueError: If it is no folder or file, and no corpus of another kind.
     """
-    corpus = config.data.corpus
-    if is_folder(corpus) and not pathlib.Path(corpus).exists():
+    if corpus and is_folder(corpus) and not pathlib.Path(corpus).exists():
         raise ValueError(
             f"Expected {', '.join(EMBEDDED.values())}, a folder of files of "
             f'one text a line, or "tfds:NAME/CONFIG" as the corpus. '

@@ -79,7 +79,7 @@ class Choices:
 
 
 def _kinds(kind) -> tuple:
-    is_union = isinstance(kind, types.UnionType)
+    is_union = typing.get_origin(kind) in (types.UnionType, typing.Union)
     return typing.get_args(kind) if is_union else (kind,)
 
 

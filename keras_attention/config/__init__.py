@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 # Task -> the corpus that is embedded in the package.
-EMBEDDED = {"translation": "phrases", "language_modelling": "agreement"}
+EMBEDDED = {"translation": "phrases", "language_modelling": "sentences"}
 DEFAULTS = TrainingConfig()
 GROUPS = {
     field.name: field.type for field in dataclasses.fields(TrainingConfig)

@@ -24,7 +24,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention import layers
-from keras_attention.commands import benchmark
+from keras_attention.commands import bench, benchmark
 from keras_attention.tokens import END, PAD
 
 

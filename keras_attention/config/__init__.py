@@ -28,11 +28,6 @@ from keras_attention.config.groups import (
 from keras_attention.models import catalog
 
 __all__ = [
-    "DEFAULTS",
-    "EMBEDDED",
-    "GROUPS",
-    "GROUP_OF",
-    "RECIPES",
     "Architecture",
     "Data",
     "Optimizer",

@@ -2,8 +2,14 @@
 
 from keras_attention.evaluation.scores import (
     bleu_by_length,
+    bleu_tokenizer,
     corpus_scores,
     paired_bootstrap,
 )
 
-__all__ = ["bleu_by_length", "corpus_scores", "paired_bootstrap"]
+__all__ = [
+    "bleu_by_length",
+    "bleu_tokenizer",
+    "corpus_scores",
+    "paired_bootstrap",
+]

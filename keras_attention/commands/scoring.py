@@ -49,10 +49,10 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         if len(names) > 1:
             row = {"model": name, **row}
         if before is not None:
-            row["compared_with"] = _difference(*before, result)
+            row["compared_with"] = _difference(*before, result, options)
         if options.by_length:
             rows[label] = row["by_length"] = translation.bleu_by_length(
-                servable, result, num_samples=1000
+                servable, result, tokenize=options.tokenize, num_samples=1000
             )
         before = label, result
         yield row
@@ -80,7 +80,7 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
     return task.evaluate(servable, test_set, **asked)
 
 
-def _difference(label, baseline, result) -> dict:
+def _difference(label, baseline, result, options) -> dict:
     """What a model has over the one before it."""
     return {
         "model": label,
@@ -90,6 +90,8 @@ def _difference(label, baseline, result) -> dict:
                 result.hypotheses,
                 result.test_set.references,
                 lowercase=bleu == "bleu_lc",
+                target_language=result.test_set.target_language,
+                tokenize=options.tokenize,
             )
             for bleu in ("bleu", "bleu_lc")
         },

@@ -111,6 +111,14 @@ class Vocabulary(Choices):
         at_least=1,
         defaults={"phrases": 9, "language_modelling": 64, OTHERWISE: 16},
     )
+    normalization: Literal[
+        "as_written", "identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf"
+    ] = choice(
+        "as_written",
+        'By which rule texts are read. "as_written" keeps what people write, '
+        'but for blanks and control characters. The rules with "nfkc" unite '
+        "characters that mean the same, those with _cf also lower all letters.",
+    )
     joint_vocabulary: bool = choice(
         True,
         "Both languages share one vocabulary. `--joint_vocabulary=false` "

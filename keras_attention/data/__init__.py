@@ -16,15 +16,16 @@ from keras_attention.data.batches import (
     tokenize,
     tokenize_by_sampling,
 )
-from keras_attention.data.tokenizer import (
+from keras_attention.data.tokenizer import Tokenizer, valid_utf8
+from keras_attention.data.vocabulary import (
     MODEL_TYPES,
-    Tokenizer,
+    NORMALIZATIONS,
     train_vocabulary,
-    valid_utf8,
 )
 
 __all__ = [
     "MODEL_TYPES",
+    "NORMALIZATIONS",
     "POOL_SIZE",
     "Report",
     "Tokenizer",

@@ -102,7 +102,9 @@ class Translation(Task):
 
         def validate(epoch, logs):
             hypotheses = servable(sources, num_beams=1, truncate=True)
-            logs |= evaluation.validation_logs(hypotheses, references)
+            logs |= evaluation.validation_logs(
+                hypotheses, references, target_language=config.data.target
+            )
             evaluation.print_samples(
                 epoch, logs, sources, hypotheses, references
             )
@@ -136,12 +138,16 @@ class Translation(Task):
             )
         return TestSet(source.name, sources, references)
 
-    def evaluate(self, servable, test_set, truncate=False, **options):
+    def evaluate(
+        self, servable, test_set, truncate=False, tokenize=None, **options
+    ):
         sources, references = test_set.sources, test_set.references
         start = time.monotonic()
         hypotheses = servable(sources, truncate=truncate, **options)
         seconds = time.monotonic() - start
-        scores = evaluation.corpus_scores(hypotheses, references)
+        scores = evaluation.corpus_scores(
+            hypotheses, references, test_set.target_language, tokenize
+        )
         if truncate:
             scores["truncated"] = servable.num_truncated(sources)
         return Evaluation(test_set, hypotheses, scores, seconds)
@@ -194,6 +200,7 @@ def bleu_by_length(servable, result: Evaluation, **options) -> list[dict]:
         servable.num_tokens(result.test_set.sources),
         result.hypotheses,
         result.test_set.references,
+        target_language=result.test_set.target_language,
         **options,
     )
 

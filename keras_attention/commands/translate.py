@@ -78,20 +78,21 @@ def translate(
         model, options.num_beams if is_run else None, options.length_penalty
     )
     lines = words or _standard_input()
-    too_long = {} if options.truncate else translator.too_long(lines)
-    short = [text for line, text in enumerate(lines, 1) if line not in too_long]
+    too_long = [] if options.truncate else translator.too_long(lines)
+    left_out = {one.line for one in too_long}
+    short = [text for line, text in enumerate(lines, 1) if line not in left_out]
     answers = _answers(translator, short, options)
     for line in range(1, len(lines) + 1):
-        print(*([""] if line in too_long else next(answers)), sep="\n")
+        print(*([""] if line in left_out else next(answers)), sep="\n")
     if options.attention:
         _draw_attention(translator, short, options.attention)
     if too_long:
-        line, (length, limit) = next(iter(too_long.items()))
+        first = too_long[0]
         raise ValueError(
-            f"Expected texts of at most {limit} tokens: split the text into "
-            "sentences, or add --truncate. The other lines are translated. "
-            f"Received: {length} tokens in line {line}, {len(too_long)} such "
-            "lines"
+            f"Expected texts of at most {first.limit} tokens: split the text "
+            "into sentences, or add --truncate. The other lines are "
+            f"translated. Received: {first.num_tokens} tokens in line "
+            f"{first.line}; {len(too_long)} such lines in all"
         )
 
 

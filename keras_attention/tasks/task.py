@@ -122,8 +122,14 @@ class Task(abc.ABC):
         """The first test split of a corpus, or its validation split."""
 
     @abc.abstractmethod
-    def read_test_set(self, source, reference) -> TestSet:
+    def read_test_set(
+        self, source, reference, target_language: str | None = None
+    ) -> TestSet:
         """A test set in files, one of which may be None.
+
+        Args:
+            source, reference: their paths.
+            target_language: of the references, where it is known.
 
         Raises:
             ValueError: If a file that the task needs is missing, or they

@@ -1,5 +1,6 @@
 """From one language to another: pairs of texts, scored by BLEU and chrF."""
 
+import pathlib
 import time
 
 from keras_attention import evaluation, plotting
@@ -10,6 +11,7 @@ from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
 from keras_attention.training import losses
 
+COMPRESSIONS = ("gz", "bz2", "xz", "zst")
 LANGUAGE_NAMES = {
     "de": "German",
     "en": "English",
@@ -122,7 +124,7 @@ class Translation(Task):
             corpus.target_language,
         )
 
-    def read_test_set(self, source, reference):
+    def read_test_set(self, source, reference, target_language=None):
         if not source or not reference:
             raise ValueError(
                 "Expected --source and --reference. Received: "
@@ -136,7 +138,8 @@ class Translation(Task):
                 f"{len(sources)} lines in {source}, "
                 f"{len(references)} lines in {reference}"
             )
-        return TestSet(source.name, sources, references)
+        language = target_language or _language(reference)
+        return TestSet(source.name, sources, references, language)
 
     def evaluate(
         self, servable, test_set, truncate=False, tokenize=None, **options
@@ -192,6 +195,13 @@ class Translation(Task):
             f"exact match {scores['exact_match']:.2f} % of "
             f"{scores['sentences']:,} held-out pairs"
         )
+
+
+def _language(path: pathlib.Path) -> str | None:
+    """The language that a file's name ends with, as in `test.zh.gz`."""
+    _, *endings = path.name.split(".")
+    languages = [one for one in endings if one not in COMPRESSIONS]
+    return languages[-1] if languages else None
 
 
 def bleu_by_length(servable, result: Evaluation, **options) -> list[dict]:

@@ -37,7 +37,7 @@ TABLE = {
         {"data", "tokens", "files"},
         GRAPH
         | {"tensorflow_datasets", "tensorflow_text", "sentencepiece"}
-        | {"babel", "num2words"},
+        | {"backports", "babel", "num2words"},
     ),
     "data.pipeline": ({"data", "files", "config", "training.runs"}, GRAPH),
     "evaluation": (

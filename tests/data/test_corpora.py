@@ -1,6 +1,7 @@
 """Corpora by name: phrases, TensorFlow Datasets, Multi30k."""
 
 import os
+import pathlib
 import re
 import socket
 import time
@@ -94,6 +95,38 @@ def test_an_unknown_language_is_named(home, pair):
 def test_one_language_is_no_pair():
     with pytest.raises(ValueError, match="source='de', target='de'"):
         corpora.load("phrases", "de", "de")
+
+
+# Paths.
+
+
+@pytest.mark.parametrize("kind", [str, pathlib.Path])
+def test_paths_and_home(tmp_path, monkeypatch, read, kind):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "größe"
+    folder.mkdir()
+    for name in ("train.en", "train.de", "val.en", "val.de"):
+        (folder / name).write_bytes(b"a\nb\n")
+    for path in (kind(folder), kind("~/größe")):
+        corpus = corpora.load(path, "en", "de")
+        assert corpus.name == str(path)
+        assert corpus.sizes == {"train": 2, "validation": 2}
+        assert len(read(corpus.splits["train"])) == 2
+
+
+def test_a_path_is_never_the_embedded_corpus(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="Received: 'phrases'"):
+        corpora.load(pathlib.Path("phrases"))
+
+
+def test_data_dir_may_be_a_path_from_home(home, monkeypatch):
+    monkeypatch.setenv("HOME", str(home))
+    for data_dir in ("~/one", pathlib.Path("~/two"), pathlib.Path(home / "3")):
+        corpora.load("phrases", data_dir=data_dir)
+    monkeypatch.setenv("KERAS_ATTENTION_HOME", "~/four")
+    corpora.load("phrases")
+    assert sorted(os.listdir(home)) == ["3", "four", "one", "two"]
 
 
 # TensorFlow Datasets.

@@ -50,10 +50,11 @@ class Task(abc.ABC):
 
     Attributes:
         name: as the catalogue of models says it.
-        servables: kinds of servables that a SavedModel of this task has.
+        columns: what the columns of `samples` are called.
     """
 
     name: str
+    columns: tuple[str, ...]
 
     @abc.abstractmethod
     def load(self, choices) -> Any:
@@ -145,6 +146,10 @@ class Task(abc.ABC):
             test_set: what it is asked.
             options: as for a call of the servable.
         """
+
+    @abc.abstractmethod
+    def samples(self, servable, evaluation: Evaluation) -> list[tuple]:
+        """A few rows of `columns`, to look at."""
 
     @abc.abstractmethod
     def draw(self, folder, servable, evaluation: Evaluation) -> dict:

@@ -1,5 +1,6 @@
 """From one language to another: pairs of texts, scored by BLEU and chrF."""
 
+import itertools
 import pathlib
 import time
 
@@ -11,6 +12,8 @@ from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
 from keras_attention.training import losses
 
+# Rows of the table that a training ends with.
+NUM_SAMPLES = 5
 COMPRESSIONS = ("gz", "bz2", "xz", "zst")
 LANGUAGE_NAMES = {
     "de": "German",
@@ -24,6 +27,7 @@ class Translation(Task):
     """Writes a text of one language in another."""
 
     name = "translation"
+    columns = ("source", "translation", "reference")
 
     def load(self, choices):
         return corpora.load(choices.corpus, choices.source, choices.target)
@@ -154,6 +158,16 @@ class Translation(Task):
         if truncate:
             scores["truncated"] = servable.num_truncated(sources)
         return Evaluation(test_set, hypotheses, scores, seconds)
+
+    def samples(self, servable, evaluation):
+        test_set = evaluation.test_set
+        rows = zip(
+            test_set.sources,
+            evaluation.hypotheses,
+            test_set.references,
+            strict=True,
+        )
+        return list(itertools.islice(rows, NUM_SAMPLES))
 
     def draw(self, folder, servable, evaluation):
         sources = evaluation.test_set.sources

@@ -77,6 +77,8 @@ def translate(
     translator = runs.load(
         model, options.num_beams if is_run else None, options.length_penalty
     )
+    if translator.task != "translation":
+        _check_no_search(translator, options)
     lines = words or _standard_input()
     too_long = [] if options.truncate else translator.too_long(lines)
     left_out = {one.line for one in too_long}
@@ -122,18 +124,17 @@ def _one_line(text: str) -> str:
 
 def _answers(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
     """The lines to print for each text."""
+    if options.n_best is None and not options.scores:
+        search = {"num_beams": options.num_beams} if options.num_beams else {}
+        answers = translator(texts, truncate=options.truncate, **search)
+        return ([_one_line(answer)] for answer in answers)
+    _check_own_beams(translator, options)
     count = 1 if options.n_best is None else options.n_best
     if count > translator.num_beams:
         raise ValueError(
             f"This model has {translator.num_beams} beams; ask for one to as "
             f"many translations. Received: n_best={count}"
         )
-    if options.n_best is None and not options.scores:
-        answers = translator(
-            texts, num_beams=options.num_beams, truncate=options.truncate
-        )
-        return ([_one_line(answer)] for answer in answers)
-    _check_own_beams(translator, options)
     missing = [("", float("-inf"))] * count
     return (
         [
@@ -142,6 +143,16 @@ def _answers(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
         ]
         for hypotheses in translator.n_best(texts, truncate=options.truncate)
     )
+
+
+def _check_no_search(model, options) -> None:
+    names = ("num_beams", "n_best", "scores", "attention")
+    asked = [name for name in names if getattr(options, name)]
+    if asked:
+        raise ValueError(
+            f"Expected the options of a model of {model.task}: translators "
+            f"alone have these. Received: {', '.join(asked)}"
+        )
 
 
 def _check_own_beams(translator, options) -> None:

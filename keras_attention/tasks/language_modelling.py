@@ -12,6 +12,7 @@ from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
 from keras_attention.training import losses
 
+EMBEDDED = "sentences"
 # The words of a sample that the model is given, and continues.
 PROMPT_WORDS = 3
 NUM_SAMPLES = 5
@@ -24,7 +25,7 @@ class LanguageModelling(Task):
     columns = ("prompt", "continuation", "text")
 
     def load(self, choices):
-        if choices.corpus == "sentences":
+        if choices.corpus == EMBEDDED:
             splits = sentences.generate()
         else:
             splits = texts.load(choices.corpus)
@@ -92,8 +93,8 @@ class LanguageModelling(Task):
     def held_out(self, corpus):
         split = "test" if "test" in corpus.splits else "validation"
         lines = list(_texts(corpus.splits[split]))
-        name = f"{corpus.name} {split}" if _is_embedded(corpus) else split
-        return TestSet(name, lines, lines)
+        embedded = EMBEDDED if corpus.name == EMBEDDED else None
+        return TestSet(split, lines, lines, embedded=embedded)
 
     def read_test_set(self, source, reference, target_language=None):
         if not source or reference:
@@ -123,7 +124,7 @@ class LanguageModelling(Task):
             "tokens": num_tokens,
             "sentences": len(lines),
         }
-        if test_set.name == "sentences test":
+        if test_set.embedded:
             scores |= _truth(lines)
         if truncate:
             scores["truncated"] = servable.num_truncated(lines)
@@ -185,10 +186,6 @@ def _pairs(lines) -> tf.data.Dataset:
 
 def _texts(pairs):
     return batches.texts(pairs, "target")
-
-
-def _is_embedded(corpus) -> bool:
-    return corpus.name == "sentences"
 
 
 def _truth(lines) -> dict:

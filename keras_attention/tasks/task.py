@@ -16,12 +16,14 @@ class TestSet:
         references: what it should answer, one for each source. A language
             model's are the sources themselves.
         target_language: code of the references' language, where it is known.
+        embedded: the corpus of the package that it is from, if it is.
     """
 
     name: str
     sources: Sequence[str]
     references: Sequence[str]
     target_language: str | None = None
+    embedded: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)

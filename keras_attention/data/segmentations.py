@@ -16,6 +16,7 @@ References:
 
 import bisect
 import functools
+import itertools
 import math
 from collections.abc import Callable
 
@@ -80,9 +81,10 @@ class Lattices:
             )
             end = len(unit)
             while end:
-                shares, edges = lattice[end]
-                end, ids = edges[bisect.bisect(shares, random())]
-                backwards += ids
+                shares, starts, ids = lattice[end]
+                edge = bisect.bisect(shares, random())
+                backwards += ids[edge]
+                end = starts[edge]
         backwards.reverse()
         if self._has_bytes:
             return backwards
@@ -106,32 +108,28 @@ class Lattices:
 
         Returns:
             For each node, of which there is one more than characters:
-            `(shares, edges)`. Edges are pairs of the node they come from and
-            their ids, last id first; shares are cumulative, and the last,
-            which is 1, is left out, so that each draw has an edge.
+            `(shares, starts, ids)`. An edge has the node where it starts and
+            the ids of its piece, last id first. Shares are cumulative, and
+            the last, which is 1, is left out, so that each draw has an edge.
         """
         arriving = [[] for _ in range(len(unit) + 1)]
         # The log of the paths' sum; of the empty path to the start, log(1).
         log_sums = [0.0]
-        lattice = [([], [])]
+        lattice = [((), (), ())]
         for end in range(1, len(unit) + 1):
             self._depart(unit, end - 1, arriving)
-            edges = arriving[end]
+            starts, scores, ids = zip(*arriving[end], strict=True)
             logs = [
-                log_sums[start] + alpha * score for start, score, _ in edges
+                log_sums[start] + alpha * score
+                for start, score in zip(starts, scores, strict=True)
             ]
             most = max(logs)
-            total, sums = 0.0, []
-            for log in logs:
-                total += math.exp(log - most)
-                sums.append(total)
-            log_sums.append(most + math.log(total))
-            lattice.append(
-                (
-                    [share / total for share in sums[:-1]],
-                    [(start, ids) for start, _, ids in edges],
-                )
+            sums = list(
+                itertools.accumulate(math.exp(log - most) for log in logs)
             )
+            log_sums.append(most + math.log(sums[-1]))
+            shares = tuple(share / sums[-1] for share in sums[:-1])
+            lattice.append((shares, starts, ids))
         return lattice
 
     def _depart(self, unit, start, arriving):
@@ -141,9 +139,9 @@ class Lattices:
             piece = unit[start:end]
             if piece not in self._pieces:
                 break
-            id, score = self._pieces[piece]
-            if id is not None:
-                arriving[end].append((start, score, (id,)))
+            score, ids = self._pieces[piece]
+            if ids:
+                arriving[end].append((start, score, ids))
                 known = known or end == start + 1
         if not known:
             ids = self._spelling(unit[start])
@@ -163,8 +161,9 @@ def _pieces(processor):
     """Ids and log-probabilities of pieces, and the score of the unknown.
 
     Returns:
-        `(pieces, unknown_score)`: a dictionary of pieces to `(id, score)`, in
-        which what only begins a piece has `(None, None)`.
+        `(pieces, unknown_score)`: a dictionary of pieces to their
+        log-probability and their id, as `(score, (id,))`. What only begins a
+        piece has `(None, ())`.
     """
     pieces = {}
     for id in range(processor.vocab_size()):
@@ -175,10 +174,10 @@ def _pieces(processor):
             or processor.is_byte(id)
         ):
             piece = processor.id_to_piece(id)
-            pieces[piece] = (id, processor.get_score(id))
+            pieces[piece] = (processor.get_score(id), (id,))
     # As SentencePiece penalises it.
-    unknown_score = min((score for _, score in pieces.values()), default=0) - 10
+    unknown_score = min((score for score, _ in pieces.values()), default=0) - 10
     for piece in list(pieces):
         for end in range(1, len(piece)):
-            pieces.setdefault(piece[:end], (None, None))
+            pieces.setdefault(piece[:end], (None, ()))
     return pieces, unknown_score

@@ -77,7 +77,7 @@ def _phrases(source: str, target: str, data_dir: pathlib.Path | None):
         home / phrases_dataset_builder.fingerprint(source, target),
     )
     splits = tfds_pairs.read_splits(
-        builder, builder.info.splits, source, target
+        builder, {split: split for split in builder.info.splits}, source, target
     )
     sizes = {
         split: info.num_examples for split, info in builder.info.splits.items()

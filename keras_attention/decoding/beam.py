@@ -74,8 +74,12 @@ def _gather_beams(structure, beams):
     return tree.map_structure(lambda leaf: ops.take(leaf, rows, 0), structure)
 
 
-def _expand(settings, live, position):
-    """One step of all beams: the `num_beams` best extensions, best first.
+def _expand(settings, live, logits, state, weights, position):
+    """The `num_beams` best extensions of the live hypotheses, best first.
+
+    Args:
+        settings, live, position: see `_advance`.
+        logits, state, weights: what a step of all beams has given.
 
     Returns:
         `(live, parents, weights)`: the candidates, int [B, N] the beam that
@@ -84,9 +88,6 @@ def _expand(settings, live, position):
     batch_size, source_length = ops.shape(settings.source_mask)
     num_beams = settings.num_beams
     # Each beam offers its N best next tokens, and END.
-    logits, state, weights = settings.step(
-        live.token_ids, settings.memory, live.state
-    )
     log_probs, token_ids = next_tokens.best_extensions(
         logits, num_beams, position, settings.beam_rules
     )
@@ -172,7 +173,12 @@ def _cannot_improve(settings, live, finished):
 def _advance(settings, position, live, history, finished, stopped):
     """One position of the search."""
     # Expansion: the best extensions of the live hypotheses.
-    live, parents, weights = _expand(settings, live, position)
+    logits, state, weights = settings.step(
+        live.token_ids, settings.memory, live.state
+    )
+    live, parents, weights = _expand(
+        settings, live, logits, state, weights, position
+    )
     token_ids = ops.reshape(live.token_ids, ops.shape(parents))
     history = beam_history.write(history, position, token_ids, parents, weights)
     # Retirement: what ends here joins the finished ones and is frozen.

@@ -3,24 +3,9 @@
 import dataclasses
 import types
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
-
-
-class LongText(NamedTuple):
-    """A text over the model's limit.
-
-    Attributes:
-        line: its place in the list, from 1.
-        num_tokens: how long it is, END included.
-        limit: how long it may be.
-    """
-
-    line: int
-    num_tokens: int
-    limit: int
 
 
 @dataclasses.dataclass
@@ -52,15 +37,15 @@ class TextModel:
         """Tokens of each text, END included; of those over the limit too."""
         return self._counted(encoded(texts))[0].tolist()
 
-    def too_long(self, texts: Sequence[str]) -> list[LongText]:
+    def too_long(self, texts: Sequence[str]) -> dict[int, tuple[int, int]]:
         """The texts over the limit, which a call refuses or `truncate` cuts.
 
         Args:
             texts: what is to be answered.
 
         Returns:
-            `(line, num_tokens, limit)` of each text over the limit, lines
-            from 1; an empty list where all texts fit.
+            Line, from 1 -> `(num_tokens, limit)`, of each text over the
+            limit.
         """
         return _too_long(*self._counted(encoded(texts)))
 
@@ -103,7 +88,7 @@ class TextModel:
         lengths, limits = self._counted(columns["text"])
         long_texts = _too_long(lengths, limits)
         if long_texts and not truncate:
-            line, num_tokens, limit = long_texts[0]
+            line, (num_tokens, limit) = next(iter(long_texts.items()))
             raise ValueError(
                 f"Expected texts of at most {limit} tokens: split the text "
                 "into sentences, or cut its end with truncate=True. "
@@ -128,11 +113,11 @@ class TextModel:
         return counted["num_tokens"].numpy(), counted["limit"].numpy()
 
 
-def _too_long(lengths, limits) -> list[LongText]:
-    return [
-        LongText(int(place) + 1, int(lengths[place]), int(limits[place]))
+def _too_long(lengths, limits) -> dict[int, tuple[int, int]]:
+    return {
+        int(place) + 1: (int(lengths[place]), int(limits[place]))
         for place in np.flatnonzero(lengths > limits)
-    ]
+    }
 
 
 def rows_in_order(batches: Iterable[Batch]) -> list[dict]:

@@ -13,6 +13,7 @@ class TextToText(text_model.TextModel):
     A subclass gives `signatures`, see `text_model.TextModel`, and `num_beams`.
 
     Attributes:
+        output: the name of the output of `serving_default`.
         num_beams: beams of the search, the N of `n_best`.
 
     Raises:
@@ -23,6 +24,7 @@ class TextToText(text_model.TextModel):
             asked for.
     """
 
+    output = "translation"
     num_beams: int
 
     def __call__(

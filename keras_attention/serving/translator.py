@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import types
 
 import keras
 import numpy as np
@@ -11,10 +10,8 @@ import tensorflow as tf
 from keras_attention import decoding
 from keras_attention.data.tokenizer import Tokenizer
 from keras_attention.serving import (
-    cards,
     halves,
-    savedmodel,
-    stored_weights,
+    live_model,
     text_to_text,
     token_rows,
 )
@@ -63,7 +60,7 @@ class Limits:
         return tf.cast(lengths, tf.int32) + self.max_target_offset
 
 
-class Translator(text_to_text.TextToText, tf.Module):
+class Translator(live_model.LiveModel, text_to_text.TextToText):
     """A model, its tokenizers and a search, as functions in graph.
 
     The functions are the SavedModel's signatures: see the README. Export
@@ -107,35 +104,21 @@ class Translator(text_to_text.TextToText, tf.Module):
         max_target_offset: int = 32,
         stored_precision: str = "float32",
     ):
-        tf.Module.__init__(self, name="translator")
+        super().__init__(model, stored_precision, name="translator")
         if num_beams < 1 or length_penalty < 0:
             raise ValueError(
                 "Expected num_beams >= 1 and length_penalty >= 0. Received: "
                 f"num_beams={num_beams}, length_penalty={length_penalty}"
-            )
-        if not model.built:
-            raise ValueError(
-                "Expected a model with weights: train it, or call its "
-                f"`build()`. Received: {model.name}, which is not built"
             )
         self.limits = Limits(
             max_source_length, max_target_factor, max_target_offset
         )
         self.num_beams = num_beams
         self.length_penalty = length_penalty
-        self.stored_precision = stored_precision
         self.source_tokenizer = source_tokenizer
         self.target_tokenizer = target_tokenizer or source_tokenizer
-        # A SavedModel must see the variables, not the Keras model: of a
-        # tracked Keras model a bare session finds no variable.
-        weights = stored_weights.StoredWeights(model, stored_precision)
-        self._variables = weights.variables
-        self._hidden = types.SimpleNamespace(
-            model=model,
-            weights=weights,
-            # A search is traced once for all functions that search alike.
-            search_of_rows=functools.cache(self._make_search_of_rows),
-        )
+        # A search is traced once for all functions that search alike.
+        self._hidden.search_of_rows = functools.cache(self._make_search_of_rows)
         searches = {
             "serving_default": (num_beams, 1, self._write_translation),
             "greedy": (1, 1, self._write_translation),
@@ -153,16 +136,6 @@ class Translator(text_to_text.TextToText, tf.Module):
             name: tf.function(function, input_signature=specs, autograph=False)
             for name, (function, specs) in functions.items()
         }
-
-    @property
-    def model(self) -> keras.Model:
-        """The model that translates."""
-        return self._hidden.model
-
-    @property
-    def signatures(self) -> dict:
-        """The functions by the names that they have in a SavedModel."""
-        return self._signatures
 
     def _answer(self, num_beams, n_best, write, text):
         """Text [B] to ids, ids to answers, answers to what `write` makes."""
@@ -338,18 +311,3 @@ class Translator(text_to_text.TextToText, tf.Module):
         _, lengths = self._encode_text(text)
         limit = tf.fill(tf.shape(lengths), self.limits.max_source_length)
         return {"num_tokens": lengths, "limit": limit}
-
-    def export(self, folder, card: str = ""):
-        """Writes the next version of a SavedModel.
-
-        Args:
-            folder: `savedmodels/NAME`; the version is `NAME/1`, or one more
-                than the greatest there is.
-            card: text of `NAME/README.md`; by default the one there stays,
-                or `cards.plain` is written.
-
-        Returns:
-            Path of the version.
-        """
-        card = card or cards.plain_if_none(self, folder)
-        return savedmodel.export(self, folder, card)

@@ -80,21 +80,20 @@ def translate(
     if translator.task != "translation":
         _check_no_search(translator, options)
     lines = words or _standard_input()
-    too_long = [] if options.truncate else translator.too_long(lines)
-    left_out = {one.line for one in too_long}
-    short = [text for line, text in enumerate(lines, 1) if line not in left_out]
+    too_long = {} if options.truncate else translator.too_long(lines)
+    short = [text for line, text in enumerate(lines, 1) if line not in too_long]
     answers = _answers(translator, short, options)
     for line in range(1, len(lines) + 1):
-        print(*([""] if line in left_out else next(answers)), sep="\n")
+        print(*([""] if line in too_long else next(answers)), sep="\n")
     if options.attention:
         _draw_attention(translator, short, options.attention)
     if too_long:
-        first = too_long[0]
+        line, (num_tokens, limit) = next(iter(too_long.items()))
         raise ValueError(
-            f"Expected texts of at most {first.limit} tokens: split the text "
-            "into sentences, or add --truncate. The other lines are "
-            f"translated. Received: {first.num_tokens} tokens in line "
-            f"{first.line}; {len(too_long)} such lines in all"
+            f"Expected texts of at most {limit} tokens: split the text into "
+            "sentences, or add --truncate. The other lines are translated. "
+            f"Received: {num_tokens} tokens in line {line}; {len(too_long)} "
+            "such lines in all"
         )
 
 

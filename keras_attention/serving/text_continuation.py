@@ -11,6 +11,7 @@ class TextContinuation(text_model.TextModel):
     A subclass gives `signatures`, see `text_model.TextModel`.
 
     Attributes:
+        task: what it does, by its name in the catalogue of models.
         output: the name of the output of `serving_default`.
         num_beams: beams of the search; 1 is greedy search.
 
@@ -19,6 +20,7 @@ class TextContinuation(text_model.TextModel):
             names the line, its length and the limit), or is no string.
     """
 
+    task = "language_modelling"
     output = "continuation"
     num_beams = 1
 

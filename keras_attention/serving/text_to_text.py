@@ -13,6 +13,7 @@ class TextToText(text_model.TextModel):
     A subclass gives `signatures`, see `text_model.TextModel`, and `num_beams`.
 
     Attributes:
+        task: what it does, by its name in the catalogue of models.
         output: the name of the output of `serving_default`.
         num_beams: beams of the search, the N of `n_best`.
 
@@ -24,6 +25,7 @@ class TextToText(text_model.TextModel):
             asked for.
     """
 
+    task = "translation"
     output = "translation"
     num_beams: int
 

@@ -89,7 +89,7 @@ def train(
     configuration.check_corpus(data.corpus)
     choices = configuration.resolve(choices)
     arguments.import_tensorflow()
-    from keras_attention import devices, tasks
+    from keras_attention import devices, files, tasks
     from keras_attention.training import loop, report
 
     if choices.data.max_tokens <= devices.SMALL_BATCH:
@@ -98,10 +98,11 @@ def train(
     if choices.run.replicas and choices.run.replicas > 1:
         devices.make_logical_devices(choices.run.replicas)
     parts = loop.train(choices, tasks.get(choices.task), resume)
-    if parts.directory.scores.is_file():
-        print(_nothing_to_do(choices, parts.directory))
-    else:
-        report.finish(parts)
+    with files.lock(parts.directory.path):
+        if parts.directory.scores.is_file():
+            print(_nothing_to_do(choices, parts.directory))
+        else:
+            report.finish(parts)
 
 
 def _models() -> str:

@@ -25,11 +25,23 @@ def _said(collection) -> configuration.TrainingConfig:
     return configuration.make(**{a.keys[-1]: a.convert() for a in given})
 
 
+def _names_another_corpus(collection, choices: dict) -> bool:
+    corpus = collection["--corpus"].convert()
+    if not isinstance(corpus, str) or "corpus" not in choices:
+        return False
+    name = configuration.corpus_name
+    return name(corpus) != name(choices["corpus"])
+
+
 def choices_below_flags(app, commands, collection) -> None:
     """First the flags hold, then the file, then the run that is resumed."""
     file = collection["--config"].convert()
     if isinstance(file, str):
-        _fill(collection, configuration.read(file), file)
+        choices = configuration.read(file)
+        # What a file says of its data does not hold for other data.
+        if _names_another_corpus(collection, choices):
+            choices.pop("data_note", None)
+        _fill(collection, choices, file)
     if collection["--resume"].convert() is True:
         output = configuration.resolve(_said(collection)).run.output
         saved = pathlib.Path(output) / "config.yaml"

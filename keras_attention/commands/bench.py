@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+import typing
 from typing import Annotated, Literal
 
+from keras_attention import config as configuration
 from keras_attention.commands import arguments
 from keras_attention.config.choices import Choices, choice
 
@@ -26,13 +28,14 @@ class Options(Choices):
     seconds: float = choice(30.0, "The time of each measure.", above=0)
 
 
+Measure = Literal["train", "decode", "pipeline", "start"]
 app = arguments.make_app("bench", "Measure the speed on this machine.")
 
 
 @app.default
 def bench(
     what: Annotated[
-        Literal["train", "decode", "pipeline", "start"],
+        Measure,
         arguments.described(
             "Training through `fit`, translation by an exported SavedModel, "
             "the input pipeline alone, or the time until something answers."
@@ -43,6 +46,12 @@ def bench(
     options: Annotated[Options, arguments.group("Options")] = Options(),
 ) -> None:
     """Measures. The last line that it prints is one JSON object."""
+    measures = typing.get_args(Measure)
+    if what not in measures:
+        raise ValueError(
+            f"Expected one of {', '.join(measures)}. Received: {what}"
+        )
+    configuration.check_corpus(options.corpus)
     arguments.import_tensorflow()
     from keras_attention.commands import benchmark
 

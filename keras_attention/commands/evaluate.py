@@ -6,6 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from keras_attention import config as configuration
 from keras_attention.commands import arguments
 from keras_attention.config.choices import Choices, choice
 
@@ -86,6 +87,7 @@ def evaluate(
         arguments.find_file(name, getattr(options, name))
         for name in ("source", "reference")
     ]
+    configuration.check_corpus(options.corpus)
     arguments.import_tensorflow()
     from keras_attention.commands import scoring
 

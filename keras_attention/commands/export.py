@@ -3,6 +3,7 @@
 import dataclasses
 from typing import Annotated, Literal
 
+from keras_attention import config as configuration
 from keras_attention.commands import arguments
 from keras_attention.config.choices import Choices, choice
 
@@ -48,6 +49,7 @@ def export(
 ) -> None:
     """Writes the next version, with its card, and prints its path."""
     arguments.find_run(run)
+    configuration.check_corpus(options.corpus)
     arguments.import_tensorflow()
     from keras_attention import tasks
     from keras_attention.commands import runs, scoring

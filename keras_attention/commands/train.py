@@ -25,11 +25,23 @@ def _said(collection) -> configuration.TrainingConfig:
     return configuration.make(**{a.keys[-1]: a.convert() for a in given})
 
 
+def _names_another_corpus(collection, choices: dict) -> bool:
+    corpus = collection["--corpus"].convert()
+    if not isinstance(corpus, str) or "corpus" not in choices:
+        return False
+    name = configuration.corpus_name
+    return name(corpus) != name(choices["corpus"])
+
+
 def choices_below_flags(app, commands, collection) -> None:
     """First the flags hold, then the file, then the run that is resumed."""
     file = collection["--config"].convert()
     if isinstance(file, str):
-        _fill(collection, configuration.read(file), file)
+        choices = configuration.read(file)
+        # What a file says of its data does not hold for other data.
+        if _names_another_corpus(collection, choices):
+            choices.pop("data_note", None)
+        _fill(collection, choices, file)
     if collection["--resume"].convert() is True:
         output = configuration.resolve(_said(collection)).run.output
         saved = pathlib.Path(output) / "config.yaml"
@@ -42,6 +54,17 @@ app = arguments.make_app(
     "Train a model, score it, draw it and export it.",
     config=choices_below_flags,
 )
+
+
+Architecture = Annotated[configuration.Architecture, arguments.group("Model")]
+Data = Annotated[configuration.Data, arguments.group("Data")]
+Vocabulary = Annotated[configuration.Vocabulary, arguments.group("Vocabulary")]
+Optimizer = Annotated[
+    configuration.Optimizer, arguments.group("Loss and optimizer")
+]
+Training = Annotated[configuration.Training, arguments.group("Training")]
+Search = Annotated[configuration.Search, arguments.group("Search")]
+Run = Annotated[configuration.Run, arguments.group("Run")]
 
 
 @app.default
@@ -60,48 +83,25 @@ def train(
     list_models: Annotated[
         bool, Parameter(name="--list", help="Print the models, and stop.")
     ] = False,
-    architecture: Annotated[
-        configuration.Architecture, arguments.group("Model")
-    ] = configuration.DEFAULTS.architecture,
-    data: Annotated[
-        configuration.Data, arguments.group("Data")
-    ] = configuration.DEFAULTS.data,
-    vocabulary: Annotated[
-        configuration.Vocabulary, arguments.group("Vocabulary")
-    ] = configuration.DEFAULTS.vocabulary,
-    optimizer: Annotated[
-        configuration.Optimizer, arguments.group("Loss and optimizer")
-    ] = configuration.DEFAULTS.optimizer,
-    training: Annotated[
-        configuration.Training, arguments.group("Training")
-    ] = configuration.DEFAULTS.training,
-    search: Annotated[
-        configuration.Search, arguments.group("Search")
-    ] = configuration.DEFAULTS.search,
-    run: Annotated[
-        configuration.Run, arguments.group("Run")
-    ] = configuration.DEFAULTS.run,
+    architecture: Architecture = configuration.DEFAULTS.architecture,
+    data: Data = configuration.DEFAULTS.data,
+    vocabulary: Vocabulary = configuration.DEFAULTS.vocabulary,
+    optimizer: Optimizer = configuration.DEFAULTS.optimizer,
+    training: Training = configuration.DEFAULTS.training,
+    search: Search = configuration.DEFAULTS.search,
+    run: Run = configuration.DEFAULTS.run,
 ) -> None:
     """Fits a model, then reports on it."""
     if list_models:
-        for name, entry in catalog.CATALOG.items():
-            print(f"{name}: {entry.task}; {', '.join(entry.sizes)}")
-            print(f"    {entry.paper}, {entry.year}")
+        print(_models())
         return
-    choices = configuration.resolve(
-        configuration.TrainingConfig(
-            architecture=architecture,
-            data=data,
-            vocabulary=vocabulary,
-            optimizer=optimizer,
-            training=training,
-            search=search,
-            run=run,
-        )
+    choices = configuration.TrainingConfig(
+        architecture, data, vocabulary, optimizer, training, search, run
     )
     configuration.check_corpus(data.corpus)
+    choices = configuration.resolve(choices)
     arguments.import_tensorflow()
-    from keras_attention import devices, tasks
+    from keras_attention import devices, files, tasks
     from keras_attention.training import loop, report
 
     if choices.data.max_tokens <= devices.SMALL_BATCH:
@@ -110,15 +110,29 @@ def train(
     if choices.run.replicas and choices.run.replicas > 1:
         devices.make_logical_devices(choices.run.replicas)
     parts = loop.train(choices, tasks.get(choices.task), resume)
-    if not parts.directory.scores.is_file():
-        report.finish(parts)
-        return
+    with files.lock(parts.directory.path):
+        if parts.directory.scores.is_file():
+            print(_nothing_to_do(choices, parts.directory))
+        else:
+            report.finish(parts)
+
+
+def _models() -> str:
+    """The catalogue: each model's task, sizes and paper."""
+    return "\n".join(
+        f"{name}: {entry.task}; {', '.join(entry.sizes)}\n"
+        f"    {entry.paper}, {entry.year}"
+        for name, entry in catalog.CATALOG.items()
+    )
+
+
+def _nothing_to_do(choices, directory) -> str:
     more = (
         ""
         if choices.training.distillation_epochs
         else "train on, ask for more epochs; to "
     )
-    print(
+    return (
         f"All of it was done before. To {more}write another version: "
-        f"keras-attention export {parts.directory.path} --to FOLDER"
+        f"keras-attention export {directory.path} --to FOLDER"
     )

@@ -67,8 +67,8 @@ def translate(
     options: Annotated[Options, arguments.group("Options")] = Options(),
 ) -> None:
     """Lines in, lines out, in the same order."""
-    arguments.find_model(model)
     words = _texts(texts)
+    arguments.find_model(model)
     arguments.import_tensorflow()
     from keras_attention.commands import runs
     from keras_attention.training import run_directory

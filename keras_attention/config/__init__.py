@@ -132,8 +132,9 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
         raise ValueError(f"{path}: Expected choices. Received: {content}")
     choices: dict = {}
     for key, value in content.items():
-        is_group = key in GROUPS and isinstance(value, dict)
-        choices |= value if is_group else {str(key): value}
+        # A group without a choice, `data:`, is None.
+        is_group = key in GROUPS and isinstance(value, dict | None)
+        choices |= (value or {}) if is_group else {str(key): value}
     try:
         make(**choices)
     except ValueError as error:

@@ -27,7 +27,7 @@ def create(choices, **arguments):
             **asked,
         )
         model.build()
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise ValueError(
             f"Expected model_arguments that {choices.model} takes, but for its "
             "vocabularies, name and dtype. Received: model_arguments="

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-import keras_attention
+from keras_attention import __version__
 from keras_attention import config as configuration
 from keras_attention.serving import cards
 
@@ -47,7 +47,7 @@ def card(title, languages, config, scores, rows, servable) -> str:
 - Data: `{choices.data.corpus}`{languages}. {note}
 - Seed: {config.run.seed}
 - Training: `keras-attention train --config FILE.yaml`, with the configuration
-  below in the file; exported by version {keras_attention.__version__}
+  below in the file; exported by version {__version__}
 - Limits: it knows texts like those of its data. It answers any other text
   too, badly and without a warning.
 {cards.facts(servable)}

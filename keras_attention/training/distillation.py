@@ -55,9 +55,10 @@ def build_teacher(
         saved = run_directory.read_config(teacher)
         free = run_directory.FREE_ON_RESUME - SETTLED
         run_directory.check_resumable(saved, wanted, free)
-        wanted = configuration.replace(saved, output=wanted.run.output)
+        wanted = configuration.replace(
+            saved, output=wanted.run.output, corpus=config.data.corpus
+        )
     run_directory.start(wanted, resume=True)
-    run_directory.write_config(teacher, wanted)
     return parts.build(wanted, task, teacher, corpus)
 
 

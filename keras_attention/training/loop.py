@@ -62,7 +62,11 @@ def train(
                 teacher = distillation.build_teacher(
                     config, task, directory, corpus
                 )
-                fit(teacher, begin(teacher))
+                progress = begin(teacher)
+                # What goes on from here: with other pairs, it did not begin.
+                run_directory.write_config(teacher.directory, teacher.config)
+                run_directory.write_config(directory, config)
+                fit(teacher, progress)
                 distillation.translate(teacher)
             stage = distillation.student_config(config)
             corpus = distillation.with_translations(corpus, directory.teacher)

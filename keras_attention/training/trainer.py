@@ -114,6 +114,16 @@ class Trainer(keras.Model):
         """Loads weights of the model that is trained."""
         self.model.load_weights(filepath, *args, **kwargs)
 
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Builds the optimizer; all else is built before `fit`.
+
+        Over replicas, Keras would build everything by the mean of the
+        replicas' shares of the first batch. That fails where the shares are
+        uneven, see https://github.com/keras-team/keras/issues/19246.
+        """
+        with self.distribute_strategy.scope():
+            self.optimizer.build(self.model.trainable_variables)
+
     def _forward(self, inputs, labels, weights, training):
         """This replica's part of the loss; updates the metrics."""
         logits = self.model(inputs, training=training)

@@ -48,7 +48,7 @@ class Options(Choices):
     )
 
 
-# Of all applications, only a `meta` one says where `--` stood.
+# Only a `meta` application tells where `--` stood.
 app = arguments.make_app("translate", "Translate texts, or lines.").meta
 
 
@@ -98,7 +98,7 @@ def translate(
 
 
 def _texts(words: tuple[str, ...]) -> list[str]:
-    """The words without `--`; before it, a mistyped option is no text."""
+    """The words without `--`. Before it, a mistyped option is an error."""
     end = words.index("--") if "--" in words else len(words)
     for word in words[:end]:
         if word.startswith("--") and " " not in word.partition("=")[0]:
@@ -117,7 +117,7 @@ def _standard_input() -> list[str]:
 
 
 def _one_line(text: str) -> str:
-    """A translation may hold line ends: those would shift the lines."""
+    """The translation without line ends, which would shift the lines."""
     return " ".join(text.splitlines())
 
 
@@ -131,8 +131,8 @@ def _answers(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
     count = 1 if options.n_best is None else options.n_best
     if count > translator.num_beams:
         raise ValueError(
-            f"This model has {translator.num_beams} beams; ask for one to as "
-            f"many translations. Received: n_best={count}"
+            f"Expected n_best from 1 to {translator.num_beams}, the model's "
+            f"number of beams. Received: n_best={count}"
         )
     missing = [("", float("-inf"))] * count
     return (
@@ -157,8 +157,8 @@ def _check_no_search(model, options) -> None:
 def _check_own_beams(translator, options) -> None:
     if options.num_beams not in (None, translator.num_beams):
         raise ValueError(
-            f"A SavedModel of {translator.num_beams} beams gives n-best "
-            "lists, scores and attention of these. Received: "
+            f"Expected num_beams={translator.num_beams}: n-best lists and "
+            "scores are those of the SavedModel's own beams. Received: "
             f"num_beams={options.num_beams}"
         )
 

@@ -281,7 +281,7 @@ def test_a_vector_is_not_taken_for_a_sequence(name, wrong, x, y):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("encoder_pre_norm", "`query` of shape"),
+        ("encoder_pre_norm", "`inputs` of shape"),
         ("position_encoding", "expected ndim=3, found ndim=2"),
     ],
 )

@@ -77,7 +77,7 @@ class AdditiveAttention(attention.Attention):
 
     def score(self, query, projected_key):
         """v . tanh(W s + U h): [B, T, S]."""
-        self._build_queries(query)
+        weights.build_after_project(self, query)
         query = ops.matmul(query, self._cast(self.query_kernel))
         compared = ops.tanh(
             ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)

@@ -114,21 +114,27 @@ class MultiHeadAttention(keras.layers.Layer):
         value_shape = value_shape or query_shape
         key_shape = key_shape or value_shape
         query_dim, inner_dim = query_shape[-1], self.num_heads * self.key_dim
-        self.query_kernel = self._add_kernel("query", query_dim, inner_dim)
-        self.query_bias = self._add_bias("query", inner_dim)
-        self.key_kernel = self._add_kernel("key", key_shape[-1], inner_dim)
-        self.key_bias = self._add_bias("key", inner_dim)
-        self.value_kernel = self._add_kernel(
-            "value", value_shape[-1], inner_dim
+        self.query_kernel = self._add_kernel(
+            "query_kernel", query_dim, inner_dim
         )
-        self.value_bias = self._add_bias("value", inner_dim)
-        self.output_kernel = self._add_kernel("output", inner_dim, query_dim)
-        self.output_bias = self._add_bias("output", query_dim)
+        self.query_bias = self._add_bias("query_bias", inner_dim)
+        self.key_kernel = self._add_kernel(
+            "key_kernel", key_shape[-1], inner_dim
+        )
+        self.key_bias = self._add_bias("key_bias", inner_dim)
+        self.value_kernel = self._add_kernel(
+            "value_kernel", value_shape[-1], inner_dim
+        )
+        self.value_bias = self._add_bias("value_bias", inner_dim)
+        self.output_kernel = self._add_kernel(
+            "output_kernel", inner_dim, query_dim
+        )
+        self.output_bias = self._add_bias("output_bias", query_dim)
 
     def _add_kernel(self, name, input_dim, output_dim):
         return weights.add(
             self,
-            name=f"{name}_kernel",
+            name=name,
             shape=(input_dim, output_dim),
             initializer=weights.another(self.kernel_initializer),
         )
@@ -138,35 +144,27 @@ class MultiHeadAttention(keras.layers.Layer):
             return None
         return weights.add(
             self,
-            name=f"{name}_bias",
+            name=name,
             shape=(output_dim,),
             initializer="zeros",
         )
 
     def _build_memory(self, key, value):
         """The weights of keys and values, where `project` comes first."""
+        weights.check_tensor(key)
         weights.check_tensor(value)
         if hasattr(self, "key_kernel"):
             return
         inner_dim = self.num_heads * self.key_dim
         with weights.scope(self):
-            self.key_kernel = self._add_kernel("key", key.shape[-1], inner_dim)
-            self.key_bias = self._add_bias("key", inner_dim)
+            self.key_kernel = self._add_kernel(
+                "key_kernel", key.shape[-1], inner_dim
+            )
+            self.key_bias = self._add_bias("key_bias", inner_dim)
             self.value_kernel = self._add_kernel(
-                "value", value.shape[-1], inner_dim
+                "value_kernel", value.shape[-1], inner_dim
             )
-            self.value_bias = self._add_bias("value", inner_dim)
-
-    def _build_queries(self, query):
-        """The weights that `project` did not make, at the first query."""
-        weights.check_tensor(query)
-        if not self.built:
-            weights.check_projected(self)
-            self.build(
-                (None, None, query.shape[-1]),
-                (None, None, self.value_kernel.shape[0]),
-                (None, None, self.key_kernel.shape[0]),
-            )
+            self.value_bias = self._add_bias("value_bias", inner_dim)
 
     def _linear(self, inputs, kernel, bias):
         """`inputs W + b`."""
@@ -217,7 +215,7 @@ class MultiHeadAttention(keras.layers.Layer):
 
         `mask` is a bool that broadcasts over [B, T, S].
         """
-        self._build_queries(query)
+        weights.build_after_project(self, query)
         query = self._linear(query, self.query_kernel, self.query_bias)
         return self._attend_heads(
             query=self._split_heads(query),
@@ -241,7 +239,7 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             `(context, attention_weights)`: [B, Dq], float32 [B, H, S].
         """
-        self._build_queries(query)
+        weights.build_after_project(self, query)
         query = self._linear(query, self.query_kernel, self.query_bias)
         context, attention_weights = attention.dot_product_attention(
             query=self._heads_of_one(query),

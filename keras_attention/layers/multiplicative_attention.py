@@ -130,7 +130,7 @@ class MultiplicativeAttention(attention.Attention):
             if not self.built:
                 self.build(query.shape, projected_key.shape)
             return ops.matmul(query, ops.swapaxes(projected_key, 1, 2))
-        self._build_queries(query)
+        weights.build_after_project(self, query)
         if self.scoring == "general":
             _check_width(query, self.key_kernel.shape[1])
             return ops.matmul(query, ops.swapaxes(projected_key, 1, 2))

@@ -7,8 +7,8 @@ def add(layer, name, shape, initializer):
     """`layer.add_weight`, or the weight of this name if there is one.
 
     Keras lists weights, and stores them, in the order in which a layer
-    assigns them. What `project` has made before is therefore taken away:
-    `build` assigns it again, in its own order.
+    assigns them. What `project` has made before is therefore taken away and
+    assigned again: now it stands where `build` has it.
 
     Args:
         layer: the layer; it must assign what is returned to `name`.
@@ -31,7 +31,13 @@ def add(layer, name, shape, initializer):
             f"`{name}` has the shape {tuple(weight.shape)}. Received: inputs "
             f"for which its shape is {tuple(shape)}"
         )
+    # A weight of a frozen layer is listed first, and then frozen: one that is
+    # frozen already would stay so when the layer is thawed.
+    is_trainable = weight.trainable
     delattr(layer, name)
+    weight.trainable = True
+    setattr(layer, name, weight)
+    weight.trainable = is_trainable
     return weight
 
 
@@ -54,8 +60,15 @@ def scope(layer):
     return keras.name_scope(layer.name, caller=layer)
 
 
-def check_projected(layer):
-    """Raises `ValueError` where no weight of the keys is there yet."""
+def build_after_project(layer, query):
+    """Makes the weights that `project` did not, at the first query.
+
+    Raises:
+        ValueError: If `project` has not been called either.
+    """
+    check_tensor(query)
+    if layer.built:
+        return
     if not hasattr(layer, "key_kernel"):
         raise ValueError(
             "Expected keys that `project` of this layer returned: before it, "
@@ -64,6 +77,13 @@ def check_projected(layer):
             f"Received: other keys for {layer.__class__.__name__}, which has "
             "no weights yet"
         )
+    # The values of the additive score are not projected: no weight.
+    value_kernel = getattr(layer, "value_kernel", layer.key_kernel)
+    layer.build(
+        query_shape=(None, None, query.shape[-1]),
+        value_shape=(None, None, value_kernel.shape[0]),
+        key_shape=(None, None, layer.key_kernel.shape[0]),
+    )
 
 
 def check_tensor(tensor):

@@ -73,5 +73,6 @@ def write(cache, key, value, position):
         key=ops.slice_update(cache.key, place, key),
         value=ops.slice_update(cache.value, place, value),
     )
-    mask = (ops.arange(cache.key.shape[2]) <= position)[None, :]
+    length = ops.shape(cache.key)[2]
+    mask = (ops.arange(length) <= position)[None, :]
     return cache, mask

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 # Public name -> (its module, the attribute in it; None is the module itself).
 _NAMES = {
+    "LanguageModel": ("models", "LanguageModel"),
     "Seq2Seq": ("models", "Seq2Seq"),
     "Tokenizer": ("data", "Tokenizer"),
     "Translator": ("serving.translator", "Translator"),

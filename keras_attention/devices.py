@@ -7,6 +7,14 @@ import sys
 import tensorflow as tf
 
 
+def num_replicas(replicas: int | None = None) -> int:
+    """How many copies of the model there are: what is asked for, or one on
+    each GPU, or one on the CPU."""
+    if replicas is not None:
+        return replicas
+    return max(1, len(tf.config.list_physical_devices("GPU")))
+
+
 def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     """A strategy over all GPUs, or over `replicas` devices.
 
@@ -14,11 +22,11 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
         replicas: copies of the model; by default one on each GPU, or one
             on the CPU. On a CPU, `make_logical_devices` comes first.
 
-    Errors: `ValueError` if there are fewer devices.
+    Raises:
+        ValueError: If there are fewer devices.
     """
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
-    if replicas is None:
-        replicas = max(1, len(tf.config.list_physical_devices("GPU")))
+    replicas = num_replicas(replicas)
     if replicas == 1:
         return tf.distribute.get_strategy()
     devices = [device.name for device in tf.config.list_logical_devices(kind)]
@@ -87,7 +95,8 @@ def keep_memory() -> None:
 def make_logical_devices(count: int) -> None:
     """Splits the CPU into logical devices, to try replicas without GPUs.
 
-    Errors: `RuntimeError` after TensorFlow's first operation.
+    Raises:
+        RuntimeError: If TensorFlow has run an operation before.
     """
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(

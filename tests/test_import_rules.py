@@ -18,17 +18,21 @@ ANY = "anything"
 # distributions. The standard library is free to all but tokens.
 BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
 BELOW_TRAINING = {"config", "evaluation", "models", "plotting", "serving"}
-BELOW_TRAINING |= BELOW_SERVING | {"__version__"}
+BELOW_TRAINING |= BELOW_SERVING
+TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
+TASKS |= {"serving", "training.losses", "training.metrics", "tokens", "files"}
+TASKS |= {"__version__", "tasks"}
+COMMANDS = BELOW_TRAINING | TASKS | {"training", "commands"}
 TABLE = {
     "__init__": (set(), set()),
     "__main__": ({"cli"}, set()),
     "tokens": (set(), None),
-    "config": (set(), set()),
+    "config": ({"config", "models.catalog"}, {"yaml"}),
     "files": (set(), set()),
     "devices": (set(), {"tensorflow"}),
     "plotting": ({"plotting"}, {"matplotlib", "numpy"}),
     "layers": ({"layers"}, ARRAYS),
-    "models.__init__": ({"models"}, set()),
+    "models.__init__": ({"models.catalog"}, set()),
     "models.catalog": (set(), set()),
     "models.seq2seq": ({"tokens"}, ARRAYS),
     "models.language_model": ({"tokens"}, ARRAYS),
@@ -41,9 +45,8 @@ TABLE = {
         {"data", "tokens", "files"},
         GRAPH
         | {"tensorflow_datasets", "tensorflow_text", "sentencepiece"}
-        | {"babel", "num2words"},
+        | {"backports", "babel", "num2words"},
     ),
-    "data.pipeline": ({"data", "files", "config", "training.runs"}, GRAPH),
     "evaluation": (
         {"evaluation", "data", "plotting"},
         {"sacrebleu", "numpy"},
@@ -52,23 +55,25 @@ TABLE = {
         BELOW_SERVING | {"serving"},
         GRAPH | {"tensorflow_text", "tensorflow_serving"},
     ),
-    "training": (
-        BELOW_TRAINING | {"training"},
-        GRAPH | {"rich", "yaml"},
-    ),
+    "training": (BELOW_TRAINING | {"training"}, GRAPH | {"rich"}),
     "training.losses": ({"tokens"}, ARRAYS),
     "training.metrics": ({"tokens", "training.losses"}, ARRAYS),
     "training.schedules": (set(), ARRAYS),
     "training.optimizers": (set(), GRAPH),
+    "tasks": (TASKS, GRAPH),
+    # A verb's file answers without TensorFlow. It imports these three when
+    # its arguments are right.
     "commands": (
-        BELOW_TRAINING | {"training"},
-        GRAPH,
+        {"commands.arguments", "config", "models.catalog"},
+        {"cyclopts"},
     ),
-    "commands.parsing": ({"config", "__version__"}, {"jsonargparse"}),
-    "cli": ({"commands", "config"}, {"rich", "yaml"}),
+    "commands.runs": (COMMANDS, GRAPH),
+    "commands.scoring": (COMMANDS, GRAPH),
+    "commands.benchmark": (COMMANDS, GRAPH),
+    "cli": ({"commands.arguments", "__version__"}, {"cyclopts"}),
 }
 # Their imports inside functions are the point of these modules.
-LAZY = ("cli", "__init__")
+LAZY = ("cli", "__init__", "commands")
 
 
 def module_name(path):
@@ -164,6 +169,33 @@ def test_no_row_of_the_core_allows_tensorflow(part):
             "keras_attention.training",
         ),
         ("evaluation", "import tensorflow.io", "tensorflow.io"),
+        ("commands.train", "import tensorflow", "tensorflow"),
+        (
+            "commands.train",
+            "from keras_attention.commands import runs",
+            "keras_attention.commands.runs",
+        ),
+        (
+            "serving.translator",
+            "from keras_attention.training import losses",
+            "keras_attention.training.losses",
+        ),
+        (
+            "training.loop",
+            "def f():\n  from keras_attention import tasks",
+            "keras_attention.tasks",
+        ),
+        (
+            "training.loop",
+            "from keras_attention.commands import arguments",
+            "keras_attention.commands.arguments",
+        ),
+        (
+            "tasks.translation",
+            "from keras_attention.training import loop",
+            "keras_attention.training.loop",
+        ),
+        ("config.groups", "import keras", "keras"),
     ],
 )
 def test_a_broken_rule_is_found(module, source, refused):
@@ -175,6 +207,11 @@ def test_a_broken_rule_is_found(module, source, refused):
     [
         ("cli", "def main():\n  import tensorflow\n  from . import training"),
         ("layers.__init__", "from keras_attention.layers.masks import x"),
+        (
+            "commands.train",
+            "def train():\n  from keras_attention.training import loop",
+        ),
+        ("tasks.translation", "from keras_attention.training import losses"),
         ("models.luong", "import math\nfrom keras_attention import layers"),
         ("models.luong", "from keras_attention.models import seq2seq"),
     ],

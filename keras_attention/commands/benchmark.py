@@ -21,11 +21,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attention import config, devices
-from keras_attention.data import corpora, pipeline
-from keras_attention.serving import savedmodel
+from keras_attention import config as configuration
+from keras_attention import devices, tasks
+from keras_attention.data import pipeline
+from keras_attention.serving import savedmodel, translator
 from keras_attention.tokens import END, PAD
-from keras_attention.training import loop, runs
+from keras_attention.training import parts, run_directory
 
 # Sizes of the workload: the model, a named size of it, what replaces it.
 SIZES = {
@@ -42,8 +43,8 @@ ANSWER_LENGTH = 20
 def run_config(options, output):
     """The workload's choices: 8,000 pieces, batches of 4,096 tokens."""
     model, named_size, arguments = SIZES[options.size]
-    return config.resolve(
-        config.TrainingConfig(
+    return configuration.resolve(
+        configuration.make(
             model=model,
             size=named_size,
             model_arguments=arguments,
@@ -59,6 +60,14 @@ def run_config(options, output):
             output=str(output),
         )
     )
+
+
+def build(options, output) -> parts.Parts:
+    """The parts of the workload's training."""
+    config = configuration.replace(run_config(options, output), replicas=1)
+    task = tasks.get("translation")
+    directory = run_directory.start(config)
+    return parts.build(config, task, directory, task.load(config.data))
 
 
 def matrix_peak(dtype: str = "float32", size: int = 2048) -> float:
@@ -130,10 +139,10 @@ def train(options) -> dict:
     devices.keep_memory()
     peak = matrix_peak(options.precision)
     with tempfile.TemporaryDirectory() as folder:
-        run = loop.Run(run_config(options, folder))
-        batches = run.pipeline.training(epoch=0).repeat()
+        workload = build(options, folder)
+        batches = workload.pipeline.training(epoch=0).repeat()
         timer = _Timer(options.seconds)
-        run.trainer.fit(
+        workload.trainer.fit(
             batches,
             steps_per_epoch=sys.maxsize,
             shuffle=False,
@@ -148,7 +157,7 @@ def train(options) -> dict:
         rows, length = labels.shape
         padded += rows * length
         flops += matrix_flops(
-            run.model, rows, inputs["source_ids"].shape[1], length
+            workload.model, rows, inputs["source_ids"].shape[1], length
         )
     return {
         "benchmark": "train",
@@ -166,34 +175,19 @@ def train(options) -> dict:
     }
 
 
-def _prepare(options, folder):
-    """The workload's choices, corpus and tokenizers."""
-    choices = run_config(options, folder)
-    directory = runs.start(choices)
-    corpus = corpora.load(choices.corpus, choices.source, choices.target)
-    tokenizers = pipeline.prepare_vocabulary(
-        directory, choices, corpus.splits["train"]
-    )
-    return choices, corpus, tokenizers
-
-
 def random_translator(options, folder):
     """A translator with random weights whose answers have one length."""
-    choices, corpus, tokenizers = _prepare(options, folder)
-    choices = dataclasses.replace(choices, precision="float32")
-    keras.utils.set_random_seed(choices.seed)
-    sizes = [tokenizer.vocabulary_size for tokenizer in tokenizers]
-    model = runs.create_model(choices, *sizes)
-    texts = list(pipeline.texts(corpus.splits["validation"], "source"))
+    workload = build(dataclasses.replace(options, precision="float32"), folder)
+    pairs = workload.corpus.splits["validation"]
     return (
-        runs.translator.Translator(
-            model,
-            *tokenizers,
+        translator.Translator(
+            workload.model,
+            *workload.tokenizers,
             num_beams=options.num_beams,
             max_target_factor=0.0,
             max_target_offset=ANSWER_LENGTH,
         ),
-        texts,
+        list(pipeline.texts(pairs, "source")),
     )
 
 
@@ -267,8 +261,7 @@ def decode(options) -> dict:
 def feed(options) -> dict:
     """The input pipeline alone: pairs and target tokens a second."""
     with tempfile.TemporaryDirectory() as folder:
-        choices, corpus, tokenizers = _prepare(options, folder)
-        batches = pipeline.Pipeline(choices, corpus, tokenizers, replicas=1)
+        batches = build(options, folder).pipeline
         pairs = tokens = epoch = 0
         start = time.perf_counter()
         while (elapsed := time.perf_counter() - start) < options.seconds:

@@ -4,9 +4,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from keras_attention import config as configuration
-from keras_attention import data, files
-from keras_attention.training import runs
+from keras_attention import data
 
 
 def texts(pairs: tf.data.Dataset, side: str) -> Iterator[str]:
@@ -14,39 +12,6 @@ def texts(pairs: tf.data.Dataset, side: str) -> Iterator[str]:
     for block in pairs.batch(1000):
         for line in block[side].numpy():
             yield line.decode("utf-8", "replace")
-
-
-def prepare_vocabulary(
-    run: runs.RunDirectory,
-    config: configuration.TrainingConfig,
-    pairs: tf.data.Dataset,
-) -> tuple[data.Tokenizer, data.Tokenizer]:
-    """Trains the vocabularies from the training pairs, once for a run."""
-
-    def both():
-        # In turn: a large corpus is not read to its end.
-        for source, target in zip(
-            texts(pairs, "source"), texts(pairs, "target"), strict=True
-        ):
-            yield source
-            yield target
-
-    sides = {"joint": both}
-    if not config.joint_vocabulary:
-        sides = {
-            side: lambda side=side: texts(pairs, side)
-            for side in ("source", "target")
-        }
-    for side, sentences in sides.items():
-        path = run.vocabulary(side)
-        if not path.is_file():
-            model = data.train_vocabulary(
-                sentences(),
-                config.vocabulary_size,
-                max_piece_length=config.max_piece_length,
-            )
-            files.write_atomically(path, model)
-    return runs.load_tokenizers(run)
 
 
 # Of a larger corpus the ids are not kept in memory, but made in each epoch
@@ -61,52 +26,77 @@ class Pipeline:
     larger one, memory does not grow with it.
 
     Args:
-        config: of the run.
-        corpus: its corpus.
+        corpus: a `corpora.Corpus`.
         tokenizers: of source and target.
+        max_length: the most tokens of a side; longer pairs are dropped.
+        max_tokens: of a batch, see `plan_batches`.
+        seed: of the order of the batches.
+        subword_sampling: alpha of subword regularisation; 0 for none.
         replicas: rows of a batch come in multiples of this.
+
+    Raises:
+        ValueError: If no training pair or no validation pair fits.
     """
 
-    def __init__(self, config, corpus, tokenizers, replicas):
-        self._config = config
+    def __init__(
+        self,
+        corpus,
+        tokenizers,
+        max_length: int,
+        max_tokens: int,
+        seed: int,
+        subword_sampling: float = 0.0,
+        replicas: int = 1,
+    ):
         self._tokenizers = tokenizers
+        self._max_length = max_length
+        self._max_tokens = max_tokens
+        self._seed = seed
+        self._subword_sampling = subword_sampling
         self._replicas = replicas
         self._train = corpus.splits["train"]
         self._num_pairs = corpus.sizes["train"]
-        self._blocks = self._tokenized(self._train, self._num_pairs)
-        self._validation = self._tokenized(
+        self._blocks, self._num_blank = self._tokenized(
+            self._train, self._num_pairs
+        )
+        validation, num_blank = self._tokenized(
             corpus.splits["validation"], corpus.sizes["validation"]
-        ).apply(data.join())
-        self.report = self._report_on(self._shuffled(epoch=0), self._num_pairs)
+        )
+        self._validation = validation.apply(data.join())
+        self.report = self._report_on(
+            self._shuffled(epoch=0), self._num_pairs, self._num_blank
+        )
         # Of one pool without sampling, every epoch has as many batches.
         self._reports_are_equal = (
-            not config.subword_sampling and self._num_pairs <= data.POOL_SIZE
+            not subword_sampling and self._num_pairs <= data.POOL_SIZE
         )
         self.validation_report = self._report_on(
-            self._validation, corpus.sizes["validation"]
+            self._validation, corpus.sizes["validation"], num_blank
         )
         for report in (self.report, self.validation_report):
             if not report.pairs_kept:
                 raise ValueError(
                     "Expected training and validation pairs that fit "
-                    f"`max_length`={config.max_length}. Received: {report}"
+                    f"`max_length`={max_length}. Received: {report}"
                 )
 
     def _tokenized(self, pairs, size):
-        blocks = pairs.apply(data.tokenize(*self._tokenizers)).apply(
-            data.filter_by_length(self._config.max_length)
-        )
-        return blocks.cache() if size <= MOST_PAIRS_IN_MEMORY else blocks
+        """Filtered blocks, and how many pairs were blank."""
+        blocks = pairs.apply(data.tokenize(*self._tokenizers))
+        if size <= MOST_PAIRS_IN_MEMORY:
+            blocks = blocks.cache()
+        kept = blocks.apply(data.filter_by_length(self._max_length))
+        return kept, data.count_blank(blocks)
 
     def _sampled(self, epoch):
         sample = data.tokenize_by_sampling(
             *self._tokenizers,
-            seed=self._config.seed,
+            seed=self._seed,
             epoch=epoch,
-            alpha=self._config.subword_sampling,
+            alpha=self._subword_sampling,
         )
         blocks = self._train.apply(sample).apply(
-            data.filter_by_length(self._config.max_length)
+            data.filter_by_length(self._max_length)
         )
         # Read twice: counted, then trained on.
         in_memory = self._num_pairs <= MOST_PAIRS_IN_MEMORY
@@ -114,13 +104,17 @@ class Pipeline:
 
     def _shuffled(self, epoch):
         """The blocks of an epoch in their order."""
-        sampled = self._config.subword_sampling > 0
+        sampled = self._subword_sampling > 0
         blocks = self._sampled(epoch) if sampled else self._blocks
-        return blocks.apply(data.shuffle(self._config.seed, epoch))
+        return blocks.apply(data.shuffle(self._seed, epoch))
 
-    def _report_on(self, blocks, num_pairs):
+    def _report_on(self, blocks, num_pairs, num_blank):
         return data.report(
-            blocks, num_pairs, self._config.max_tokens, self._replicas
+            blocks,
+            num_pairs,
+            self._max_tokens,
+            self._replicas,
+            num_blank,
         )
 
     @property
@@ -140,13 +134,14 @@ class Pipeline:
         """
         blocks, report = self._shuffled(epoch), self.report
         if not self._reports_are_equal:
-            report = self._report_on(blocks, self._num_pairs)
+            report = self._report_on(blocks, self._num_pairs, self._num_blank)
         batches = blocks.apply(
             data.batch_by_tokens(
-                self._config.max_tokens,
+                self._max_tokens,
                 self._replicas,
-                self._config.seed,
+                self._seed,
                 epoch,
+                num_batches=report.batches,
             )
         )
         left = max(0, report.batches - start)
@@ -160,7 +155,11 @@ class Pipeline:
     def validation(self) -> tf.data.Dataset:
         """The validation examples, shortest first."""
         batches = self._validation.apply(
-            data.batch_by_tokens(self._config.max_tokens, self._replicas)
+            data.batch_by_tokens(
+                self._max_tokens,
+                self._replicas,
+                num_batches=self.validation_report.batches,
+            )
         )
         return batches.apply(data.to_examples()).apply(
             tf.data.experimental.assert_cardinality(

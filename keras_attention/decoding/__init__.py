@@ -9,25 +9,44 @@ Each search takes functions and tensors and knows no model:
 - `source_mask`: bool [B, S], True at real source tokens;
 - `max_lengths`: int [B], at least 1: the most tokens of each answer, END
   included. At its limit a hypothesis can only end, so each ends in END.
-  `ValueError` for another rank.
+  `ValueError` for another rank;
+- `prefix_ids`: int [B, P] or None, the tokens that each answer begins with,
+  then `pad_id`. They are part of the answer and of its length. Its
+  log-probability and its length penalty are about the tokens after them. A
+  prefix that leaves no room for END is cut.
 
 Weights of several heads are averaged. A row's result does not depend on the
 other rows.
+
+A language model has no source. Its searches take
+`without_source(model.step)`, an empty `memory` and `None` as `source_mask`:
+
+    greedy_search(
+        without_source(model.step),
+        memory=(),
+        state=model.initial_state(batch_size, max_length),
+        source_mask=None,
+        max_lengths=max_lengths,
+        prefix_ids=prompt_ids,
+    )
+
+A step with a source that looks nowhere returns None as its weights: the
+result's are then 0.
 """
 
 from keras_attention.decoding.beam import beam_search
-from keras_attention.decoding.one_path import (
+from keras_attention.decoding.forced import (
     forced_search,
-    greedy_search,
+    sequence_log_probability,
+)
+from keras_attention.decoding.greedy import greedy_search
+from keras_attention.decoding.penalties import coverage_penalty, length_penalty
+from keras_attention.decoding.sampling import (
     sampling_search,
     truncate_distribution,
 )
-from keras_attention.decoding.scores import (
-    SearchResult,
-    coverage_penalty,
-    length_penalty,
-    sequence_log_probability,
-)
+from keras_attention.decoding.search_result import SearchResult
+from keras_attention.decoding.source import without_source
 
 __all__ = [
     "SearchResult",
@@ -39,4 +58,5 @@ __all__ = [
     "sampling_search",
     "sequence_log_probability",
     "truncate_distribution",
+    "without_source",
 ]

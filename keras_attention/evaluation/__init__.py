@@ -2,8 +2,20 @@
 
 from keras_attention.evaluation.scores import (
     bleu_by_length,
+    bleu_tokenizer,
     corpus_scores,
     paired_bootstrap,
 )
+from keras_attention.evaluation.validation import (
+    print_samples,
+    validation_logs,
+)
 
-__all__ = ["bleu_by_length", "corpus_scores", "paired_bootstrap"]
+__all__ = [
+    "bleu_by_length",
+    "bleu_tokenizer",
+    "corpus_scores",
+    "paired_bootstrap",
+    "print_samples",
+    "validation_logs",
+]

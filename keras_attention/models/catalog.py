@@ -100,7 +100,7 @@ def sizes(name: str) -> tuple[str, ...]:
     return entry(name).sizes
 
 
-def create(name: str, size: str, **arguments):
+def create(name: str, size: str, /, **arguments):
     """Builds a model of a named size; this imports Keras.
 
     Args:

@@ -36,24 +36,18 @@ class TranslationScores(keras.callbacks.Callback):
         self.write = write
 
     def on_epoch_end(self, epoch, logs=None):
+        logs = {} if logs is None else logs
         hypotheses = self.translate(self.sources)
-        scores = evaluation.corpus_scores(hypotheses, self.references)
-        if logs is not None:
-            logs["val_bleu"] = scores["bleu"]["score"]
-            logs["val_chrf"] = scores["chrf"]["score"]
-            logs["val_exact_match"] = scores["exact_match"]
-        self.write(
-            f"\nepoch {epoch + 1}: validation BLEU "
-            f"{scores['bleu']['score']:.2f}, exact match "
-            f"{scores['exact_match']:.1f} %"
+        logs |= evaluation.validation_logs(hypotheses, self.references)
+        evaluation.print_samples(
+            epoch,
+            logs,
+            self.sources,
+            hypotheses,
+            self.references,
+            self.num_samples,
+            self.write,
         )
-        samples = zip(self.sources, hypotheses, self.references, strict=True)
-        for _, (source, hypothesis, reference) in zip(
-            range(self.num_samples), samples, strict=False
-        ):
-            self.write(f"  source      {source}")
-            self.write(f"  translation {hypothesis}")
-            self.write(f"  reference   {reference}")
 
 
 class EverySteps(keras.callbacks.Callback):

@@ -23,67 +23,72 @@ import tensorflow as tf
 
 from keras_attention import config as configuration
 from keras_attention import files
-from keras_attention.data import corpora
-from keras_attention.training import runs
+from keras_attention.training import parts, restore, run_directory
 
 BLOCK_SIZE = 1000
 # Of a teacher that has begun to translate, these may not change either.
-SETTLED = {"epochs", "steps", "patience"}
+SETTLED = {"epochs", "steps"}
 
 
-def _paths(teacher: runs.RunDirectory) -> list[pathlib.Path]:
+def _paths(teacher: run_directory.RunDirectory) -> list[pathlib.Path]:
     folder = teacher.path / "translations"
     numbered = (folder / f"{index:06d}.txt" for index in itertools.count())
     return list(itertools.takewhile(pathlib.Path.is_file, numbered))
 
 
-def teacher_config(
-    config: configuration.TrainingConfig,
-) -> configuration.TrainingConfig:
-    """The choices of the run before the distillation.
+def build_teacher(
+    config: configuration.TrainingConfig, task, directory, corpus
+) -> parts.Parts:
+    """The parts of the training before the distillation.
 
-    Of a teacher that has begun to translate, they are its own.
+    Its choices are the run's; of a teacher that has begun to translate, they
+    are its own.
 
-    Errors: `ValueError` if that one is asked to train on.
+    Raises:
+        ValueError: If that one is asked to train on.
     """
-    teacher = runs.RunDirectory(pathlib.Path(config.output)).teacher
-    wanted = dataclasses.replace(
+    teacher = directory.teacher
+    wanted = configuration.replace(
         config, output=str(teacher.path), distillation_epochs=0
     )
-    if not _paths(teacher):
-        return wanted
-    saved = runs.read_config(teacher)
-    runs.check_resumable(saved, wanted, {*runs.FREE_ON_RESUME} - SETTLED)
-    return dataclasses.replace(saved, resume=True, output=wanted.output)
+    if _paths(teacher):
+        saved = run_directory.read_config(teacher)
+        free = run_directory.FREE_ON_RESUME - SETTLED
+        run_directory.check_resumable(saved, wanted, free)
+        wanted = configuration.replace(
+            saved, output=wanted.run.output, corpus=config.data.corpus
+        )
+    run_directory.start(wanted, resume=True)
+    return parts.build(wanted, task, teacher, corpus)
 
 
 def student_config(
     config: configuration.TrainingConfig,
 ) -> configuration.TrainingConfig:
-    """The choices of the run from the teacher's weights on."""
-    return dataclasses.replace(
+    """The choices of the training from the teacher's weights on."""
+    return configuration.replace(
         config,
-        epochs=config.distillation_epochs,
+        epochs=config.training.distillation_epochs,
         steps=None,
-        learning_rate=config.learning_rate / 2,
+        learning_rate=config.optimizer.learning_rate / 2,
     )
 
 
-def translate(teacher: runs.RunDirectory, corpus: corpora.Corpus) -> None:
+def translate(teacher: parts.Parts) -> None:
     """Lets a teacher translate the training sources with its own search.
 
     It writes a file for each `BLOCK_SIZE` texts. Those that are there stay:
     what was stopped goes on.
 
     Args:
-        teacher: a finished run.
-        corpus: its corpus.
+        teacher: the parts of a finished training.
     """
-    size, done = corpus.sizes["train"], len(_paths(teacher))
+    directory, corpus = teacher.directory, teacher.corpus
+    size, done = corpus.sizes["train"], len(_paths(directory))
     if done * BLOCK_SIZE >= size:
         return
-    translate_texts = runs.load_run(teacher.path)
-    folder = teacher.path / "translations"
+    translate_texts = restore.selected(teacher)
+    folder = directory.path / "translations"
     folder.mkdir(exist_ok=True)
     files.remove_temporaries(folder)
     print(f"The model translates its {size:,} training sources.")
@@ -101,18 +106,17 @@ def translate(teacher: runs.RunDirectory, corpus: corpora.Corpus) -> None:
         progress.update(index * BLOCK_SIZE + len(texts))
 
 
-def with_translations(
-    corpus: corpora.Corpus, teacher: runs.RunDirectory
-) -> corpora.Corpus:
+def with_translations(corpus, teacher: run_directory.RunDirectory):
     """A corpus whose training pairs each have the teacher's pair behind them.
 
     Where the teacher had nothing to say, the pair itself comes twice.
 
     Args:
-        corpus: the teacher's corpus.
-        teacher: a run that has translated it, see `translate`.
+        corpus: the teacher's `data.corpora.Corpus`.
+        teacher: the folder of a run that has translated it, see `translate`.
 
-    Errors: `ValueError` if it has not.
+    Raises:
+        ValueError: If it has not.
     """
     paths, size = _paths(teacher), corpus.sizes["train"]
     if not (len(paths) - 1) * BLOCK_SIZE < size <= len(paths) * BLOCK_SIZE:

@@ -111,8 +111,9 @@ class TokenCrossEntropy(keras.losses.Loss):
         float32 scalar; NaN for labels out of range, see
         `token_cross_entropy`, but not where their weight is 0.
 
-    Errors: `ValueError` for a label smoothing out of range, and for labels
-    or weights of another rank.
+    Raises:
+        ValueError: If the label smoothing is out of range, or labels or
+            weights have another rank.
     """
 
     def __init__(self, label_smoothing=0.0, name="token_cross_entropy"):
@@ -154,3 +155,41 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     def get_config(self):
         return {"label_smoothing": self.label_smoothing, "name": self.name}
+
+
+class TokenMeasures:
+    """What a `Trainer` measures of each label: the loss, and how good it is.
+
+    Args:
+        label_smoothing: of the loss.
+
+    Call arguments:
+        logits: float [B, T, V].
+        labels: int [B, T].
+
+    Returns:
+        A dict of `names` to float32 [B, T]; the trainer takes means of the
+        real labels.
+    """
+
+    names = ("loss", "negative_log_likelihood", "accuracy")
+
+    def __init__(self, label_smoothing=0.0):
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, logits, labels):
+        smoothing = self.label_smoothing
+        loss = token_cross_entropy(logits, labels, smoothing)
+        return {
+            "loss": loss,
+            "negative_log_likelihood": without_smoothing(
+                loss, logits, labels, smoothing
+            ),
+            "accuracy": is_greatest(logits, labels),
+        }
+
+    def results(self, means):
+        """What is shown of the means: perplexity for the likelihood."""
+        results = dict(means)
+        likelihood = results.pop("negative_log_likelihood")
+        return {**results, "perplexity": ops.exp(likelihood)}

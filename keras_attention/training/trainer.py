@@ -33,7 +33,8 @@ class Trainer(keras.Model):
     the replicas' own.) (`model.fit` itself is exact too, with the same
     batches and `losses.TokenCrossEntropy`, but Keras's optimizers clip each
     replica's gradient on its own, and its reported loss is a mean over
-    replicas.) Save `model`, not the trainer.
+    replicas.) `save` and `save_weights` are the model's own, so that
+    `keras.callbacks.ModelCheckpoint` keeps the model.
 
     Args:
         model: a built `models.Seq2Seq`, made under the strategy's scope as
@@ -42,14 +43,22 @@ class Trainer(keras.Model):
         clip_norm: greatest norm of the whole gradient; 0 for no clipping.
         micro_batches: parts of each replica's share that are computed one
             after the other, to save memory.
+        measures: the loss of each label, and what else is measured: see
+            `losses.TokenMeasures`, which it is by default.
 
-    Errors: `ValueError` for fewer than one micro-batch, for a model that
-    computes in float16 (whose gradients need scaling: take bfloat16) or that
-    has losses of its own, and where `compile` gets a loss or metrics.
+    Raises:
+        ValueError: If there is fewer than one micro-batch, if the model
+            computes in float16 (whose gradients need scaling: take bfloat16)
+            or has losses of its own, and if `compile` gets a loss or metrics.
     """
 
     def __init__(
-        self, model, label_smoothing=0.0, clip_norm=0.0, micro_batches=1
+        self,
+        model,
+        label_smoothing=0.0,
+        clip_norm=0.0,
+        micro_batches=1,
+        measures=None,
     ):
         super().__init__(name="trainer")
         if micro_batches < 1:
@@ -63,12 +72,11 @@ class Trainer(keras.Model):
                 "precision, in bfloat16. Received: one that computes in float16"
             )
         self.model = model
-        self.label_smoothing = label_smoothing
+        self.measures = measures or losses.TokenMeasures(label_smoothing)
         self.clip_norm = clip_norm
         self.micro_batches = micro_batches
         self.means = {
-            name: keras.metrics.Mean(name=name)
-            for name in ("loss", "negative_log_likelihood", "accuracy")
+            name: keras.metrics.Mean(name=name) for name in self.measures.names
         }
         self.built = True
 
@@ -90,9 +98,31 @@ class Trainer(keras.Model):
         return list(self.means.values())
 
     def get_metrics_result(self):
-        results = {name: mean.result() for name, mean in self.means.items()}
-        likelihood = results.pop("negative_log_likelihood")
-        return {**results, "perplexity": tf.exp(likelihood)}
+        return self.measures.results(
+            {name: mean.result() for name, mean in self.means.items()}
+        )
+
+    def save(self, filepath, *args, **kwargs):
+        """Saves the model that is trained, as `keras.Model.save` does."""
+        self.model.save(filepath, *args, **kwargs)
+
+    def save_weights(self, filepath, *args, **kwargs):
+        """Saves the weights of the model that is trained."""
+        self.model.save_weights(filepath, *args, **kwargs)
+
+    def load_weights(self, filepath, *args, **kwargs):
+        """Loads weights of the model that is trained."""
+        self.model.load_weights(filepath, *args, **kwargs)
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Builds the optimizer; all else is built before `fit`.
+
+        Over replicas, Keras would build everything by the mean of the
+        replicas' shares of the first batch. That fails where the shares are
+        uneven, see https://github.com/keras-team/keras/issues/19246.
+        """
+        with self.distribute_strategy.scope():
+            self.optimizer.build(self.model.trainable_variables)
 
     def _forward(self, inputs, labels, weights, training):
         """This replica's part of the loss; updates the metrics."""
@@ -104,51 +134,44 @@ class Trainer(keras.Model):
                 "losses.TokenCrossEntropy. Received: "
                 f"{len(self.model.losses)} losses"
             )
-        smoothing = self.label_smoothing
-        loss = losses.token_cross_entropy(logits, labels, smoothing)
-        values = (
-            loss,
-            losses.without_smoothing(loss, logits, labels, smoothing),
-            losses.is_greatest(logits, labels),
-        )
+        values = self.measures(logits, labels)
         # Flat: Keras would divide each row by its length, padding included.
         real = tf.reshape(tf.cast(weights > 0, tf.float32), [-1])
-        for mean, value in zip(self.means.values(), values, strict=True):
-            mean.update_state(tf.reshape(value, [-1]), sample_weight=real)
-        return tf.reduce_sum(loss * weights)
+        for name, mean in self.means.items():
+            mean.update_state(
+                tf.reshape(values[name], [-1]), sample_weight=real
+            )
+        return tf.reduce_sum(values["loss"] * weights)
 
     def train_step(self, data):
+        variables = self.model.trainable_variables
+        gradients = None
         # Keras finds the end of a dataset of unknown length by asking for a
         # batch that is not there: without data nothing may be counted, no
         # update of the optimizer and no draw of the dropout.
         with tf.control_dependencies(tf.nest.flatten(data)):
-            return self._train_step(data)
-
-    def _train_step(self, data):
-        variables = self.model.trainable_variables
-        gradients = None
-        for part in range(self.micro_batches):
-            rows = slice(part, None, self.micro_batches)
-            inputs, labels, weights = tf.nest.map_structure(
-                lambda tensor, rows=rows: tensor[rows], data
-            )
-            with tf.GradientTape() as tape:
-                loss = self._forward(inputs, labels, weights, training=True)
-            new = [
-                tf.convert_to_tensor(gradient)
-                for gradient in tape.gradient(
-                    loss, variables, unconnected_gradients="zero"
+            for part in range(self.micro_batches):
+                rows = slice(part, None, self.micro_batches)
+                inputs, labels, weights = tf.nest.map_structure(
+                    lambda tensor, rows=rows: tensor[rows], data
                 )
-            ]
-            gradients = (
-                new
-                if gradients is None
-                else [a + b for a, b in zip(gradients, new, strict=True)]
-            )
-        if self.clip_norm:
-            gradients = self._clip_over_replicas(gradients)
-        self.optimizer.apply(gradients, variables)
-        return self.get_metrics_result()
+                with tf.GradientTape() as tape:
+                    loss = self._forward(inputs, labels, weights, True)
+                new = [
+                    tf.convert_to_tensor(gradient)
+                    for gradient in tape.gradient(
+                        loss, variables, unconnected_gradients="zero"
+                    )
+                ]
+                gradients = (
+                    new
+                    if gradients is None
+                    else [a + b for a, b in zip(gradients, new, strict=True)]
+                )
+            if self.clip_norm:
+                gradients = self._clip_over_replicas(gradients)
+            self.optimizer.apply(gradients, variables)
+            return self.get_metrics_result()
 
     def _clip_over_replicas(self, gradients):
         """Clips the sum over replicas; each gets its share back."""

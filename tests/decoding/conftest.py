@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attention import decoding
 from keras_attention.tokens import END, START
 
 
@@ -59,23 +60,41 @@ class MarkovChain:
             "max_lengths": tf.constant(self.max_lengths),
         }
 
-    def follow(self, row, ids):
-        """`(log p, weights [L, S])` of one hypothesis."""
+    @staticmethod
+    def language_model_step(token_ids, state):
+        """What `models.LanguageModel.step` is to a search."""
+        logits, state_after, _ = MarkovChain.step(token_ids, state, state)
+        return logits, {**state, **state_after}
+
+    def language_model_arguments(self):
+        """What every search takes of a model without a source."""
+        arguments = self.arguments()
+        return {
+            **arguments,
+            "step": decoding.without_source(self.language_model_step),
+            "memory": (),
+            "state": {**arguments["memory"], **arguments["state"]},
+            "source_mask": None,
+        }
+
+    def follow(self, row, ids, num_given=0):
+        """`(log p, weights [L, S])`; log p of what follows the prefix."""
         if (row, *ids) not in self.followed:
             self.followed[row, *ids] = self._follow(row, ids)
-        return self.followed[row, *ids]
+        log_probs, weights = self.followed[row, *ids]
+        return sum(log_probs[num_given:]), weights
 
     def _follow(self, row, ids):
         path = [START, START, *ids]
         steps = list(zip(path, path[1:], path[2:], strict=False))
-        log_prob = sum(self.log_probs[row][step] for step in steps)
+        log_probs = [self.log_probs[row][step] for step in steps]
         weights = [self.weights[row][step[:2]].mean(axis=0) for step in steps]
-        return log_prob, np.array(weights)
+        return log_probs, np.array(weights)
 
-    def score(self, row, ids, alpha=0.0, beta=0.0):
+    def score(self, row, ids, alpha=0.0, beta=0.0, num_given=0):
         """Wu et al. 2016, equation 14."""
-        log_prob, weights = self.follow(row, ids)
-        score = log_prob / ((5 + len(ids)) / 6) ** alpha
+        log_prob, weights = self.follow(row, ids, num_given)
+        score = log_prob / ((5 + len(ids) - num_given) / 6) ** alpha
         if beta:
             for total, real in zip(
                 weights.sum(axis=0), self.source_mask[row], strict=True
@@ -83,22 +102,26 @@ class MarkovChain:
                 score += beta * math.log(min(total, 1)) if real else 0
         return score
 
-    def all_hypotheses(self, row, alpha=0.0, beta=0.0, forbidden=()):
+    def all_hypotheses(self, row, alpha=0.0, beta=0.0, forbidden=(), prefix=()):
         """Every hypothesis within the limit, best first."""
         words = set(range(self.logits.shape[-1])) - {END} - set(forbidden)
         hypotheses = [
-            (*ids, END)
-            for length in range(self.max_lengths[row])
+            (*prefix, *ids, END)
+            for length in range(self.max_lengths[row] - len(prefix))
             for ids in itertools.product(sorted(words), repeat=length)
         ]
+        return self._best_first(row, hypotheses, alpha, beta, prefix)
+
+    def _best_first(self, row, hypotheses, alpha, beta, prefix):
         return sorted(
-            hypotheses, key=lambda ids: -self.score(row, ids, alpha, beta)
+            hypotheses,
+            key=lambda ids: -self.score(row, ids, alpha, beta, len(prefix)),
         )
 
-    def beam(self, row, num_beams, alpha=0.0, beta=0.0):
+    def beam(self, row, num_beams, alpha=0.0, beta=0.0, prefix=()):
         """Beam search that never stops early: finished hypotheses."""
-        live, finished = [()], []
-        for position in range(self.max_lengths[row]):
+        live, finished = [tuple(prefix)], []
+        for position in range(len(prefix), self.max_lengths[row]):
             at_limit = position + 1 == self.max_lengths[row]
             words = [END] if at_limit else range(self.logits.shape[-1])
             candidates = [(*ids, word) for ids in live for word in words]
@@ -106,9 +129,7 @@ class MarkovChain:
             best = candidates[: num_beams - len(finished)]
             finished += [ids for ids in best if ids[-1] == END]
             live = [ids for ids in best if ids[-1] != END]
-        return sorted(
-            finished, key=lambda ids: -self.score(row, ids, alpha, beta)
-        )
+        return self._best_first(row, finished, alpha, beta, prefix)
 
 
 @pytest.fixture
@@ -150,14 +171,14 @@ def drawn_graph():
 def check_hypothesis():
     """A function that compares a result's row with plain Python."""
 
-    def check(result, row, rank, chain, ids, alpha=0.0, beta=0.0):
-        log_prob, weights = chain.follow(row, ids)
+    def check(result, row, rank, chain, ids, alpha=0.0, beta=0.0, num_given=0):
+        log_prob, weights = chain.follow(row, ids, num_given)
         length = int(result.lengths[row, rank])
         assert result.ids[row, rank, :length].numpy().tolist() == list(ids)
         assert not result.ids[row, rank, length:].numpy().any()
-        score = chain.score(row, ids, alpha, beta)
+        score = chain.score(row, ids, alpha, beta, num_given)
         np.testing.assert_allclose(
-            result.log_probability[row, rank], log_prob, rtol=1e-5
+            result.log_probability[row, rank], log_prob, rtol=1e-5, atol=1e-6
         )
         np.testing.assert_allclose(
             result.score[row, rank], score, rtol=1e-5, atol=1e-6

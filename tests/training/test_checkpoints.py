@@ -11,7 +11,6 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attention import files
 from keras_attention.training import checkpoints
 
 META = {"step": 7, "epoch": 2, "text": "größer 😀", "list": [1, None, 0.5]}
@@ -155,6 +154,7 @@ def test_what_cannot_be_written_leaves_the_old_file(path):
 KILLER = """
     import os, pathlib, random, signal, sys, time
     import numpy as np
+    from keras_attention import files
     from keras_attention.training import checkpoints
 
     path = pathlib.Path(sys.argv[1])
@@ -203,13 +203,6 @@ def test_killed_writers_leave_a_whole_file(tmp_path):
     # test would show nothing.
     assert hit > 0
     assert last_step > 0
-
-
-def test_only_temporaries_are_removed(tmp_path):
-    for name in ("checkpoint.npz", ".hidden", ".a.npz.writing-x1", "b"):
-        (tmp_path / name).write_text("")
-    files.remove_temporaries(tmp_path)
-    assert sorted(os.listdir(tmp_path)) == [".hidden", "b", "checkpoint.npz"]
 
 
 def variables(*shapes):

@@ -1,14 +1,22 @@
 """Self-distillation: what a student starts from, trains on and goes on with."""
 
-import dataclasses
-import pathlib
+import shutil
 
 import numpy as np
 import pytest
 
-from keras_attention import config
+from keras_attention import config, files
+from keras_attention.commands import runs
 from keras_attention.data import corpora
-from keras_attention.training import checkpoints, distillation, loop, runs
+from keras_attention.tasks import translation
+from keras_attention.training import (
+    checkpoints,
+    distillation,
+    loop,
+    parts,
+    run_directory,
+    trainer,
+)
 
 NUMBERS = "null ein zwei drei vier fünf sechs sieben acht neun".split()
 ODD = ["", "zwei\r\ndrei", "vier\u2028fünf  sechs"]
@@ -31,21 +39,36 @@ def folder(tmp_path_factory):
     return path
 
 
-class NoScores:
-    """Validation without a translation."""
+class Unscored(translation.Translation):
+    """Translation whose validation translates nothing."""
 
-    def __init__(self, *args):
-        pass
+    def validation(self, config, corpus, servable):
+        return lambda epoch, logs: logs.update(val_bleu=0.0)
 
-    def on_epoch_end(self, epoch, logs):
-        logs["val_bleu"] = 0.0
+
+class Unsearched(Unscored):
+    """Its teacher translates without a search.
+
+    Attributes:
+        calls: sizes of the blocks that the teacher gets.
+    """
+
+    def __init__(self):
+        self.calls = []
+
+    def servable(self, config, model, tokenizers, stored_precision="float32"):
+        def translate(texts, truncate):
+            assert truncate
+            self.calls.append(len(texts))
+            return [*(text[::-1] for text in texts[:-3]), *ODD]
+
+        return translate
 
 
 @pytest.fixture
 def choose(folder, tmp_path, monkeypatch):
     """The choices of a run of two epochs and two more."""
     monkeypatch.setattr(distillation, "BLOCK_SIZE", 30)
-    monkeypatch.setattr(loop.callbacks, "TranslationScores", NoScores)
 
     def choose(name="run", **choices):
         sizes = {"embedding_dim": 16, "units": 16, "num_layers": 1}
@@ -63,30 +86,26 @@ def choose(folder, tmp_path, monkeypatch):
             "warmup_steps": 2,
             "num_beams": 2,
             "checkpoint_steps": 1,
+            "replicas": 1,
             **choices,
         }
-        return config.resolve(config.TrainingConfig(**values))
+        return config.resolve(config.make(**values))
 
     return choose
 
 
 @pytest.fixture
-def calls(monkeypatch):
-    """Sizes of the blocks that a teacher gets, who does not search."""
-    sizes = []
-
-    def translate(texts, truncate):
-        assert truncate
-        sizes.append(len(texts))
-        return [*(text[::-1] for text in texts[:-3]), *ODD]
-
-    monkeypatch.setattr(distillation.runs, "load_run", lambda path: translate)
-    return sizes
+def task():
+    return Unsearched()
 
 
 def translations(run):
     paths = sorted((run.teacher.path / "translations").iterdir())
     return [path.read_text("utf-8").split("\n")[:-1] for path in paths]
+
+
+def load(folder):
+    return corpora.load(str(folder), "en", "de")
 
 
 def texts(corpus):
@@ -104,12 +123,12 @@ def same_arrays(first, second):
 
 
 @pytest.mark.slow
-def test_a_teacher_translates_with_its_own_search(choose):
+def test_a_teacher_translates_with_its_own_search(choose, folder):
     choices = choose(epochs=1, distillation_epochs=1)
-    run = loop.train(choices)
-    translate = runs.load_run(run.teacher.path)
+    run = loop.train(choices, Unscored()).directory
+    translate = runs.load(run.teacher.path)
     assert translate.num_beams == 2
-    sources = [source for source, _ in texts(corpora.load(choices.corpus))]
+    sources = [source for source, _ in texts(load(folder))]
     expected = [
         translate(block, truncate=True)
         for block in (sources[:30], sources[30:])
@@ -118,13 +137,13 @@ def test_a_teacher_translates_with_its_own_search(choose):
     assert len({*expected[0]}) > 1
 
 
-def test_the_student_goes_on_from_its_teacher(choose, calls):
+def test_the_student_goes_on_from_its_teacher(choose, task, folder):
     choices = choose(joint_vocabulary=False)
-    run = loop.train(choices)
-    assert calls == [30, 15]
+    run = loop.train(choices, task).directory
+    assert task.calls == [30, 15]
     own = [line for block in translations(run) for line in block]
     assert own[27:30] == ["", "zwei drei", "vier fünf sechs"]
-    corpus = corpora.load(choices.corpus)
+    corpus = load(folder)
     both = distillation.with_translations(corpus, run.teacher)
     assert both.sizes == {"train": 90, "validation": 6}
     assert texts(both) == [
@@ -135,16 +154,19 @@ def test_the_student_goes_on_from_its_teacher(choose, calls):
     for side in ("source", "target"):
         expected = run.teacher.vocabulary(side).read_bytes()
         assert run.vocabulary(side).read_bytes() == expected
-    assert runs.read_config(run).learning_rate == choices.learning_rate
-    assert len(runs.read_history(run)) == 4
+    rate = choices.optimizer.learning_rate
+    assert run_directory.read_config(run).optimizer.learning_rate == rate
+    assert len(run_directory.read_history(run)) == 4
 
     # As if nothing had been trained since: it has its teacher's weights.
     run.checkpoint.unlink()
-    student = loop.Run(dataclasses.replace(choices, resume=True))
+    student = parts.build(distillation.student_config(choices), task, run, both)
+    loop.begin(student, run.teacher.weights)
     assert student.pipeline.report.pairs_kept == 90
-    assert student.config.epochs == 2
-    rate = student.trainer.optimizer._learning_rate
-    assert rate.peak_learning_rate == choices.learning_rate / 2
+    assert student.config.training.epochs == 2
+    optimizer = student.trainer.optimizer
+    optimizer.iterations.assign(choices.optimizer.warmup_steps - 1)
+    assert float(optimizer.learning_rate) == pytest.approx(rate / 2)
     taught, _ = checkpoints.load(run.teacher.weights)
     weights = student.model.trainable_variables
     for expected, weight in zip(taught.values(), weights, strict=True):
@@ -155,116 +177,146 @@ class Stop(Exception):
     """Stands for a kill."""
 
 
-def stops(patch, owner, method, when):
-    """Lets a function die at its first call of a kind."""
-    original = getattr(owner, method)
+def stops(patch, name, call=1):
+    """Lets a run die when it writes a file for the n-th time.
 
-    def call(*args):
-        if when(*args):
-            raise Stop
-        return original(*args)
+    Args:
+        patch: what undoes it.
+        name: the file's, with its folder's.
+        call: 1 for the first time.
+    """
+    original, calls = files.write_atomically, []
 
-    patch.setattr(owner, method, call)
+    def write(path, data):
+        if path.match(name):
+            calls.append(path)
+            if len(calls) == call:
+                raise Stop
+        original(path, data)
+
+    patch.setattr(files, "write_atomically", write)
 
 
-WRITES_SECOND_BLOCK = (
-    distillation.checkpoints,
-    "write_atomically",
-    lambda path, _: path.name == "000001.txt",
-)
+TEACHER, STUDENT = "teacher/checkpoint.npz", "broken/checkpoint.npz"
+SECOND_BLOCK = "translations/000001.txt"
 
 
-def stop_at_step(epochs, epoch, step):
-    """When a run of so many epochs saves there."""
-    return lambda run: (
-        (run.config.epochs, run.progress.epoch, run.progress.step)
-        == (epochs, epoch, step)
-    )
+@pytest.fixture
+def fitted(monkeypatch):
+    """The epoch and the batches of each call of `fit`."""
+    calls, fit = [], trainer.Trainer.fit
+
+    def recorded(self, batches, **options):
+        calls.append((options["initial_epoch"], int(batches.cardinality())))
+        return fit(self, batches, **options)
+
+    monkeypatch.setattr(trainer.Trainer, "fit", recorded)
+    return calls
 
 
 @pytest.mark.slow
-def test_a_stopped_distillation_goes_on_exactly(choose, calls, monkeypatch):
+def test_a_stopped_distillation_goes_on_exactly(
+    choose, task, fitted, monkeypatch
+):
     """Killed while the teacher trains, while it translates, after that."""
-    choices = {"dropout": 0.2, "distillation_epochs": 3, "resume": True}
-    whole = loop.train(choose("whole", **choices))
-    assert calls == [30, 15]
-    calls.clear()
-    fitted = []
-    fit_epoch = loop.Run._fit_epoch
-
-    def fit(run):
-        progress = run.progress
-        fitted.append((run.config.epochs, progress.epoch, progress.step))
-        return fit_epoch(run)
-
-    monkeypatch.setattr(loop.Run, "_fit_epoch", fit)
+    choices = {"dropout": 0.2, "distillation_epochs": 3}
+    whole = loop.train(choose("whole", **choices), task).directory
+    assert task.calls == [30, 15]
+    (_, teacher), _, (_, student), *_ = fitted
+    assert fitted == [
+        *[(0, teacher), (1, teacher)],
+        *[(0, student), (1, student), (2, student)],
+    ]
+    fitted.clear()
+    task.calls.clear()
     for stop in (
-        (loop.Run, "save", stop_at_step(2, 1, 2)),
-        WRITES_SECOND_BLOCK,
-        (loop.Run, "save", stop_at_step(3, 1, 2)),
+        # An epoch saves after each batch and once more: this is the second
+        # batch of the second epoch.
+        (TEACHER, teacher + 3),
+        (SECOND_BLOCK, 1),
+        (STUDENT, student + 3),
     ):
         with monkeypatch.context() as patch, pytest.raises(Stop):
             stops(patch, *stop)
-            loop.train(choose("broken", **choices))
-    run = loop.train(choose("broken", **choices))
+            loop.train(choose("broken", **choices), task, resume=True)
+    run = loop.train(choose("broken", **choices), task, resume=True).directory
     # Nothing is done twice but what was not saved.
     assert fitted == [
-        *[(2, 0, 0), (2, 1, 0), (2, 1, 1)],
-        *[(3, 0, 0), (3, 1, 0), (3, 1, 1), (3, 2, 0)],
+        *[(0, teacher), (1, teacher), (1, teacher - 1)],
+        *[(0, student), (1, student), (1, student - 1), (2, student)],
     ]
-    assert calls == [30, 15, 15]
+    assert task.calls == [30, 15, 15]
     assert translations(run) == translations(whole)
     same_arrays(run.weights, whole.weights)
     same_arrays(run.checkpoint, whole.checkpoint)
 
 
 @pytest.mark.slow
-def test_what_may_change_and_what_may_not(choose, calls, monkeypatch):
+def test_what_may_change_and_what_may_not(choose, task, fitted, monkeypatch):
+    def train(resume=False, **choices):
+        return loop.train(choose(**choices), task, resume).directory
+
     with monkeypatch.context() as patch, pytest.raises(Stop):
-        stops(patch, loop.Run, "save", stop_at_step(2, 1, 0))
-        loop.train(choose())
+        stops(patch, "teacher/history.json", 2)
+        train()
     with pytest.raises(ValueError, match="Expected a new folder"):
-        loop.train(choose())
+        train()
     with pytest.raises(ValueError, match="Expected distillation_epochs=2"):
-        loop.train(choose(distillation_epochs=0, resume=True))
+        train(resume=True, distillation_epochs=0)
     # While the teacher trains, the epochs may change.
-    shorter = {"epochs": 1, "resume": True}
     with monkeypatch.context() as patch, pytest.raises(Stop):
-        stops(patch, *WRITES_SECOND_BLOCK)
-        loop.train(choose(**shorter))
-    run = runs.RunDirectory(pathlib.Path(choose().output))
-    assert runs.read_config(run).epochs == 1
+        stops(patch, SECOND_BLOCK)
+        train(resume=True, epochs=1)
+    run = run_directory.at(choose().run.output)
+    assert run_directory.read_config(run).training.epochs == 1
     with pytest.raises(ValueError, match="Expected epochs=1, as the run began"):
-        loop.train(choose(resume=True))
+        train(resume=True)
     # The teacher's search stays what it was; the exported one may change.
-    monkeypatch.setattr(loop.Run, "_fit_epoch", lambda run: {"loss": 1.0})
-    loop.train(choose(num_beams=5, **shorter))
-    assert runs.read_config(run).num_beams == 5
-    assert runs.read_config(run.teacher).num_beams == 2
-    monkeypatch.setattr(loop.Run, "_fit_epoch", None)
-    loop.train(choose(**shorter))
-    assert calls == [30, 15, 15]
+    train(resume=True, epochs=1, num_beams=5)
+    assert run_directory.read_config(run).search.num_beams == 5
+    assert run_directory.read_config(run.teacher).search.num_beams == 2
+    done = len(fitted)
+    train(resume=True, epochs=1)
+    assert len(fitted) == done
+    assert task.calls == [30, 15, 15]
+
+
+@pytest.fixture
+def moving(folder, tmp_path):
+    """A corpus of its own, which may be moved and changed."""
+    return shutil.copytree(folder, tmp_path / "corpus")
 
 
 def test_other_texts_are_not_paired_with_its_translations(
-    choose, calls, folder, tmp_path, monkeypatch
+    choose, task, moving, tmp_path, monkeypatch
 ):
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
-    for path in folder.iterdir():
-        (corpus / path.name).write_bytes(path.read_bytes())
-    choices = {"epochs": 1, "resume": True, "corpus": str(corpus)}
+    """Nor does the refusal change what the run is; it may have moved."""
+    choices = {"epochs": 1, "distillation_epochs": 1}
     with monkeypatch.context() as patch, pytest.raises(Stop):
-        stops(patch, *WRITES_SECOND_BLOCK)
-        loop.train(choose(**choices))
-    for language in ("en", "de"):
-        path = corpus / f"train.{language}"
-        lines = path.read_text("utf-8").splitlines()
+        stops(patch, SECOND_BLOCK)
+        loop.train(choose(corpus=str(moving), **choices), task)
+    moved = moving.rename(tmp_path / "elsewhere")
+    choices = choose(corpus=str(moved), **choices)
+    run = run_directory.at(choices.run.output)
+    kept = run.config.read_bytes(), run.teacher.config.read_bytes()
+    turned = [moved / "train.en", moved / "train.de"]
+    contents = [path.read_text("utf-8") for path in turned]
+    for path, content in zip(turned, contents, strict=True):
+        lines = content.splitlines()
         path.write_text("\n".join(lines[::-1]) + "\n", "utf-8")
     with pytest.raises(ValueError, match="Expected the pairs that the run"):
-        loop.train(choose(**choices))
+        loop.train(choices, task, resume=True)
+    assert (run.config.read_bytes(), run.teacher.config.read_bytes()) == kept
+    for path, content in zip(turned, contents, strict=True):
+        path.write_text(content, "utf-8")
+    loop.train(choices, task, resume=True)
+    assert task.calls == [30, 15, 15]
+    for directory in (run, run.teacher):
+        place = run_directory.read_config(directory).data.corpus
+        assert place == str(moved)
 
 
-def test_a_student_without_translations_is_refused(choose):
+def test_a_student_without_translations_is_refused(choose, folder):
+    run = run_directory.start(choose())
     with pytest.raises(ValueError, match="Expected translations of 45 texts"):
-        loop.Run(choose())
+        distillation.with_translations(load(folder), run.teacher)

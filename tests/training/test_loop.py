@@ -1,14 +1,25 @@
 """Runs: limits, selection, averages, and going on after any stop."""
 
 import contextlib
+import dataclasses
 import json
+import os
 import shutil
+import types
 
 import numpy as np
 import pytest
 
 from keras_attention import config, files
-from keras_attention.training import checkpoints, loop
+from keras_attention.tasks import translation
+from keras_attention.training import (
+    checkpoints,
+    loop,
+    parts,
+    progress,
+    run_directory,
+    trainer,
+)
 
 WORDS = "null ein zwei drei vier fünf sechs sieben acht neun".split()
 SIZES = {
@@ -38,17 +49,11 @@ def corpus(tmp_path_factory):
     return folder
 
 
-def upside_down(config, model, tokenizers):
-    """A translator that need not be traced."""
-    return lambda texts, **options: [text[::-1] for text in texts]
-
-
 @pytest.fixture
-def make_run(corpus, tmp_path, monkeypatch):
-    """Makes runs that do not translate in earnest."""
-    monkeypatch.setattr(loop.runs, "make_translator", upside_down)
+def choose(corpus, tmp_path):
+    """The choices of a small run."""
 
-    def make(name="run", **choices):
+    def choose(name="run", **choices):
         choices = {
             "corpus": str(corpus),
             "output": str(tmp_path / name),
@@ -58,16 +63,43 @@ def make_run(corpus, tmp_path, monkeypatch):
             "epochs": 3,
             "warmup_steps": 5,
             "checkpoint_steps": 0,
+            "replicas": 1,
             **choices,
         }
-        return loop.Run(config.resolve(config.TrainingConfig(**choices)))
+        return config.resolve(config.make(**choices))
 
-    return make
+    return choose
 
 
-def trained(run):
-    run.fit()
-    return checkpoints.load(run.directory.weights)
+class UpsideDown(translation.Translation):
+    """Translation by what need not be traced."""
+
+    def servable(self, config, model, tokenizers, stored_precision="float32"):
+        return lambda texts, **options: [text[::-1] for text in texts]
+
+
+class StandsStill(trainer.Trainer):
+    """Goes through epochs and leaves the weights as they are."""
+
+    def fit(self, *args, **options):
+        pass
+
+    def evaluate(self, *args, **options):
+        return {"loss": 1.0}
+
+
+def begin(choices, resume=False, task=None):
+    """The parts of a run and its progress, before it trains."""
+    task = task or UpsideDown()
+    directory = run_directory.start(choices, resume)
+    built = parts.build(choices, task, directory, task.load(choices.data))
+    return built, loop.begin(built)
+
+
+def train(choices, resume=False):
+    """Trains a run to its end: its parts, and the weights that are kept."""
+    trained = loop.train(choices, UpsideDown(), resume)
+    return trained, checkpoints.load(trained.directory.weights)[0]
 
 
 def same_bytes(first, second):
@@ -83,41 +115,77 @@ def contents(folder):
     return {path: path.read_bytes() for path in paths}
 
 
+def updates(trained):
+    return int(trained.trainer.optimizer.iterations.numpy())
+
+
 class Stop(Exception):
     """Stands for a kill."""
 
 
 @contextlib.contextmanager
-def killed(run, method, call=1):
-    """Lets a run die when it calls one of its methods for the n-th time."""
-    original, calls = getattr(run, method), []
+def killed(owner, name, when):
+    """Lets a public function die at its first call of a kind."""
+    original = getattr(owner, name)
 
-    def dies(*args):
-        calls.append(args)
-        if len(calls) == call:
+    def dies(*args, **options):
+        if when(*args, **options):
             raise Stop
-        return original(*args)
+        return original(*args, **options)
 
-    setattr(run, method, dies)
-    with pytest.raises(Stop):
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(owner, name, dies)
         yield
 
 
-KILLS = [("save", 2), ("_validate", 1), ("_write_logs", 1), ("_validate", 2)]
-PATIENCE = {"select": "loss", "patience": 1, "epochs": 9}
+def writes(name, call=1, epochs=0):
+    """Dies when it writes a file of that name for the n-th time.
+
+    Args:
+        epochs: only calls count that come when so many are in the history.
+    """
+    calls = []
+
+    def when(path, data):
+        directory = run_directory.at(path.parent)
+        if path.name == name:
+            if len(run_directory.read_history(directory)) >= epochs:
+                calls.append(path)
+        return path.name == name and len(calls) == call
+
+    return killed(files, "write_atomically", when)
+
+
+def validates(call=1):
+    """Dies at the n-th validation."""
+    calls = []
+
+    def when(*args, **options):
+        calls.append(args)
+        return len(calls) == call
+
+    return killed(trainer.Trainer, "evaluate", when)
+
+
+KILLS = [
+    lambda: writes("checkpoint.npz", call=2),
+    validates,
+    lambda: writes("history.json"),
+    lambda: validates(call=2),
+]
+AVERAGE = [lambda: writes("weights.npz", epochs=3)]
 SAMPLED = {"average_last": 2, "subword_sampling": 0.2}
 
 
 @pytest.mark.parametrize(
     "choices, kills",
     [
-        ({"ema": 0.9, "epochs": 2}, [("save", 3)]),
+        ({"epochs": 2}, [lambda: writes("checkpoint.npz", call=3)]),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
-                ({"ema": 0.9, "steps": 25, "epochs": None}, KILLS),
-                (SAMPLED, [*KILLS, ("_average_last", 1)]),
-                ({**PATIENCE, "learning_rate": 0.3}, KILLS),
+                ({"steps": 25, "epochs": None}, KILLS),
+                (SAMPLED, [*KILLS, *AVERAGE]),
                 ({"replicas": 2, "micro_batches": 2}, KILLS),
                 ({"joint_vocabulary": False, "precision": "bfloat16"}, KILLS),
             )
@@ -125,23 +193,18 @@ SAMPLED = {"average_last": 2, "subword_sampling": 0.2}
     ],
     ids=lambda case: next(iter(case)) if isinstance(case, dict) else len(case),
 )
-def test_a_stopped_run_goes_on_exactly(make_run, choices, kills):
+def test_a_stopped_run_goes_on_exactly(choose, choices, kills):
     """Killed where it saves; slow: at every seam of an epoch."""
     # Each step is saved: the last checkpoint of an epoch lies at its end.
     choices = {"checkpoint_steps": 1, "dropout": 0.2, **choices}
-    whole = make_run("whole", **choices)
-    expected, _ = trained(whole)
-    if "patience" in choices:
-        assert 3 <= whole.progress.epoch < 9
-    for method, call in kills:
-        run = make_run("broken", resume=True, **choices)
-        with killed(run, method, call):
-            run.fit()
-    resumed, _ = trained(make_run("broken", resume=True, **choices))
+    whole, expected = train(choose("whole", **choices))
+    for kill in kills:
+        with kill():
+            train(choose("broken", **choices), resume=True)
+    broken, resumed = train(choose("broken", **choices), resume=True)
     assert same_bytes(expected, resumed)
     histories = [
-        json.loads((run.directory.path / "history.json").read_text())
-        for run in (whole, run)
+        run_directory.read_history(one.directory) for one in (whole, broken)
     ]
     if choices.get("replicas", 1) == 1:
         assert histories[0] == histories[1]
@@ -152,270 +215,248 @@ def test_a_stopped_run_goes_on_exactly(make_run, choices, kills):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("less", [{"epochs": 2}, {"steps": 10}])
-def test_a_run_stopped_in_an_epoch_may_end_there(make_run, less):
+def test_a_run_stopped_in_an_epoch_may_end_there(choose, less):
     """No epoch is half trained and called done."""
-    run = make_run(checkpoint_steps=1)
+    run, start = begin(choose(checkpoint_steps=1))
     batches = run.pipeline.report.batches
-    with killed(run, "save", 2 * batches + 7):
-        run.fit()
-    done = run.trainer.optimizer.iterations.numpy()
+    with writes("checkpoint.npz", call=2 * batches + 7):
+        loop.fit(run, start)
+    done = updates(run)
     assert 2 * batches < done < 3 * batches
-    shorter = make_run(resume=True, **less)
-    shorter.fit()
-    updates = shorter.trainer.optimizer.iterations.numpy()
-    assert updates == (3 * batches if "epochs" in less else done - 1)
-    assert len(shorter.progress.history) == 3
+    shorter, _ = train(choose(**less), resume=True)
+    assert updates(shorter) == (3 * batches if "epochs" in less else done - 1)
+    assert len(run_directory.read_history(shorter.directory)) == 3
 
 
-def test_another_corpus_is_not_trained_on(make_run, corpus, tmp_path):
-    copied = shutil.copytree(corpus, tmp_path / "corpus")
-    choices = {"corpus": str(copied), "resume": True}
-    make_run(**choices).save()
-    make_run(**choices)
-    lines = (copied / "train.de").read_text("utf-8").splitlines()
-    (copied / "train.de").write_text("\n".join(lines[::-1]) + "\n", "utf-8")
+@pytest.fixture
+def moving(corpus, tmp_path):
+    """A corpus of its own, which may be moved and changed."""
+    return shutil.copytree(corpus, tmp_path / "corpus")
+
+
+def reverse(path):
+    lines = path.read_text("utf-8").splitlines()
+    path.write_text("\n".join(lines[::-1]) + "\n", "utf-8")
+
+
+def test_another_corpus_is_not_trained_on(choose, moving, tmp_path):
+    choices = choose(corpus=str(moving))
+    progress.save(*begin(choices))
+    begin(choices, resume=True)
+    reverse(moving / "train.de")
     settings = (tmp_path / "run" / "config.yaml").read_bytes()
     with pytest.raises(ValueError, match="Expected the pairs that the run"):
-        make_run(**choices, epochs=5)
+        train(choose(corpus=str(moving), epochs=5), resume=True)
     # A refusal changes nothing: with the pairs put back, the run goes on.
     assert (tmp_path / "run" / "config.yaml").read_bytes() == settings
-    (copied / "train.de").write_text("\n".join(lines) + "\n", "utf-8")
-    make_run(**choices)
-    (copied / "validation.de").write_text("null\n" * 7, "utf-8")
+    reverse(moving / "train.de")
+    begin(choices, resume=True)
+    (moving / "validation.de").write_text("null\n" * 7, "utf-8")
     with pytest.raises(ValueError, match="Expected the pairs that the run"):
-        make_run(**choices)
+        begin(choices, resume=True)
 
 
-@pytest.mark.slow
-def test_the_average_is_kept_and_the_training_goes_on_without_it(make_run):
-    plain = make_run("plain", select="last")
-    averaged = make_run("averaged", select="last", ema=0.9)
-    kept, _ = trained(plain)
-    mean, _ = trained(averaged)
-    assert not same_bytes(kept, mean)
-    for ours, theirs in zip(
-        averaged.model.trainable_variables,
-        plain.model.trainable_variables,
-        strict=True,
-    ):
-        np.testing.assert_array_equal(ours.numpy(), theirs.numpy())
-    optimizer = averaged.trainer.optimizer
-    for expected, average in zip(
-        optimizer._model_variables_moving_average, mean.values(), strict=True
-    ):
-        np.testing.assert_array_equal(expected.numpy(), average)
+def test_a_corpus_may_move(choose, moving, tmp_path):
+    """Its content is what counts, and the new place is kept."""
+    progress.save(*begin(choose(corpus=str(moving))))
+    moved = moving.rename(tmp_path / "elsewhere")
+    trained, _ = train(choose(corpus=str(moved), epochs=1), resume=True)
+    kept = run_directory.read_config(trained.directory)
+    assert kept.data.corpus == str(moved)
+    reverse(moved / "train.en")
+    with pytest.raises(ValueError, match="elsewhere with other content"):
+        train(choose(corpus=str(moved)), resume=True)
 
 
-def test_the_last_epochs_are_averaged(make_run):
-    run = make_run(average_last=2)
+def test_the_last_epochs_are_averaged(choose):
+    run, start = begin(choose(average_last=2))
+    still = StandsStill(run.model)
+    still.compile(run.trainer.optimizer)
     generator, seen = np.random.default_rng(0), []
 
-    def fit_epoch():
-        values = [
-            generator.normal(size=variable.shape).astype("float32")
-            for variable in run.model.trainable_variables
-        ]
-        for variable, value in zip(
-            run.model.trainable_variables, values, strict=True
-        ):
+    def validate(epoch, logs):
+        variables = run.model.trainable_variables
+        seen.append([generator.normal(size=one.shape) for one in variables])
+        for variable, value in zip(variables, seen[-1], strict=True):
             variable.assign(value)
-        seen.append(values)
-        return {}
+        logs["val_bleu"] = 0.0
 
-    run._fit_epoch = fit_epoch
-    run._validate = lambda logs: logs.update(val_bleu=0, val_loss=1.0)
-    kept, _ = trained(run)
+    run = dataclasses.replace(run, trainer=still, validate=validate)
+    loop.fit(run, start)
+    kept, _ = checkpoints.load(run.directory.weights)
     assert len(seen) == 3
     for mean, *values in zip(kept.values(), *seen[-2:], strict=True):
         np.testing.assert_allclose(mean, np.mean(values, axis=0), atol=1e-6)
 
 
 @pytest.mark.slow
-def test_steps_alone_are_the_limit(make_run):
-    run = make_run(steps=70, epochs=None)
+def test_steps_alone_are_the_limit(choose):
+    run, start = begin(choose(steps=70, epochs=None))
     assert run.pipeline.report.batches * 3 < 70
-    run.fit()
-    assert run.trainer.optimizer.iterations.numpy() == 70
+    loop.fit(run, start)
+    assert updates(run) == 70
     assert float(run.trainer.optimizer.learning_rate) < 1e-5
 
 
 @pytest.mark.slow
-def test_a_finished_run_goes_on_with_more_epochs(make_run):
-    make_run().fit()
-    again = make_run(resume=True)
-    again._fit_epoch = None  # It would be called.
-    again.fit()
-    longer = make_run(resume=True, epochs=4)
-    longer.fit()
-    assert longer.progress.epoch == 4
-    assert len(longer.progress.history) == 4
-    shorter = make_run(resume=True, epochs=2)
-    shorter.fit()
-    assert len(shorter.progress.history) == 4
+def test_a_finished_run_goes_on_with_more_epochs(choose):
+    train(choose())
+    again, come = begin(choose(), resume=True)
+    # It would be called.
+    loop.fit(dataclasses.replace(again, validate=None), come)
+    assert come.epoch == 3
+    longer, come = begin(choose(epochs=4), resume=True)
+    loop.fit(longer, come)
+    assert come.epoch == len(come.history) == 4
+    shorter, come = begin(choose(epochs=2), resume=True)
+    loop.fit(shorter, come)
+    assert len(come.history) == 4
+
+
+class ByLoss(UpsideDown):
+    """A task that ranks its epochs in another way."""
+
+    def rank(self, logs):
+        return (-logs["val_loss"],)
 
 
 @pytest.mark.parametrize(
-    "select, logs, best",
+    "task, logs, best",
     [
-        ("bleu", [(0, 3.0), (0, 2.0), (0, 2.5)], 1),
-        ("bleu", [(1, 3.0), (7, 4.0), (7, 4.0)], 1),
-        ("loss", [(9, 3.0), (1, 2.0), (9, 2.5)], 1),
-        ("last", [(9, 3.0), (1, 2.0), (0, 9.0)], 2),
+        (UpsideDown, [(0, 3.0), (0, 2.0), (0, 2.5)], 1),
+        (UpsideDown, [(1, 3.0), (7, 4.0), (7, 4.0)], 1),
+        (ByLoss, [(9, 3.0), (1, 2.0), (9, 2.5)], 1),
     ],
 )
-def test_the_best_epoch_is_kept(make_run, select, logs, best):
-    run = make_run(select=select)
-    run._fit_epoch = dict
-    values = iter(logs)
+def test_the_best_epoch_is_kept(choose, task, logs, best):
+    run, start = begin(choose(), task=task())
+    still = StandsStill(run.model)
+    still.compile(run.trainer.optimizer)
 
-    def validate(logs):
-        logs["val_bleu"], logs["val_loss"] = next(values)
+    def validate(epoch, measured):
+        measured["val_bleu"], measured["val_loss"] = logs[epoch]
 
-    run._validate = validate
-    run.fit()
-    assert run.progress.best_epoch == best
+    run = dataclasses.replace(run, trainer=still, validate=validate)
+    loop.fit(run, start)
+    assert start.best_epoch == best
     assert checkpoints.load(run.directory.weights)[1]["epoch"] == best
 
 
-def test_patience_ends_the_run(make_run):
-    run = make_run(epochs=20, patience=2)
-    run._fit_epoch = dict
-    values = iter([5, 9, 8, 9, 7])
-
-    def validate(logs):
-        logs["val_bleu"], logs["val_loss"] = next(values), 1.0
-
-    run._validate = validate
-    run.fit()
-    assert run.progress.epoch == 4
-
-
-def test_a_loss_that_is_not_finite_ends_the_run(make_run):
-    run = make_run(learning_rate=1e30, schedule="constant", clip_norm=0.0)
+def test_a_loss_that_is_not_finite_ends_the_run(choose):
+    choices = choose(learning_rate=1e30, schedule="constant", clip_norm=0.0)
     with pytest.raises(ValueError, match="lower learning_rate"):
-        run.fit()
+        train(choices)
 
 
-def test_a_mistake_does_not_lock_the_folder(make_run):
-    with pytest.raises(ValueError, match="size='huge'"):
-        make_run(size="huge", vocabulary_size=300)
-    run = make_run()
+def test_a_mistake_does_not_lock_the_folder(choose):
+    wrong = choose(model_arguments={"num_layers": 0}, max_piece_length=1)
+    with pytest.raises(ValueError, match="num_layers=0"):
+        train(wrong)
+    (vocabulary,) = run_directory.at(wrong.run.output).path.glob("*.model")
+    letters = vocabulary.read_bytes()
+    run, start = begin(choose())
     assert run.pipeline.report.pairs_kept == 100
-    run.save()
+    assert vocabulary.read_bytes() != letters
+    progress.save(run, start)
     with pytest.raises(ValueError, match="add --resume"):
-        make_run()
+        train(choose())
     with pytest.raises(ValueError, match="Expected max_tokens=64"):
-        make_run(resume=True, max_tokens=65)
+        train(choose(max_tokens=65), resume=True)
+
+
+@pytest.fixture
+def finished(choose):
+    """A run of two epochs that was not trained in earnest."""
+    run, start = begin(choose(epochs=2))
+    still = StandsStill(run.model)
+    still.compile(run.trainer.optimizer)
+    run = dataclasses.replace(
+        run, trainer=still, validate=lambda _, logs: logs.update(val_bleu=0.0)
+    )
+    loop.fit(run, start)
+    return run.directory
 
 
 @pytest.mark.parametrize("resume", [False, True])
 @pytest.mark.parametrize("lost", ["checkpoint.npz", "weights.npz"])
 def test_a_run_without_its_checkpoint_is_not_overwritten(
-    make_run, lost, resume
+    choose, finished, lost, resume
 ):
-    run = make_run(epochs=2)
-    run.fit()
-    run.directory.checkpoint.unlink()
-    (run.directory.path / lost).unlink(missing_ok=True)
-    kept = contents(run.directory.path)
+    finished.checkpoint.unlink()
+    (finished.path / lost).unlink(missing_ok=True)
+    kept = contents(finished.path)
     with pytest.raises(ValueError, match="without its checkpoint.npz"):
-        make_run(seed=2, resume=resume)
-    assert contents(run.directory.path) == kept
+        train(choose(seed=2), resume)
+    assert contents(finished.path) == kept
 
 
 @pytest.mark.parametrize("resume", [False, True])
-def test_scores_without_a_checkpoint_are_those_of_a_run(make_run, resume):
-    run = make_run()
-    run.directory.scores.write_text("{}")
+def test_scores_without_a_checkpoint_are_those_of_a_run(choose, resume):
+    run = run_directory.start(choose())
+    run.scores.write_text("{}")
     # The second stage of a distillation has lost its own.
-    run.directory.teacher.path.mkdir()
-    run.directory.teacher.checkpoint.touch()
-    kept = contents(run.directory.path)
+    run.teacher.path.mkdir()
+    run.teacher.checkpoint.touch()
+    kept = contents(run.path)
     with pytest.raises(ValueError, match="without its checkpoint.npz"):
-        make_run(seed=2, resume=resume)
-    assert contents(run.directory.path) == kept
+        train(choose(seed=2), resume)
+    assert contents(run.path) == kept
 
 
 @pytest.mark.parametrize("folder", ["run", "run/teacher"])
-def test_weights_of_a_first_epoch_need_a_resume(make_run, tmp_path, folder):
+def test_weights_of_a_first_epoch_need_a_resume(choose, tmp_path, folder):
     """A stop between its weights and its checkpoint leaves these."""
-    make_run()
+    run = run_directory.start(choose())
     (tmp_path / folder).mkdir(exist_ok=True)
     (tmp_path / folder / "weights.npz").touch()
-    kept = contents(tmp_path / "run")
+    kept = contents(run.path)
     with pytest.raises(ValueError, match="without its checkpoint.npz"):
-        make_run(seed=2)
-    assert contents(tmp_path / "run") == kept
-    make_run(resume=True)
+        train(choose(seed=2))
+    assert contents(run.path) == kept
+    run_directory.start(choose(), resume=True)
 
 
-def test_a_config_of_something_else_is_not_overwritten(make_run, tmp_path):
+def test_a_config_of_something_else_is_not_overwritten(choose, tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run/config.yaml").write_text("port: 8080\n")
     with pytest.raises(ValueError, match="Expected the choices of a run"):
-        make_run()
+        train(choose())
     assert (tmp_path / "run/config.yaml").read_text() == "port: 8080\n"
 
 
-def test_one_process_at_a_time_trains_in_a_folder(make_run, tmp_path):
-    run = make_run()
-    with files.lock(run.directory.path):
+def test_one_process_at_a_time_trains_in_a_folder(choose, tmp_path):
+    with files.lock(tmp_path / "run"):
         with pytest.raises(ValueError, match="nobody else writes in now"):
-            loop.train(run.config)
+            train(choose())
+    assert os.listdir(tmp_path / "run") == []
 
 
 @pytest.mark.parametrize(
-    "choices",
+    "arguments",
     [
-        {"epochs": 0},
-        {"steps": 0},
-        {"patience": -1},
-        {"replicas": 0},
-        {"num_beams": 0},
-        {"length_penalty": -1.0},
-        {"label_smoothing": 1.0},
-        {"ema": -0.1},
-        {"learning_rate": 0.0},
-        {"seed": -1},
-        {"max_piece_length": 0},
-        {"patience": 1, "select": "last"},
-        {"model_arguments": {"num_layers": 0}},
-        {"model_arguments": {"num_layers": "two"}},
-        {"model_arguments": {"vocabulary_size": 5}},
+        {"num_layers": 0},
+        {"num_layers": "two"},
+        {"vocabulary_size": 5},
+        {"no_such": 5},
     ],
-    ids=lambda choices: next(iter(choices)),
 )
-def test_choices_that_cannot_be_meant(make_run, choices):
-    name = (
-        "num_layers|model_arguments"
-        if "model_arguments" in choices
-        else next(iter(choices))
-    )
-    with pytest.raises(ValueError, match=f"Received: ({name})="):
-        make_run(**choices)
+def test_arguments_that_the_model_does_not_take(choose, arguments):
+    choices = choose(model_arguments=arguments)
+    with pytest.raises(ValueError, match="Received: model_arguments={") as told:
+        UpsideDown().create_model(
+            choices, [types.SimpleNamespace(vocabulary_size=31)] * 2
+        )
+    assert next(iter(arguments)) in str(told.value)
 
 
-@pytest.mark.parametrize(
-    "choice, expected",
-    [
-        ({"clip_norm": float("nan")}, "a finite number"),
-        ({"learning_rate": float("inf")}, "a finite number"),
-        ({"dropout": "0.1"}, "of type float"),
-        ({"epochs": 2.5}, "of type int"),
-        ({"seed": True}, "of type int"),
-        ({"precision": "bf16"}, "one of float32, bfloat16"),
-        ({"schedule": "cosin"}, "one of cosine, inverse_sqrt, constant"),
-        ({"select": "blue"}, "one of bleu, loss, last"),
-    ],
-    ids=lambda value: next(iter(value)),
-)
-def test_choices_of_another_type_or_name(choice, expected):
-    ((name, value),) = choice.items()
-    message = f"{name} to be {expected}. Received: {name}={value!r}"
-    with pytest.raises(ValueError, match=message):
-        config.resolve(config.TrainingConfig(**choice))
-
-
-def test_no_pair_fits(make_run):
+def test_no_pair_fits(choose):
     with pytest.raises(ValueError, match="pairs that fit `max_length`=2"):
-        make_run(max_length=2)
+        begin(choose(max_length=2))
+
+
+def test_the_logs_are_kept_for_people_and_for_tensorboard(finished):
+    history = json.loads(finished.history.read_text())
+    assert [sorted(logs) for logs in history] == 2 * [
+        ["accuracy", "loss", "perplexity", "val_bleu", "val_loss"]
+    ]
+    assert any((finished.path / "tensorboard").iterdir())

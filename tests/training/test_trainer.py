@@ -1,10 +1,6 @@
 """One step is the step of the whole batch, however it is shared."""
 
 import functools
-import os
-import platform
-import subprocess
-import sys
 
 import keras
 import numpy as np
@@ -40,6 +36,18 @@ def batches(num_batches=20, replicas=4):
         .take(num_batches)
         .apply(tf.data.experimental.assert_cardinality(num_batches))
     )
+
+
+def seven_rows():
+    """One batch that two replicas cannot share evenly."""
+    rows = [[*range(4, 6 + n), 3] for n in range(7)]
+    batch = {
+        "source_ids": tf.ragged.constant(rows, dtype=tf.int32),
+        "target_ids": tf.ragged.constant(
+            [[2, *row] for row in rows], dtype=tf.int32
+        ),
+    }
+    return tf.data.Dataset.from_tensors(batch).apply(data.to_examples())
 
 
 def make_model(kind, dtype="float32", dropout=0.0):
@@ -179,6 +187,59 @@ def test_plain_fit_does_not_depend_on_replicas():
     assert greatest_difference(*results) < 1e-6
 
 
+@pytest.mark.parametrize("is_built", [True, False])
+def test_the_first_batch_may_be_uneven(is_built):
+    """Seven rows on two replicas; Keras builds by the first batch."""
+    results = []
+    for replicas in (1, 2):
+        with devices.make_strategy(replicas).scope():
+            model = make_model("transformer")
+            fitted = trainer.Trainer(model, clip_norm=CLIP_NORM)
+            fitted.compile(optimizer=make_optimizer("adam"), jit_compile=False)
+            if is_built:
+                fitted.optimizer.build(model.trainable_variables)
+        logs = fitted.fit(seven_rows(), verbose=0, shuffle=False).history
+        measured = fitted.evaluate(seven_rows(), verbose=0)
+        assert fitted.optimizer.iterations.numpy() == 1
+        results.append([v.numpy() for v in model.trainable_variables])
+        results[-1] += [np.array(logs["loss"]), np.array(measured)]
+    assert greatest_difference(*results) < 1e-4
+
+
+def test_a_checkpoint_of_keras_is_one_of_the_model(tmp_path):
+    """`ModelCheckpoint` keeps what is trained, to be loaded without us."""
+    model = make_model("transformer")
+    fitted = trainer.Trainer(model)
+    fitted.compile(optimizer=make_optimizer("sgd"), jit_compile=False)
+    paths = [tmp_path / name for name in ("best.keras", "best.weights.h5")]
+    best = [
+        keras.callbacks.ModelCheckpoint(
+            path,
+            monitor="val_loss",
+            save_best_only=True,
+            save_weights_only=path.suffix == ".h5",
+        )
+        for path in paths
+    ]
+    fitted.fit(
+        batches(1),
+        validation_data=batches(1),
+        epochs=2,
+        verbose=0,
+        shuffle=False,
+        callbacks=best,
+    )
+    kept = keras.models.load_model(paths[0])
+    assert type(kept) is type(model)
+    inputs = next(iter(batches(1)))[0]
+    expected = model(inputs).numpy()
+    np.testing.assert_allclose(kept(inputs).numpy(), expected, atol=1e-6)
+    for variable in model.trainable_variables:
+        variable.assign(variable * 0)
+    fitted.load_weights(paths[1])
+    np.testing.assert_allclose(model(inputs).numpy(), expected, atol=1e-6)
+
+
 def test_clipping_bounds_the_whole_step():
     model = make_model("transformer")
     fitted = trainer.Trainer(model, clip_norm=1e-3)
@@ -230,90 +291,6 @@ def test_loss_is_the_mean_over_all_tokens():
     assert logs["loss"] == pytest.approx(total / count, rel=1e-5)
     assert logs["perplexity"] == pytest.approx(np.exp(total / count), rel=1e-5)
     assert logs["accuracy"] == pytest.approx(right / count, rel=1e-5)
-
-
-CORES = """
-import os
-import tensorflow as tf
-from keras_attention import trainer
-os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:int("{cores}")])
-devices.share_cores()
-devices.make_logical_devices(2)
-devices = len(tf.config.list_logical_devices("CPU"))
-print(devices, tf.config.threading.get_intra_op_parallelism_threads())
-devices.share_cores()
-"""
-
-
-@pytest.mark.skipif(
-    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
-    reason="needs two cores that a process can be bound to",
-)
-@pytest.mark.parametrize(
-    "cores, threads",
-    [(2, 1), pytest.param(1, 0, marks=pytest.mark.slow)],
-)
-def test_two_cores_are_shared(cores, threads):
-    output = subprocess.run(
-        [sys.executable, "-c", CORES.format(cores=cores)],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
-    assert output.split() == ["2", str(threads)]
-
-
-def test_a_choice_of_threads_is_kept(monkeypatch):
-    chosen = []
-    threading = tf.config.threading
-    monkeypatch.setattr(
-        threading, "set_intra_op_parallelism_threads", chosen.append
-    )
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, False)
-    monkeypatch.delenv("TF_NUM_INTRAOP_THREADS", raising=False)
-    name = "get_intra_op_parallelism_threads"
-    monkeypatch.setattr(threading, name, lambda: 2)
-    devices.share_cores()
-    assert chosen == []
-    monkeypatch.setattr(threading, name, lambda: 0)
-    devices.share_cores()
-    assert chosen == [1]
-    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
-    devices.share_cores()
-    assert chosen == [1]
-
-
-MEMORY = """
-import resource
-import numpy as np
-from keras_attention import trainer
-
-def faults():
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for _ in range(5):
-        np.ones(2**24, "float32")  # 64 MB
-    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-
-first = faults()
-devices.keep_memory()
-faults()
-print(first, faults())
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(
-    platform.libc_ver()[0] != "glibc", reason="glibc's memory is meant"
-)
-def test_memory_is_kept():
-    output = subprocess.run(
-        [sys.executable, "-c", MEMORY],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout
-    first, later = map(int, output.split())
-    assert later < first / 10
 
 
 def test_what_would_train_something_else_is_refused():

@@ -1,0 +1,156 @@
+"""What the arguments of all verbs have in common.
+
+This module imports neither TensorFlow nor Keras.
+"""
+
+import difflib
+import os
+import pathlib
+import tempfile
+from typing import Annotated
+
+import cyclopts
+from cyclopts import Parameter
+
+from keras_attention.config import choices
+
+
+def make_app(name: str, help_text: str, **options) -> cyclopts.App:
+    """An application whose flags have their fields' names and raise errors."""
+    return cyclopts.App(
+        name=name,
+        help=help_text,
+        help_format="plaintext",
+        default_parameter=Parameter(
+            converter=_convert, name_transform=str, negative=()
+        ),
+        print_error=False,
+        exit_on_error=False,
+        result_action="return_value",
+        **options,
+    )
+
+
+def group(title: str) -> Parameter:
+    """Of a dataclass: its fields are flags, under this title in the help."""
+    return Parameter(name="*", group=cyclopts.Group.create_ordered(title))
+
+
+def described(help_text: str) -> Parameter:
+    """Of an argument: what it means."""
+    return Parameter(help=help_text)
+
+
+# What all verbs on a trained model begin with.
+Model = Annotated[str, described("The folder of a SavedModel or of a run.")]
+
+
+def find_model(path: str) -> pathlib.Path:
+    """The folder of a SavedModel or of a run.
+
+    Raises:
+        ValueError: If there is neither, which is found without TensorFlow.
+    """
+    folder = pathlib.Path(path).expanduser()
+    marks = ("config.yaml", "saved_model.pb", "*/saved_model.pb")
+    if not any(any(folder.glob(mark)) for mark in marks):
+        kind = "a folder without them" if folder.is_dir() else "no folder"
+        raise ValueError(
+            "Expected a SavedModel's folder (with numeric versions), one "
+            "version, or a run's folder (with config.yaml). "
+            f"Received: {path}, {kind}"
+        )
+    return folder
+
+
+def find_run(path: str) -> pathlib.Path:
+    """The folder of a run.
+
+    Raises:
+        ValueError: If there is none, which is found without TensorFlow.
+    """
+    folder = pathlib.Path(path).expanduser()
+    if not (folder / "config.yaml").is_file():
+        raise ValueError(
+            "Expected a run's folder (with config.yaml), as `keras-attention "
+            f"train` leaves it. Received: {path}"
+        )
+    return folder
+
+
+def find_file(name: str, path: str | None) -> pathlib.Path | None:
+    """A file that an option names, or None.
+
+    Raises:
+        ValueError: If there is no such file.
+    """
+    if path is None:
+        return None
+    found = pathlib.Path(path).expanduser()
+    if not found.is_file():
+        raise ValueError(f"Expected a file as --{name}. Received: {path}")
+    return found
+
+
+def import_tensorflow() -> None:
+    """Imports TensorFlow without the lines that it prints by itself.
+
+    They say what it was built for and which drivers it misses, and come before
+    it reads its own settings: standard error is turned away for that long.
+    They stay where TF_CPP_MIN_LOG_LEVEL is set, and where the import fails.
+    """
+    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
+        return
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    standard_error = os.dup(2)
+    with tempfile.TemporaryFile() as lines:
+        os.dup2(lines.fileno(), 2)
+        try:
+            import tensorflow  # noqa: F401
+        except BaseException:
+            lines.seek(0)
+            os.write(standard_error, lines.read())
+            raise
+        finally:
+            os.dup2(standard_error, 2)
+            os.close(standard_error)
+
+
+def _convert(kind, tokens):
+    if isinstance(tokens, dict):
+        raise ValueError("Expected one value. Received: a value for each key")
+    values = [token.value for token in tokens]
+    return values if kind == list[str] else choices.parse(kind, values[0])
+
+
+def explain(error: cyclopts.CycloptsError) -> str:
+    """A mistake on the command line, in the words of the package."""
+    name = error.argument.name.lstrip("-") if error.argument else ""
+    match error:
+        case cyclopts.UnknownOptionError():
+            received = error.token.keyword or error.token.value
+            names = [n for a in error.argument_collection for n in a.names]
+            return _unknown("an option", received, names)
+        case cyclopts.UnknownCommandError():
+            verbs = [verb for verb in error.app if not verb.startswith("-")]
+            return _unknown("a verb", error.unused_tokens[0], verbs)
+        case cyclopts.UnusedCliTokensError():
+            received = " ".join(error.unused_tokens)
+            return (
+                "Expected options (one that is true or false takes its value "
+                f"as --NAME=false). Received: {received}"
+            )
+        case cyclopts.MissingArgumentError():
+            return f"Expected a value of {name}. Received: none"
+        case cyclopts.CoercionError(token=cyclopts.Token() as token):
+            expected = choices.expectation(error.target_type)
+            received = token.value
+            return f"Expected {name} to be {expected}. Received: {received}"
+    error.verbose = False
+    return str(error)
+
+
+def _unknown(what, received, names):
+    closest = difflib.get_close_matches(received.partition("=")[0], names, 1)
+    hint = f" (did you mean {closest[0]}?)" if closest else " (see --help)"
+    return f"Expected {what}{hint}. Received: {received}"

@@ -1,0 +1,95 @@
+"""`keras-attention evaluate`."""
+
+import dataclasses
+import json
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from keras_attention import config as configuration
+from keras_attention.commands import arguments
+from keras_attention.config.choices import Choices, choice
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Choices):
+    """What to score on, and how."""
+
+    source: str | None = choice(
+        None,
+        "A file of texts, one a line, plain or compressed. By default the "
+        "held-out examples of the run's corpus.",
+        is_path=True,
+    )
+    reference: str | None = choice(
+        None,
+        "A file of right translations, a line for each of --source.",
+        is_path=True,
+    )
+    corpus: str | None = choice(
+        None, "Where the run's corpus is now, if it has moved.", is_path=True
+    )
+    truncate: bool = choice(
+        False,
+        "Translate what fits of a text that is too long, and count these. "
+        "By default a file with such a text is refused.",
+    )
+    tokenize: str | None = choice(
+        None,
+        "Sacrebleu's tokenizer for BLEU, such as zh, ja-mecab, char or 13a. "
+        "By default that of the target language.",
+    )
+    num_beams: int | None = choice(
+        None,
+        "Beams of the search, 1 for greedy search. By default the model's own "
+        "number. A SavedModel takes that or 1.",
+        at_least=1,
+    )
+    length_penalty: float | None = choice(
+        None,
+        "Alpha of the length penalty, 0 for none. By default the run's own. A "
+        "SavedModel keeps its own.",
+        at_least=0,
+    )
+    by_length: str | None = choice(
+        None,
+        "Where to draw BLEU by the length of the source in MODEL's tokens, "
+        "with 95 % confidence intervals. Each model's JSON has the figures as "
+        "`by_length`.",
+        is_path=True,
+    )
+
+
+app = arguments.make_app("evaluate", "Score a model on a test set.")
+
+
+@app.default
+def evaluate(
+    model: arguments.Model,
+    /,
+    *,
+    beside: Annotated[
+        list[str],
+        Parameter(
+            consume_multiple=True,
+            help="Other models to score first, each compared with the one "
+            "before it, and drawn in the same picture. MODEL stands before "
+            "this option.",
+        ),
+    ] = (),
+    options: Annotated[Options, arguments.group("Options")] = Options(),
+) -> None:
+    """Scores a model. The last line that it prints is one JSON object."""
+    names = [*beside, model]
+    for name in names:
+        arguments.find_model(name)
+    files = [
+        arguments.find_file(name, getattr(options, name))
+        for name in ("source", "reference")
+    ]
+    configuration.check_corpus(options.corpus)
+    arguments.import_tensorflow()
+    from keras_attention.commands import scoring
+
+    for row in scoring.score_models(names, *files, options):
+        print(json.dumps(row))

@@ -1,0 +1,74 @@
+"""`keras-attention export`."""
+
+import dataclasses
+from typing import Annotated, Literal
+
+from keras_attention import config as configuration
+from keras_attention.commands import arguments
+from keras_attention.config.choices import Choices, choice
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Choices):
+    """What to export."""
+
+    num_beams: int | None = choice(
+        None,
+        "Beams of the search, 1 for greedy search. By default the run's own.",
+        at_least=1,
+    )
+    length_penalty: float | None = choice(
+        None,
+        "Alpha of the length penalty, 0 for none. By default the run's own.",
+        at_least=0,
+    )
+    stored_precision: Literal["float32", "float16"] = choice(
+        "float32",
+        "The precision of the weights in the file. float16 halves its size. "
+        "The model still computes in float32, and is scored anew.",
+    )
+    corpus: str | None = choice(
+        None, "Where the run's corpus is now, if it has moved.", is_path=True
+    )
+
+
+app = arguments.make_app(
+    "export", "Write a run's model as the next version of a SavedModel."
+)
+
+
+@app.default
+def export(
+    run: Annotated[str, arguments.described("A run's folder.")],
+    /,
+    *,
+    to: Annotated[
+        str, arguments.described("Its folder, such as savedmodels/NAME.")
+    ],
+    options: Annotated[Options, arguments.group("Options")] = Options(),
+) -> None:
+    """Writes the next version, with its card, and prints its path."""
+    arguments.find_run(run)
+    configuration.check_corpus(options.corpus)
+    arguments.import_tensorflow()
+    from keras_attention import tasks
+    from keras_attention.commands import runs, scoring
+    from keras_attention.training import report, restore, run_directory
+
+    directory = run_directory.at(run)
+    config = runs.with_search(
+        run_directory.read_config(directory),
+        options.num_beams,
+        options.length_penalty,
+    )
+    task = tasks.get(config.task)
+    precision = options.stored_precision
+    servable = restore.load_run(directory, config, task, precision)
+    scores = report.read_scores(directory, config)
+    if scores is None or precision != "float32":
+        corpus = task.load(scoring.moved(config, options.corpus).data)
+        evaluation = task.evaluate(
+            servable, task.held_out(corpus), truncate=True
+        )
+        scores = report.saved_scores(evaluation, config)
+    print(servable.export(to, task.card(config, scores, servable)))

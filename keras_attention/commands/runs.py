@@ -1,0 +1,96 @@
+"""Runs and models from Python: `ka.train` and `ka.load`."""
+
+import os
+import pathlib
+
+from keras_attention import config as configuration
+from keras_attention import devices, tasks
+from keras_attention.serving import savedmodel
+from keras_attention.training import loop, parts, restore, run_directory
+
+
+def load(
+    path: str | os.PathLike,
+    num_beams: int | None = None,
+    length_penalty: float | None = None,
+):
+    """Loads a translator, or what else a model of the package is for.
+
+    On a two-core machine, it limits each TensorFlow operation to one core, so
+    that the two halves of a batch run in parallel (see
+    `devices.share_cores`). This works only before TensorFlow has run anything.
+
+    Args:
+        path: `savedmodels/NAME`, one of its versions, or a run's folder.
+        num_beams: beams of a run's search, if not its own number.
+        length_penalty: alpha of a run's search, if not its own.
+
+    Returns:
+        A function of a list of texts, see `serving.text_to_text.TextToText`.
+
+    Raises:
+        ValueError: If there is neither, a file is damaged, or a SavedModel is
+            to have another search.
+    """
+    devices.share_cores()
+    directory = run_directory.at(path)
+    if directory.config.is_file():
+        config = with_search(
+            run_directory.read_config(directory), num_beams, length_penalty
+        )
+        return restore.load_run(directory, config, tasks.get(config.task))
+    loaded = savedmodel.load(directory.path)
+    if length_penalty is not None or (
+        num_beams is not None and num_beams != loaded.num_beams
+    ):
+        raise ValueError(
+            "A SavedModel has the beams and the length penalty that it was "
+            f"exported with, this one {loaded.num_beams} beams: leave both out "
+            "(a call takes num_beams=1, greedy search), or give the folder of "
+            f"a run. Received: num_beams={num_beams}, "
+            f"length_penalty={length_penalty}, {path}"
+        )
+    return loaded
+
+
+def train(
+    config: configuration.TrainingConfig, resume: bool = False
+) -> parts.Parts:
+    """Trains what a configuration says, and keeps the selected weights.
+
+    Args:
+        config: the choices, as `config.make` takes them. What is not said is
+            left to corpus, task and model.
+        resume: whether to go on with the run in the folder `output`.
+
+    Returns:
+        The parts of the training; `directory.path` is the run's folder.
+
+    Raises:
+        ValueError: If the folder holds another run, the corpus cannot be
+            read, or the configuration cannot be trained.
+    """
+    configuration.check_corpus(config.data.corpus)
+    config = configuration.resolve(config)
+    return loop.train(config, tasks.get(config.task), resume)
+
+
+def with_search(
+    config: configuration.TrainingConfig,
+    num_beams: int | None = None,
+    length_penalty: float | None = None,
+) -> configuration.TrainingConfig:
+    """A run's choices with another search; None leaves it as it is."""
+    search = {"num_beams": num_beams, "length_penalty": length_penalty}
+    given = {name: value for name, value in search.items() if value is not None}
+    return configuration.replace(config, **given)
+
+
+def labels(models: list[str]) -> list[str]:
+    """The ends of the paths, as long as it takes to tell them apart."""
+    parts = [pathlib.Path(model).parts for model in models]
+    for count in range(2, max(map(len, parts)) + 1):
+        found = ["/".join(names[-count:]) for names in parts]
+        if len({*found}) == len({*parts}):
+            return found
+    return list(models)

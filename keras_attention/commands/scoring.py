@@ -1,0 +1,109 @@
+"""Models scored on a test set, and compared."""
+
+from collections.abc import Iterator
+
+from keras_attention import config as configuration
+from keras_attention import devices, evaluation, plotting, tasks
+from keras_attention.commands import runs
+from keras_attention.tasks import translation
+from keras_attention.training import run_directory
+
+
+def moved(
+    config: configuration.TrainingConfig, corpus: str | None
+) -> configuration.TrainingConfig:
+    """A run's choices, with its corpus at another place if there is one."""
+    if corpus is None:
+        return config
+    return configuration.resolve(configuration.replace(config, corpus=corpus))
+
+
+def score_models(names, source, reference, options) -> Iterator[dict]:
+    """A row for each model: its scores, and what it has over the one before.
+
+    Args:
+        names: folders of models, the one that is evaluated last.
+        source, reference: files of the test set; without both, the last
+            model's corpus has held one out.
+        options: `commands.evaluate.Options`.
+
+    Raises:
+        ValueError: If there is no test set, or a model cannot answer it.
+    """
+    devices.share_cores()
+    task, test_set, last = _test_set(names[-1], source, reference, options)
+    before, rows = None, {}
+    for name, label in zip(names, runs.labels(names), strict=True):
+        servable = last if name == names[-1] else None
+        servable = servable or runs.load(name, *_search(name, options))
+        result = _evaluate(task, servable, test_set, options)
+        rate = round(len(test_set.sources) / result.seconds, 1)
+        row = {**result.scores, "sentences_per_second": rate}
+        if len(names) > 1:
+            row = {"model": name, **row}
+        if before is not None:
+            row["compared_with"] = _difference(*before, result, options)
+        if options.by_length:
+            rows[label] = row["by_length"] = translation.bleu_by_length(
+                servable, result, tokenize=options.tokenize, num_samples=1000
+            )
+        before = label, result
+        yield row
+    if options.by_length:
+        plotting.scores_by_length(rows, path=options.by_length)
+
+
+def _test_set(name, source, reference, options) -> tuple:
+    """The task of a model, what it is scored on, and the model if loaded.
+
+    A SavedModel is loaded to know its task.
+    """
+    directory = run_directory.at(name)
+    if not directory.config.is_file():
+        servable = runs.load(name, *_search(name, options))
+        task = tasks.get(servable.task)
+        return task, task.read_test_set(source, reference), servable
+    config = moved(run_directory.read_config(directory), options.corpus)
+    task = tasks.get(config.task)
+    if source or reference:
+        language = config.data.target
+        return task, task.read_test_set(source, reference, language), None
+    return task, task.held_out(task.load(config.data)), None
+
+
+def _search(name, options) -> tuple:
+    """The search that a run's model is loaded with.
+
+    A SavedModel is asked for another number of beams by each call.
+    """
+    is_run = run_directory.at(name).config.is_file()
+    return options.num_beams if is_run else None, options.length_penalty
+
+
+def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
+    # Of a run's own test set what is too long is always cut, and counted.
+    asked = {"truncate": options.truncate or options.source is None}
+    if options.num_beams is not None:
+        asked["num_beams"] = options.num_beams
+    if options.tokenize is not None:
+        asked["tokenize"] = options.tokenize
+    servable(test_set.sources[:1], truncate=True)  # It traces.
+    return task.evaluate(servable, test_set, **asked)
+
+
+def _difference(label, baseline, result, options) -> dict:
+    """What a model has over the one before it."""
+    return {
+        "model": label,
+        **{
+            bleu: evaluation.paired_bootstrap(
+                baseline.hypotheses,
+                result.hypotheses,
+                result.test_set.references,
+                lowercase=bleu == "bleu_lc",
+                target_language=result.test_set.target_language,
+                tokenize=options.tokenize,
+            )
+            for bleu in ("bleu", "bleu_lc")
+        },
+    }

@@ -1,0 +1,138 @@
+"""`keras-attention train`."""
+
+import pathlib
+from typing import Annotated
+
+from cyclopts import Parameter, Token
+
+from keras_attention import config as configuration
+from keras_attention.commands import arguments
+from keras_attention.models import catalog
+
+
+def _fill(collection, choices: dict, origin: str) -> None:
+    """Gives the choices to the flags that were not used."""
+    for name, value in choices.items():
+        argument = collection[f"--{name}"]
+        if not argument.tokens:
+            kind = "value" if isinstance(value, str) else "implicit_value"
+            argument.append(Token(keyword=name, source=origin, **{kind: value}))
+
+
+def _said(collection) -> configuration.TrainingConfig:
+    """What flags and file say so far."""
+    given = (a for a in collection if a.tokens and a.keys)
+    return configuration.make(**{a.keys[-1]: a.convert() for a in given})
+
+
+def _names_another_corpus(collection, choices: dict) -> bool:
+    corpus = collection["--corpus"].convert()
+    if not isinstance(corpus, str) or "corpus" not in choices:
+        return False
+    name = configuration.corpus_name
+    return name(corpus) != name(choices["corpus"])
+
+
+def choices_below_flags(app, commands, collection) -> None:
+    """First the flags hold, then the file, then the run that is resumed."""
+    file = collection["--config"].convert()
+    if isinstance(file, str):
+        choices = configuration.read(file)
+        # What a file says of its data does not hold for other data.
+        if _names_another_corpus(collection, choices):
+            choices.pop("data_note", None)
+        _fill(collection, choices, file)
+    if collection["--resume"].convert() is True:
+        output = configuration.resolve(_said(collection)).run.output
+        saved = pathlib.Path(output) / "config.yaml"
+        if saved.is_file():
+            _fill(collection, configuration.read(saved), str(saved))
+
+
+app = arguments.make_app(
+    "train",
+    "Train a model, score it, draw it and export it.",
+    config=choices_below_flags,
+)
+
+
+Architecture = Annotated[configuration.Architecture, arguments.group("Model")]
+Data = Annotated[configuration.Data, arguments.group("Data")]
+Vocabulary = Annotated[configuration.Vocabulary, arguments.group("Vocabulary")]
+Optimizer = Annotated[
+    configuration.Optimizer, arguments.group("Loss and optimizer")
+]
+Training = Annotated[configuration.Training, arguments.group("Training")]
+Search = Annotated[configuration.Search, arguments.group("Search")]
+Run = Annotated[configuration.Run, arguments.group("Run")]
+
+
+@app.default
+def train(
+    *,
+    config: Annotated[
+        str | None,
+        Parameter(
+            help="Choices in a YAML file, or a recipe: "
+            f"{', '.join(sorted(configuration.RECIPES))}. Flags win over it."
+        ),
+    ] = None,
+    resume: Annotated[
+        bool, Parameter(help="Go on where the run in --output was stopped.")
+    ] = False,
+    list_models: Annotated[
+        bool, Parameter(name="--list", help="Print the models, and stop.")
+    ] = False,
+    architecture: Architecture = configuration.DEFAULTS.architecture,
+    data: Data = configuration.DEFAULTS.data,
+    vocabulary: Vocabulary = configuration.DEFAULTS.vocabulary,
+    optimizer: Optimizer = configuration.DEFAULTS.optimizer,
+    training: Training = configuration.DEFAULTS.training,
+    search: Search = configuration.DEFAULTS.search,
+    run: Run = configuration.DEFAULTS.run,
+) -> None:
+    """Fits a model, then reports on it."""
+    if list_models:
+        print(_models())
+        return
+    choices = configuration.TrainingConfig(
+        architecture, data, vocabulary, optimizer, training, search, run
+    )
+    configuration.check_corpus(data.corpus)
+    choices = configuration.resolve(choices)
+    arguments.import_tensorflow()
+    from keras_attention import devices, files, tasks
+    from keras_attention.training import loop, report
+
+    if choices.data.max_tokens <= devices.SMALL_BATCH:
+        devices.share_cores()
+    devices.keep_memory()
+    if choices.run.replicas and choices.run.replicas > 1:
+        devices.make_logical_devices(choices.run.replicas)
+    parts = loop.train(choices, tasks.get(choices.task), resume)
+    with files.lock(parts.directory.path):
+        if parts.directory.scores.is_file():
+            print(_nothing_to_do(choices, parts.directory))
+        else:
+            report.finish(parts)
+
+
+def _models() -> str:
+    """The catalogue: each model's task, sizes and paper."""
+    return "\n".join(
+        f"{name}: {entry.task}; {', '.join(entry.sizes)}\n"
+        f"    {entry.paper}, {entry.year}"
+        for name, entry in catalog.CATALOG.items()
+    )
+
+
+def _nothing_to_do(choices, directory) -> str:
+    more = (
+        ""
+        if choices.training.distillation_epochs
+        else "train on, ask for more epochs; to "
+    )
+    return (
+        f"All of it was done before. To {more}write another version: "
+        f"keras-attention export {directory.path} --to FOLDER"
+    )

@@ -1,0 +1,173 @@
+"""`keras-attention translate`."""
+
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+import cyclopts
+from cyclopts import Parameter
+
+from keras_attention.commands import arguments
+from keras_attention.config.choices import Choices, choice
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Choices):
+    """How to translate, and what to print."""
+
+    num_beams: int | None = choice(
+        None,
+        "Beams of the search, 1 for greedy search. By default the model's own "
+        "number. A SavedModel takes that or 1.",
+        at_least=1,
+    )
+    length_penalty: float | None = choice(
+        None,
+        "Alpha of the length penalty, 0 for none. By default the run's own. A "
+        "SavedModel keeps its own.",
+        at_least=0,
+    )
+    n_best: int | None = choice(
+        None,
+        "Print this many translations of each text, best first.",
+        at_least=1,
+    )
+    scores: bool = choice(False, "Print each translation's score behind a tab.")
+    truncate: bool = choice(
+        False,
+        "Translate what fits of a text that is too long. By default its line "
+        "stays empty, and the command ends with an error.",
+    )
+    attention: str | None = choice(
+        None,
+        "Where to draw the attention of the first text, a .png, .svg or .pdf "
+        "file.",
+        is_path=True,
+    )
+
+
+# Of all applications, only a `meta` one says where `--` stood.
+app = arguments.make_app("translate", "Translate texts, or lines.").meta
+
+
+@app.default
+def translate(
+    model: arguments.Model,
+    /,
+    *texts: Annotated[
+        str,
+        Parameter(
+            allow_leading_hyphen=True,
+            help="Texts to translate. By default the lines of standard input. "
+            "A word that begins with two dashes has to stand behind `--`.",
+        ),
+    ],
+    options: Annotated[Options, arguments.group("Options")] = Options(),
+) -> None:
+    """Lines in, lines out, in the same order."""
+    words = _texts(texts)
+    arguments.find_model(model)
+    arguments.import_tensorflow()
+    from keras_attention.commands import runs
+    from keras_attention.training import run_directory
+
+    is_run = run_directory.at(model).config.is_file()
+    translator = runs.load(
+        model, options.num_beams if is_run else None, options.length_penalty
+    )
+    if translator.task != "translation":
+        _check_no_search(translator, options)
+    lines = words or _standard_input()
+    too_long = {} if options.truncate else translator.too_long(lines)
+    short = [text for line, text in enumerate(lines, 1) if line not in too_long]
+    answers = _answers(translator, short, options)
+    for line in range(1, len(lines) + 1):
+        print(*([""] if line in too_long else next(answers)), sep="\n")
+    if options.attention:
+        _draw_attention(translator, short, options.attention)
+    if too_long:
+        line, (num_tokens, limit) = next(iter(too_long.items()))
+        raise ValueError(
+            f"Expected texts of at most {limit} tokens: split the text into "
+            "sentences, or add --truncate. The other lines are translated. "
+            f"Received: {num_tokens} tokens in line {line}; {len(too_long)} "
+            "such lines in all"
+        )
+
+
+def _texts(words: tuple[str, ...]) -> list[str]:
+    """The words without `--`; before it, a mistyped option is no text."""
+    end = words.index("--") if "--" in words else len(words)
+    for word in words[:end]:
+        if word.startswith("--") and " " not in word.partition("=")[0]:
+            token = cyclopts.Token(keyword=word)
+            collection = app.assemble_argument_collection()
+            raise cyclopts.UnknownOptionError(
+                token=token, argument_collection=collection
+            )
+    texts = [*words[:end], *words[end + 1 :]]
+    return [os.fsencode(text).decode("utf-8", "replace") for text in texts]
+
+
+def _standard_input() -> list[str]:
+    content = sys.stdin.buffer.read().decode("utf-8", "replace")
+    return content.removesuffix("\n").split("\n") if content else []
+
+
+def _one_line(text: str) -> str:
+    """A translation may hold line ends: those would shift the lines."""
+    return " ".join(text.splitlines())
+
+
+def _answers(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
+    """The lines to print for each text."""
+    if options.n_best is None and not options.scores:
+        search = {"num_beams": options.num_beams} if options.num_beams else {}
+        answers = translator(texts, truncate=options.truncate, **search)
+        return ([_one_line(answer)] for answer in answers)
+    _check_own_beams(translator, options)
+    count = 1 if options.n_best is None else options.n_best
+    if count > translator.num_beams:
+        raise ValueError(
+            f"This model has {translator.num_beams} beams; ask for one to as "
+            f"many translations. Received: n_best={count}"
+        )
+    missing = [("", float("-inf"))] * count
+    return (
+        [
+            _one_line(text) + (f"\t{score:.4f}" if options.scores else "")
+            for text, score in (hypotheses + missing)[:count]
+        ]
+        for hypotheses in translator.n_best(texts, truncate=options.truncate)
+    )
+
+
+def _check_no_search(model, options) -> None:
+    names = ("num_beams", "n_best", "scores", "attention")
+    asked = [name for name in names if getattr(options, name)]
+    if asked:
+        raise ValueError(
+            f"Expected the options of a model of {model.task}: translators "
+            f"alone have these. Received: {', '.join(asked)}"
+        )
+
+
+def _check_own_beams(translator, options) -> None:
+    if options.num_beams not in (None, translator.num_beams):
+        raise ValueError(
+            f"A SavedModel of {translator.num_beams} beams gives n-best "
+            "lists, scores and attention of these. Received: "
+            f"num_beams={options.num_beams}"
+        )
+
+
+def _draw_attention(translator, texts, path) -> None:
+    from keras_attention.tasks import translation
+
+    if not translation.draw_attention(translator, texts, path):
+        raise ValueError(
+            "Expected a text that is not blank, to draw its attention. "
+            f"Received: {len(texts)} blank texts"
+        )

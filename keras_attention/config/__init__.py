@@ -1,0 +1,218 @@
+"""Every choice of a training, by flag, file and Python alike.
+
+The groups are for reading. A choice has one name: as a flag (`--dropout 0.2`),
+in a file (`architecture: {dropout: 0.2}`) and in Python
+(`config.make(dropout=0.2)`). It has one check: that of its group's constructor.
+This package imports neither TensorFlow nor Keras.
+"""
+
+import dataclasses
+import os
+import pathlib
+import re
+from typing import Any
+
+import yaml
+
+from keras_attention.config.choices import OTHERWISE, Loader
+from keras_attention.config.groups import (
+    Architecture,
+    Data,
+    Optimizer,
+    Run,
+    Search,
+    Training,
+    TrainingConfig,
+    Vocabulary,
+)
+from keras_attention.models import catalog
+
+__all__ = [
+    "Architecture",
+    "Data",
+    "Optimizer",
+    "Run",
+    "Search",
+    "Training",
+    "TrainingConfig",
+    "Vocabulary",
+    "check_corpus",
+    "corpus_name",
+    "flat",
+    "is_folder",
+    "make",
+    "read",
+    "replace",
+    "resolve",
+    "text",
+]
+
+# Task -> the corpus that is embedded in the package.
+EMBEDDED = {"translation": "phrases", "language_modelling": "sentences"}
+DEFAULTS = TrainingConfig()
+GROUPS = {
+    field.name: field.type for field in dataclasses.fields(TrainingConfig)
+}
+# Name -> its group. No two choices share a name.
+GROUP_OF = {
+    field.name: group
+    for group, kind in GROUPS.items()
+    for field in dataclasses.fields(kind)
+}
+# Choices that ship with the package: `train --config NAME`.
+RECIPES = {
+    path.stem: path
+    for path in (pathlib.Path(__file__).parents[1] / "recipes").glob("*.yaml")
+}
+
+
+def make(**choices) -> TrainingConfig:
+    """A configuration from choices by their names.
+
+    Raises:
+        ValueError: If a choice is unknown or cannot be meant.
+    """
+    return replace(DEFAULTS, **choices)
+
+
+def replace(config: TrainingConfig, **choices) -> TrainingConfig:
+    """The configuration with other choices, by their names.
+
+    Raises:
+        ValueError: If a choice is unknown or cannot be meant.
+    """
+    groups: dict = {}
+    for name, value in choices.items():
+        if name not in GROUP_OF:
+            raise ValueError(
+                "Expected a choice that `keras-attention train --help` lists. "
+                f"Received: {name}"
+            )
+        groups.setdefault(GROUP_OF[name], {})[name] = value
+    replaced = {
+        group: dataclasses.replace(getattr(config, group), **values)
+        for group, values in groups.items()
+    }
+    return dataclasses.replace(config, **replaced)
+
+
+def flat(config: TrainingConfig) -> dict[str, Any]:
+    """Every choice by its name."""
+    groups = dataclasses.asdict(config).values()
+    return {name: value for group in groups for name, value in group.items()}
+
+
+def read(name: str | os.PathLike) -> dict[str, Any]:
+    """The choices of a YAML file or a recipe, by their names.
+
+    Args:
+        name: a file's path, or the name of a recipe. The file may name the
+            groups, or leave them out.
+
+    Raises:
+        ValueError: If there is no such file, it holds something else than
+            choices, or a choice cannot be meant.
+    """
+    path = pathlib.Path(name).expanduser()
+    if not path.is_file():
+        if name not in RECIPES:
+            raise ValueError(
+                "Expected a YAML file, or one of the recipes "
+                f"{', '.join(sorted(RECIPES))}. Received: {name}"
+            )
+        path = RECIPES[name]
+    try:
+        content = yaml.load(path.read_text("utf-8"), Loader) or {}
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        problem = " ".join(str(error).split())
+        raise ValueError(
+            f"{path}: Expected YAML. Received: {problem}"
+        ) from None
+    if not isinstance(content, dict):
+        raise ValueError(f"{path}: Expected choices. Received: {content}")
+    choices: dict = {}
+    for key, value in content.items():
+        # A group without a choice, `data:`, is None.
+        is_group = key in GROUPS and isinstance(value, dict | None)
+        choices |= (value or {}) if is_group else {str(key): value}
+    try:
+        make(**choices)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    return choices
+
+
+def text(config: TrainingConfig) -> str:
+    """YAML of every choice in its group, as `read` takes it."""
+    return yaml.safe_dump(
+        dataclasses.asdict(config), sort_keys=False, allow_unicode=True
+    )
+
+
+def corpus_name(corpus: str) -> str:
+    """What a corpus is called: a folder by its name, without its path."""
+    is_path = not corpus.startswith("tfds:")
+    return pathlib.Path(corpus).resolve().name if is_path else corpus
+
+
+def is_folder(corpus: str) -> bool:
+    """Whether a corpus is files of the user's, by its name."""
+    return corpus not in EMBEDDED.values() and not corpus.startswith("tfds:")
+
+
+def check_corpus(corpus: str | None) -> None:
+    """That a corpus is there, as far as its name tells.
+
+    Raises:
+        ValueError: If it is no folder or file, and no corpus of another kind.
+    """
+    if corpus and is_folder(corpus) and not pathlib.Path(corpus).exists():
+        raise ValueError(
+            f"Expected {', '.join(EMBEDDED.values())}, a folder of files of "
+            f'one text a line, or "tfds:NAME/CONFIG" as the corpus. '
+            f"Received: {corpus}"
+        )
+
+
+def resolve(config: TrainingConfig) -> TrainingConfig:
+    """Fills in what is left to corpus, task and model, and the output's name.
+
+    A folder as the corpus becomes absolute: the run is used from anywhere.
+
+    Raises:
+        ValueError: If the model has no such size.
+    """
+    model, task = config.architecture.model, config.task
+    corpus = config.data.corpus or EMBEDDED[task]
+    if is_folder(corpus):
+        corpus = str(pathlib.Path(corpus).absolute())
+    name = corpus_name(corpus)
+    missing = {"corpus": corpus}
+    for group in GROUPS.values():
+        for field in dataclasses.fields(group):
+            defaults = field.metadata["defaults"]
+            for key in (f"{corpus}/{model}", corpus, task, OTHERWISE):
+                if key in defaults:
+                    missing.setdefault(field.name, defaults[key])
+    if config.training.steps is not None:
+        del missing["epochs"]
+    label = re.sub(r"\W+", "_", name).strip("_")
+    languages = f"{config.data.source}_{config.data.target}_"
+    languages = languages if task == "translation" else ""
+    missing["output"] = f"runs/{label}_{languages}{model}"
+    given = flat(config)
+    filled = replace(
+        config,
+        **{
+            name: value
+            for name, value in missing.items()
+            if given[name] is None or name == "corpus"
+        },
+    )
+    size, sizes = filled.architecture.size, catalog.sizes(model)
+    if size not in sizes:
+        raise ValueError(
+            f"Expected size to be one of {', '.join(sizes)}, those of {model}. "
+            f"Received: size={size!r}"
+        )
+    return filled

@@ -1,0 +1,18 @@
+"""What can be learned: one module a task, on the contract of `task.Task`."""
+
+import importlib
+
+from keras_attention.tasks.task import Evaluation, Task, TestSet
+
+__all__ = ["Evaluation", "Task", "TestSet", "get"]
+
+_CLASSES = {
+    "translation": "Translation",
+    "language_modelling": "LanguageModelling",
+}
+
+
+def get(name: str) -> Task:
+    """The task of that name, as the catalogue of models says it."""
+    module = importlib.import_module(f"{__name__}.{name}")
+    return getattr(module, _CLASSES[name])()

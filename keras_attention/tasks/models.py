@@ -1,0 +1,36 @@
+"""Models by a configuration's choices."""
+
+from keras_attention.models import catalog
+
+
+def create(choices, **arguments):
+    """The model that a configuration names, with fresh weights.
+
+    Args:
+        choices: the group `architecture` of a configuration.
+        arguments: of the model, which the task decides.
+
+    Raises:
+        ValueError: If the model does not take its `model_arguments`.
+    """
+    asked = dict(choices.model_arguments)
+    if choices.dropout is not None:
+        asked.setdefault("dropout", choices.dropout)
+    mixed = choices.precision == "bfloat16"
+    try:
+        model = catalog.create(
+            choices.model,
+            choices.size,
+            dtype="mixed_bfloat16" if mixed else "float32",
+            name=choices.model,
+            **arguments,
+            **asked,
+        )
+        model.build()
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"Expected model_arguments that {choices.model} takes, but for its "
+            "vocabularies, name and dtype. Received: model_arguments="
+            f"{choices.model_arguments}: {error}"
+        ) from error
+    return model

@@ -1,0 +1,65 @@
+"""The card of a run's model: what its training knows, and what it is."""
+
+from collections.abc import Sequence
+
+from keras_attention import __version__
+from keras_attention import config as configuration
+from keras_attention.serving import cards
+
+
+def _choices(config):
+    """The choices that say what a model is, not where it was made."""
+    # The path of its corpus is this machine's own.
+    name = configuration.corpus_name(config.data.corpus)
+    return configuration.replace(
+        config, corpus=name, output=None, data_note=None
+    )
+
+
+def _rows(rows: Sequence[tuple]) -> str:
+    return "\n".join(
+        "| {} | {} | {} |".format(
+            name,
+            value,
+            # A bar would end the cell.
+            "`" + signature.replace("|", r"\|") + "`" if signature else "",
+        )
+        for name, value, signature in rows
+    )
+
+
+def card(title, languages, config, scores, rows, servable) -> str:
+    """The README that stands beside an exported model's versions.
+
+    Args:
+        title: what the model does.
+        languages: of the data, behind its name.
+        config: of the run.
+        scores: as `scores.json` has them.
+        rows: `(name, value, signature)` of each score.
+        servable: what is exported.
+    """
+    choices = _choices(config)
+    note = " ".join((config.data.data_note or "Unknown.").split())
+    return f"""# {title}: {config.architecture.model}
+
+{cards.TAKES_TEXT}
+- Data: `{choices.data.corpus}`{languages}. {note}
+- Seed: {config.run.seed}
+- Training: `keras-attention train --config FILE.yaml`, with the configuration
+  below in the file; exported by version {__version__}
+- Limits: it knows texts like those of its data. It answers any other text
+  too, badly and without a warning.
+{cards.facts(servable)}
+## Scores on `{scores["split"]}` ({scores["sentences"]:,} sentences)
+
+| score | value | signature |
+|---|---|---|
+{_rows(rows)}
+
+{cards.signatures(servable)}
+## Configuration
+
+```yaml
+{configuration.text(choices)}```
+"""

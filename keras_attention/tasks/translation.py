@@ -1,0 +1,244 @@
+"""From one language to another: pairs of texts, scored by BLEU and chrF."""
+
+import itertools
+import pathlib
+import time
+
+from keras_attention import evaluation, plotting
+from keras_attention.data import corpora
+from keras_attention.data import pipeline as batches
+from keras_attention.serving import translator
+from keras_attention.tasks import models, run_cards, vocabularies
+from keras_attention.tasks.task import Evaluation, Task, TestSet
+from keras_attention.training import losses
+
+# Rows of the table that a training ends with.
+NUM_SAMPLES = 5
+COMPRESSIONS = ("gz", "bz2", "xz", "zst")
+LANGUAGE_NAMES = {
+    "de": "German",
+    "en": "English",
+    "es": "Spanish",
+    "fr": "French",
+}
+
+
+class Translation(Task):
+    """Writes a text of one language in another."""
+
+    name = "translation"
+    columns = ("source", "translation", "reference")
+
+    def load(self, choices):
+        return corpora.load(choices.corpus, choices.source, choices.target)
+
+    def tokenizers(self, config, directory, corpus):
+        pairs = corpus.splits["train"]
+
+        def joint():
+            # In turn: a large corpus is not read to its end.
+            for source, target in zip(
+                batches.texts(pairs, "source"),
+                batches.texts(pairs, "target"),
+                strict=True,
+            ):
+                yield source
+                yield target
+
+        sentences = {"joint": joint}
+        if not config.vocabulary.joint_vocabulary:
+            sentences = {
+                side: lambda side=side: batches.texts(pairs, side)
+                for side in ("source", "target")
+            }
+        vocabularies.learn(directory, sentences, config.vocabulary)
+        return self.load_tokenizers(directory)
+
+    def load_tokenizers(self, directory):
+        if directory.vocabulary("joint").is_file():
+            joint = vocabularies.load(directory, "joint")
+            return joint, joint
+        return tuple(
+            vocabularies.load(directory, side) for side in ("source", "target")
+        )
+
+    def pipeline(self, config, corpus, tokenizers, replicas):
+        return batches.Pipeline(
+            corpus,
+            tokenizers,
+            max_length=config.data.max_length,
+            max_tokens=config.data.max_tokens,
+            seed=config.run.seed,
+            subword_sampling=config.vocabulary.subword_sampling,
+            replicas=replicas,
+        )
+
+    def create_model(self, config, tokenizers):
+        source, target = (one.vocabulary_size for one in tokenizers)
+        joint = config.vocabulary.joint_vocabulary
+        return models.create(
+            config.architecture,
+            vocabulary_size=target,
+            source_vocabulary_size=None if joint else source,
+        )
+
+    def measures(self, config):
+        return losses.TokenMeasures(config.optimizer.label_smoothing)
+
+    def rank(self, logs):
+        # BLEU is 0 while no four words in a row are right: then the loss
+        # decides.
+        return logs["val_bleu"], -logs["val_loss"]
+
+    def servable(self, config, model, tokenizers, stored_precision="float32"):
+        return translator.Translator(
+            model,
+            *tokenizers,
+            num_beams=config.search.num_beams,
+            length_penalty=config.search.length_penalty,
+            max_source_length=config.data.max_length,
+            stored_precision=stored_precision,
+        )
+
+    def validation(self, config, corpus, servable):
+        count = config.data.validation_sentences
+        pairs = corpus.splits["validation"].take(count)
+        sources = list(batches.texts(pairs, "source"))
+        references = list(batches.texts(pairs, "target"))
+
+        def validate(epoch, logs):
+            hypotheses = servable(sources, num_beams=1, truncate=True)
+            logs |= evaluation.validation_logs(
+                hypotheses, references, target_language=config.data.target
+            )
+            evaluation.print_samples(
+                epoch, logs, sources, hypotheses, references
+            )
+
+        return validate
+
+    def held_out(self, corpus):
+        names = sorted(name for name in corpus.splits if name[:4] == "test")
+        split = names[0] if names else "validation"
+        pairs = corpus.splits[split]
+        return TestSet(
+            split,
+            list(batches.texts(pairs, "source")),
+            list(batches.texts(pairs, "target")),
+            corpus.target_language,
+        )
+
+    def read_test_set(self, source, reference, target_language=None):
+        if not source or not reference:
+            raise ValueError(
+                "Expected --source and --reference. Received: "
+                f"source={source}, reference={reference}"
+            )
+        sources = list(corpora.read_lines(source))
+        references = list(corpora.read_lines(reference))
+        if len(sources) != len(references):
+            raise ValueError(
+                "Expected as many references as sources. Received: "
+                f"{len(sources)} lines in {source}, "
+                f"{len(references)} lines in {reference}"
+            )
+        language = target_language or _language(reference)
+        return TestSet(source.name, sources, references, language)
+
+    def evaluate(
+        self, servable, test_set, truncate=False, tokenize=None, **options
+    ):
+        sources, references = test_set.sources, test_set.references
+        start = time.monotonic()
+        hypotheses = servable(sources, truncate=truncate, **options)
+        seconds = time.monotonic() - start
+        scores = evaluation.corpus_scores(
+            hypotheses, references, test_set.target_language, tokenize
+        )
+        if truncate:
+            scores["truncated"] = servable.num_truncated(sources)
+        return Evaluation(test_set, hypotheses, scores, seconds)
+
+    def samples(self, servable, evaluation):
+        test_set = evaluation.test_set
+        rows = zip(
+            test_set.sources,
+            evaluation.hypotheses,
+            test_set.references,
+            strict=True,
+        )
+        return list(itertools.islice(rows, NUM_SAMPLES))
+
+    def draw(self, folder, servable, evaluation):
+        sources = evaluation.test_set.sources
+        pictures = {
+            name: folder / f"{name}.png"
+            for name in ("attention", "bleu_by_length")
+        }
+        longest_first = sorted(sources[:50], key=len, reverse=True)
+        if not draw_attention(servable, longest_first, pictures["attention"]):
+            del pictures["attention"]
+        rows = bleu_by_length(servable, evaluation)
+        plotting.scores_by_length(
+            {folder.name: rows}, path=pictures["bleu_by_length"]
+        )
+        return pictures
+
+    def card(self, config, scores, servable):
+        source, target = config.data.source, config.data.target
+        title = (
+            f"{LANGUAGE_NAMES.get(source, source)} to "
+            f"{LANGUAGE_NAMES.get(target, target)}"
+        )
+        names = ("bleu", "bleu_lc", "chrf")
+        rows = [
+            (name, f"{scores[name]['score']:.2f}", scores[name]["signature"])
+            for name in names
+        ]
+        rows.append(("exact match", f"{scores['exact_match']:.2f} %", ""))
+        return run_cards.card(
+            title, f", {source} to {target}", config, scores, rows, servable
+        )
+
+    def summary(self, evaluation):
+        scores = evaluation.scores
+        return (
+            f"BLEU {scores['bleu']['score']:.2f} "
+            f"({scores['bleu']['signature']}), "
+            f"chrF {scores['chrf']['score']:.2f}, "
+            f"exact match {scores['exact_match']:.2f} % of "
+            f"{scores['sentences']:,} held-out pairs"
+        )
+
+
+def _language(path: pathlib.Path) -> str | None:
+    """The language that a file's name ends with, as in `test.zh.gz`."""
+    _, *endings = path.name.split(".")
+    languages = [one for one in endings if one not in COMPRESSIONS]
+    return languages[-1] if languages else None
+
+
+def bleu_by_length(servable, result: Evaluation, **options) -> list[dict]:
+    """BLEU by the tokens of the source, see `evaluation.bleu_by_length`."""
+    return evaluation.bleu_by_length(
+        servable.num_tokens(result.test_set.sources),
+        result.hypotheses,
+        result.test_set.references,
+        target_language=result.test_set.target_language,
+        **options,
+    )
+
+
+def draw_attention(servable, texts, path) -> bool:
+    """Draws the first text that is not blank; whether there is one."""
+    for text in texts:
+        (shown,) = servable.with_attention([text], truncate=True)
+        if shown["target_tokens"]:
+            plotting.attention_heat_map(
+                shown["source_tokens"],
+                shown["target_tokens"],
+                shown["attention"],
+                path=path,
+            )
+            return True
+    return False

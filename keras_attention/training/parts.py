@@ -1,0 +1,112 @@
+"""What a training is made of: each part is made here, once."""
+
+import dataclasses
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import keras
+
+from keras_attention import config as configuration
+from keras_attention import devices
+from keras_attention.training import optimizers, run_directory, schedules
+from keras_attention.training.trainer import Trainer
+
+
+@dataclasses.dataclass(frozen=True)
+class Parts:
+    """The parts of a training.
+
+    Args:
+        config: every choice, of this stage of the training.
+        task: what is learned, see `tasks.Task`.
+        directory: the run's folder.
+        corpus: the splits, as text.
+        tokenizers: between texts and ids.
+        pipeline: the batches of each epoch.
+        model: what is trained.
+        trainer: fits the model, exactly over replicas.
+        validate: a function of an epoch and its logs, which adds scores.
+    """
+
+    config: configuration.TrainingConfig
+    task: Any
+    directory: run_directory.RunDirectory
+    corpus: Any
+    tokenizers: tuple
+    pipeline: Any
+    model: keras.Model
+    trainer: Trainer
+    validate: Callable[[int, dict], None]
+
+
+def make_optimizer(
+    choices: configuration.Optimizer, num_steps: int
+) -> keras.optimizers.Optimizer:
+    """Adam with the paper's betas, and the schedule that is chosen.
+
+    Args:
+        choices: the group `optimizer` of a configuration.
+        num_steps: updates in all.
+    """
+    warmup = min(choices.warmup_steps, max(1, num_steps // 2))
+    rate = choices.learning_rate
+    if choices.schedule == "cosine":
+        rate = schedules.Cosine(rate, warmup, max(num_steps, warmup + 1))
+    elif choices.schedule == "inverse_sqrt":
+        rate = schedules.InverseSquareRoot(rate, choices.warmup_steps)
+    return optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
+
+
+def _num_steps(config, batches: int) -> int:
+    """The updates of all epochs, or fewer where `steps` says so."""
+    epochs, steps = config.training.epochs, config.training.steps
+    limits = [steps] if steps else []
+    limits += [epochs * batches] if epochs else []
+    return min(limits, default=sys.maxsize)
+
+
+def build(
+    config: configuration.TrainingConfig, task, directory, corpus
+) -> Parts:
+    """Makes all parts, the model with fresh weights.
+
+    Args:
+        config: every choice; `configuration.resolve` has filled it in.
+        task: what is learned.
+        directory: the run's folder, which has been started.
+        corpus: what the task has loaded.
+
+    Raises:
+        ValueError: If the choices make no model, or no example fits.
+    """
+    strategy = devices.make_strategy(config.run.replicas)
+    replicas = strategy.num_replicas_in_sync
+    keras.utils.set_random_seed(config.run.seed)
+    tokenizers = task.tokenizers(config, directory, corpus)
+    pipeline = task.pipeline(config, corpus, tokenizers, replicas)
+    num_steps = _num_steps(config, pipeline.report.batches)
+    keras.utils.set_random_seed(config.run.seed)
+    with strategy.scope():
+        model = task.create_model(config, tokenizers)
+        trainer = Trainer(
+            model,
+            clip_norm=config.optimizer.clip_norm,
+            micro_batches=config.optimizer.micro_batches,
+            measures=task.measures(config),
+        )
+        optimizer = make_optimizer(config.optimizer, num_steps)
+        trainer.compile(optimizer, jit_compile=False)
+        optimizer.build(model.trainable_variables)
+    servable = task.servable(config, model, tokenizers)
+    return Parts(
+        config=config,
+        task=task,
+        directory=directory,
+        corpus=corpus,
+        tokenizers=tokenizers,
+        pipeline=pipeline,
+        model=model,
+        trainer=trainer,
+        validate=task.validation(config, corpus, servable),
+    )

@@ -1,0 +1,84 @@
+"""How far a training has come, and all its state in a checkpoint."""
+
+import dataclasses
+
+from keras_attention.training import checkpoints
+from keras_attention.training.parts import Parts
+
+
+@dataclasses.dataclass
+class Progress:
+    """How far a run has come: saved with every checkpoint.
+
+    Args:
+        epoch: the epoch that runs, from 0.
+        step: batches of it that are done.
+        history: the logs of each finished epoch.
+        best_epoch: the epoch whose weights are kept, from 0.
+        corpus: checksums of training and validation examples as ids.
+        metrics: sums of the epoch that runs, where it was broken off.
+    """
+
+    epoch: int = 0
+    step: int = 0
+    history: list = dataclasses.field(default_factory=list)
+    best_epoch: int | None = None
+    corpus: list | None = None
+    metrics: dict | None = None
+
+
+def _variables(parts: Parts) -> dict:
+    metrics = [
+        variable
+        for metric in parts.trainer.metrics
+        for variable in metric.variables
+    ]
+    return {
+        "model": parts.model.variables,
+        "optimizer": parts.trainer.optimizer.variables,
+        "metrics": metrics,
+    }
+
+
+def save(parts: Parts, progress: Progress) -> None:
+    """Writes all state of a training to its checkpoint."""
+    arrays = {}
+    for prefix, variables in _variables(parts).items():
+        arrays |= checkpoints.variables_to_arrays(prefix, variables)
+    # The metrics are among the arrays.
+    content = dataclasses.asdict(dataclasses.replace(progress, metrics=None))
+    del content["metrics"]
+    checkpoints.save(parts.directory.checkpoint, arrays, content)
+
+
+def restore(parts: Parts) -> Progress:
+    """Gives all parts the state of the checkpoint.
+
+    Raises:
+        ValueError: If the corpus has other examples than the run began with.
+    """
+    arrays, content = checkpoints.load(parts.directory.checkpoint)
+    if content["corpus"] != parts.pipeline.checksums:
+        raise ValueError(
+            "Expected the pairs that the run began with: put them back, or "
+            "start another run with another --output. "
+            f"Received: {parts.config.data.corpus} with other content"
+        )
+    for prefix, variables in _variables(parts).items():
+        checkpoints.arrays_to_variables(arrays, prefix, variables)
+    progress = Progress(**content)
+    if progress.step:
+        progress.metrics = {
+            name: array
+            for name, array in arrays.items()
+            if name.startswith("metrics/")
+        }
+    return progress
+
+
+def restore_metrics(parts: Parts, progress: Progress) -> None:
+    """After `fit` has reset them: the part of the epoch that is done."""
+    if progress.metrics is not None:
+        variables = _variables(parts)["metrics"]
+        checkpoints.arrays_to_variables(progress.metrics, "metrics", variables)
+    progress.metrics = None

@@ -1,0 +1,63 @@
+"""From a run's folder, or its parts, to a model that answers."""
+
+from keras_attention import config as configuration
+from keras_attention.training import checkpoints, run_directory
+from keras_attention.training.parts import Parts
+
+
+def _read_weights(directory, model) -> None:
+    if not directory.weights.is_file():
+        raise ValueError(
+            "Expected a run that has finished an epoch at least (with "
+            f"weights.npz): go on with --resume. Received: {directory.path}"
+        )
+    arrays, _ = checkpoints.load(directory.weights)
+    checkpoints.arrays_to_variables(arrays, "model", model.trainable_variables)
+
+
+def selected(parts: Parts):
+    """What answers with the weights that a training has kept, in float32.
+
+    Args:
+        parts: of a finished training. Its model gets these weights, unless it
+            computes otherwise: then there is another one.
+
+    Returns:
+        What the task exports, such as a `Translator`.
+    """
+    config, model = parts.config, parts.model
+    precision, replicas = config.architecture.precision, config.run.replicas
+    if precision != "float32" or replicas != 1:
+        config = configuration.replace(config, precision="float32")
+        model = parts.task.create_model(config, parts.tokenizers)
+    _read_weights(parts.directory, model)
+    return parts.task.servable(config, model, parts.tokenizers)
+
+
+def load_run(
+    directory: run_directory.RunDirectory,
+    config: configuration.TrainingConfig,
+    task,
+    stored_precision: str = "float32",
+):
+    """What answers with the weights that a run has kept, in float32.
+
+    Args:
+        directory: the run's folder.
+        config: its choices, the search among them.
+        task: what it has learned.
+        stored_precision: in which it keeps the weights, "float32" or
+            "float16".
+
+    Returns:
+        What the task exports, such as a `Translator`.
+
+    Raises:
+        ValueError: If the folder holds no finished run, for another
+            precision, and if a file is damaged.
+    """
+    config = configuration.replace(config, precision="float32")
+    tokenizers = task.load_tokenizers(directory)
+    model = task.create_model(config, tokenizers)
+    _read_weights(directory, model)
+    return task.servable(config, model, tokenizers, stored_precision)

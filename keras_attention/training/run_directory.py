@@ -1,0 +1,204 @@
+"""A run's folder: the names of its files, its choices, and who may write."""
+
+import dataclasses
+import json
+import os
+import pathlib
+
+from keras_attention import config as configuration
+from keras_attention import files
+
+# Choices that may change when a run is resumed. The corpus may have moved: a
+# checksum guards its content.
+FREE_ON_RESUME = frozenset(
+    ("output", "epochs", "steps", "checkpoint_steps", "corpus")
+    + ("num_beams", "length_penalty", "data_note", "validation_sentences")
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class RunDirectory:
+    """Names of the files in a run's folder.
+
+    Args:
+        path: the folder.
+    """
+
+    path: pathlib.Path
+
+    @property
+    def config(self) -> pathlib.Path:
+        """Every choice of the run."""
+        return self.path / "config.yaml"
+
+    @property
+    def checkpoint(self) -> pathlib.Path:
+        """All state of the training, to go on from."""
+        return self.path / "checkpoint.npz"
+
+    @property
+    def weights(self) -> pathlib.Path:
+        """The weights that were selected."""
+        return self.path / "weights.npz"
+
+    @property
+    def scores(self) -> pathlib.Path:
+        """Scores on the held-out examples: the last thing that is written."""
+        return self.path / "scores.json"
+
+    @property
+    def teacher(self) -> "RunDirectory":
+        """The run before self-distillation, in the same folder."""
+        return RunDirectory(self.path / "teacher")
+
+    @property
+    def history(self) -> pathlib.Path:
+        """The logs of each epoch."""
+        return self.path / "history.json"
+
+    def epoch_weights(self, epoch: int) -> pathlib.Path:
+        """Weights after an epoch, kept to be averaged."""
+        return self.path / f"weights-epoch-{epoch:04d}.npz"
+
+    def vocabulary(self, side: str) -> pathlib.Path:
+        """SentencePiece model: side "joint", "source" or "target"."""
+        return self.path / f"vocabulary.{side}.model"
+
+
+def at(path: str | os.PathLike) -> RunDirectory:
+    """The run's folder at a path, which may begin with `~`."""
+    return RunDirectory(pathlib.Path(path).expanduser())
+
+
+def write_config(
+    directory: RunDirectory, config: configuration.TrainingConfig
+) -> None:
+    """Writes `config.yaml`, whole or not at all."""
+    text = configuration.text(config)
+    files.write_atomically(directory.config, text.encode())
+
+
+def read_config(directory: RunDirectory) -> configuration.TrainingConfig:
+    """Reads `config.yaml`.
+
+    Raises:
+        ValueError: If the folder holds no run, or a file of that name that is
+            something else.
+    """
+    if not directory.config.is_file():
+        raise ValueError(
+            "Expected a run's folder (with config.yaml) or a SavedModel's "
+            f"(with numeric versions). Received: {directory.path}"
+        )
+    try:
+        return configuration.make(**configuration.read(directory.config))
+    except ValueError as error:
+        raise ValueError(
+            "Expected the choices of a run, as `keras-attention train` "
+            f"writes them. Received: {directory.config}: {error}"
+        ) from error
+
+
+def check_resumable(
+    saved: configuration.TrainingConfig,
+    config: configuration.TrainingConfig,
+    free: frozenset = FREE_ON_RESUME,
+) -> None:
+    """Refuses to go on with choices that would make it another run.
+
+    Args:
+        saved: the choices that the run began with.
+        config: those to go on with.
+        free: names of the choices that may differ.
+
+    Raises:
+        ValueError: If another choice differs. It names the first one.
+    """
+    begun = configuration.flat(saved)
+    for name, value in configuration.flat(config).items():
+        if name not in free and value != begun[name]:
+            raise ValueError(
+                f"Expected {name}={begun[name]!r}, as the run began: leave it "
+                "out (of a --config too) to go on, or start another run with "
+                f"another --output. Received: {name}={value!r}"
+            )
+
+
+def start(
+    config: configuration.TrainingConfig, resume: bool = False
+) -> RunDirectory:
+    """Makes the run's folder, or checks that it can be resumed.
+
+    A run that was stopped before its first checkpoint starts anew.
+
+    Args:
+        config: every choice; `output` is set.
+        resume: whether to go on with a run that is there.
+
+    Raises:
+        ValueError: If the folder holds a run already and `resume` is not
+            set, if a choice differs from those the run began with, if a run's
+            checkpoint is gone, or if there is a `config.yaml` of something
+            else.
+    """
+    directory = at(config.run.output)
+    directory.path.mkdir(parents=True, exist_ok=True)
+    files.remove_temporaries(directory.path)
+    if directory.scores.is_file() and not directory.checkpoint.is_file():
+        raise _without_checkpoint(directory)
+    checkpoints = (directory.checkpoint, directory.teacher.checkpoint)
+    if any(path.is_file() for path in checkpoints):
+        if not resume:
+            raise ValueError(
+                "Expected a new folder for a new run: add --resume to go on "
+                "with this one, or choose another --output. "
+                f"Received: {directory.path}"
+            )
+        check_resumable(read_config(directory), config)
+        return directory
+    _check_nothing_is_lost(directory, resume)
+    # Nothing was trained: what a first try has left may be wrong.
+    for vocabulary in directory.path.glob("vocabulary.*.model"):
+        vocabulary.unlink()
+    write_config(directory, config)
+    return directory
+
+
+def _check_nothing_is_lost(directory: RunDirectory, resume: bool) -> None:
+    """Without a checkpoint: refuses to write over what a run has made.
+
+    The weights and logs of a first epoch are written before the checkpoint:
+    a run that was stopped in between has these, and may start anew.
+    """
+    if directory.config.is_file():
+        read_config(directory)
+    weights = [directory.weights, directory.teacher.weights]
+    if len(read_history(directory)) > 1 or (
+        not resume and any(path.is_file() for path in weights)
+    ):
+        raise _without_checkpoint(directory)
+
+
+def _without_checkpoint(directory: RunDirectory) -> ValueError:
+    return ValueError(
+        "Expected a new folder for a new run: this one holds a run without "
+        f"its {directory.checkpoint.name}, which cannot go on. Choose another "
+        f"--output. Received: {directory.path}"
+    )
+
+
+def read_history(directory: RunDirectory) -> list[dict]:
+    """The logs of each epoch, those before a distillation first."""
+    paths = [directory.teacher.history, directory.history]
+    return [
+        logs
+        for path in paths
+        if path.is_file()
+        for logs in json.loads(path.read_text())
+    ]
+
+
+def copy_vocabulary(source: RunDirectory, directory: RunDirectory) -> None:
+    """Gives a run the vocabularies of another."""
+    for path in source.path.glob("vocabulary.*.model"):
+        files.write_atomically(directory.path / path.name, path.read_bytes())

@@ -1,0 +1,316 @@
+"""The command line's arguments: flags, files and constructors alike."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from keras_attention import cli, config
+from keras_attention.commands import train as verb
+
+
+def mistake(*argv):
+    with pytest.raises(SystemExit) as error:
+        cli.main(list(argv))
+    return str(error.value)
+
+
+@pytest.fixture
+def chosen(monkeypatch):
+    """A function of `train`'s arguments: the choices that they make."""
+    made = []
+
+    def resolve(choices):
+        made.append(choices)
+        return resolved(choices)
+
+    def import_nothing():
+        raise ValueError("it would begin")
+
+    resolved = config.resolve
+    monkeypatch.setattr(config, "resolve", resolve)
+    monkeypatch.setattr(config, "check_corpus", lambda corpus: None)
+    monkeypatch.setattr(verb.arguments, "import_tensorflow", import_nothing)
+
+    def choose(*argv):
+        message = mistake("train", *argv)
+        assert message == "keras-attention train: it would begin"
+        return config.flat(resolved(made[-1]))
+
+    return choose
+
+
+@pytest.mark.parametrize(
+    "name, wrong, words",
+    [
+        ("dropout", 1.5, "a finite number, at least 0, below 1"),
+        ("dropout", -0.1, "a finite number, at least 0, below 1"),
+        ("learning_rate", 0, "a finite number, above 0"),
+        ("epochs", 0, "a whole number, at least 1"),
+        ("epochs", 1.5, "a whole number, at least 1"),
+        ("epochs", "three", "a whole number, at least 1"),
+        ("seed", True, "a whole number, at least 0"),
+        ("schedule", "foo", "one of cosine, inverse_sqrt, constant"),
+        ("model_arguments", [1], "a mapping such as '{\"num_layers\": 2}'"),
+    ],
+)
+def test_a_wrong_choice_has_one_answer(name, wrong, words, tmp_path):
+    """By constructor, flag and file, with groups and without."""
+    expected = f"Expected {name} to be {words}. Received: {name}={wrong!r}"
+    with pytest.raises(ValueError) as error:
+        config.make(**{name: wrong})
+    assert str(error.value) == expected
+    answer = mistake("train", f"--{name}={wrong}")
+    assert answer == f"keras-attention train: {expected}"
+    group = config.GROUP_OF[name]
+    for text in (f"{name}: {wrong}", f"{group}:\n  {name}: {wrong}"):
+        path = tmp_path / "choices.yaml"
+        path.write_text(text)
+        answer = mistake("train", "--config", str(path))
+        assert answer == f"keras-attention train: {path}: {expected}"
+
+
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("optimizer: {epoch: 3}", "Received: epoch"),
+        ("data: {source: no}", "source to be text"),
+        ("[1]", "Received: [1]"),
+        ("a: [", "Expected YAML"),
+        ("data: phrases", "Received: data"),
+    ],
+)
+def test_a_file_with_a_mistake_is_named(text, message, tmp_path):
+    path = tmp_path / "choices.yaml"
+    path.write_text(text)
+    answer = mistake("train", f"--config={path}")
+    assert message in answer and str(path) in answer and "\n" not in answer
+
+
+def test_flags_win_over_the_file_wherever_they_stand(chosen, tmp_path):
+    path = tmp_path / "choices.yaml"
+    path.write_text("architecture: {dropout: 3e-1}\nepochs: 7")
+    for argv in (
+        ["--dropout=0.2", "--config", str(path)],
+        ["--config", str(path), "--dropout", "0.2"],
+    ):
+        choices = chosen(*argv)
+        assert (choices["dropout"], choices["epochs"]) == (0.2, 7)
+    assert chosen("--config", str(path))["dropout"] == 0.3
+
+
+def test_a_resumed_run_has_its_choices_below_file_and_flags(
+    chosen, tmp_path, monkeypatch
+):
+    """Its folder is known from corpus, languages and model."""
+    monkeypatch.chdir(tmp_path)
+    begun = config.resolve(
+        config.make(model="luong", seed=5, num_beams=2, epochs=3, source="no")
+    )
+    folder = tmp_path / begun.run.output
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(config.text(begun), "utf-8")
+    (tmp_path / "more.yaml").write_text("training: {epochs: 4}")
+    resumed = chosen(
+        *["--resume", "--model=luong", "--source=no"],
+        *["--config=more.yaml", "--num_beams", "1"],
+    )
+    expected = config.flat(config.replace(begun, epochs=4, num_beams=1))
+    assert resumed == expected
+    assert chosen("--model=luong")["seed"] == 1
+    # Of the data's new place, the rest is the run's.
+    moved = chosen("--resume", f"--output={folder}", "--corpus=elsewhere")
+    assert moved == config.flat(begun) | {
+        "corpus": str(tmp_path / "elsewhere"),
+        "output": str(folder),
+    }
+
+
+def test_a_recipe_gives_way_to_flags_and_to_a_file_of_its_name(
+    chosen, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    name = "multi30k_en_de_rnnsearch"
+    later = chosen("--corpus=a/b", "--config", name, "--seed=3")
+    assert (later["model"], later["seed"]) == ("rnnsearch", 3)
+    assert later["corpus"] == str(tmp_path / "a/b")
+    # Not the name nor the note of another corpus.
+    assert later["output"] == "runs/b_en_de_rnnsearch"
+    assert "Elliott" not in later["data_note"]
+    for corpus in ([], ["--corpus=a/multi30k"]):
+        said = chosen(f"--config={name}", *corpus)
+        assert "Elliott" in said["data_note"]
+    said = chosen("--config", name, "--corpus=a/b", "--data_note=Mine.")
+    assert said["data_note"] == "Mine."
+    pathlib.Path(name).write_text("model: luong\n", "utf-8")
+    assert chosen("--config", name)["model"] == "luong"
+
+
+def test_a_recipe_that_does_not_exist_is_refused_with_a_list():
+    answer = mistake("train", "--config", "multi30k_en_de_long")
+    assert "multi30k_en_de_luong" in answer and "en_de_long" in answer
+
+
+def test_home_is_found_behind_an_equals_sign(chosen, monkeypatch, tmp_path):
+    """The shell leaves `--corpus=~/x` as it is."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    choices = chosen("--corpus=~/x", "--output=~/y")
+    assert choices["corpus"] == str(tmp_path / "x")
+    assert choices["output"] == str(tmp_path / "y")
+
+
+@pytest.fixture
+def model(tmp_path):
+    """A folder that looks like a run."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.yaml").write_text("")
+    return str(folder)
+
+
+@pytest.fixture
+def translated(model, monkeypatch):
+    """A function of `translate`'s arguments: its texts and options."""
+    from keras_attention.commands import runs
+
+    class Echo:
+        """A translator that answers with the text."""
+
+        num_beams = 4
+
+        def too_long(self, texts):
+            return {}
+
+        def __call__(self, texts, **options):
+            asked.update(options, texts=texts)
+            return texts
+
+    asked = {}
+
+    def load(path, num_beams=None, length_penalty=None):
+        asked["search"] = num_beams, length_penalty
+        return Echo()
+
+    monkeypatch.setattr(runs, "load", load)
+
+    def translate(*argv):
+        cli.main(["translate", model, *argv])
+        return asked
+
+    return translate
+
+
+@pytest.mark.parametrize(
+    "argv, texts, search",
+    [
+        (["a", "b"], ["a", "b"], (None, None)),
+        (["--num_beams", "1", "a"], ["a"], (1, None)),
+        (["a", "--length_penalty", "0", "b"], ["a", "b"], (None, 0)),
+        (["a", "--num_beams=3", "--truncate", "c"], ["a", "c"], (3, None)),
+        (["- well", "-- Yes, I will."], ["- well", "-- Yes, I will."], None),
+        (["-5", "--", "-b", "--scores"], ["-5", "-b", "--scores"], None),
+    ],
+)
+def test_options_of_translate_stand_anywhere(translated, argv, texts, search):
+    asked = translated(*argv)
+    assert asked["texts"] == texts
+    assert asked["search"] == (search or (None, None))
+    assert asked["truncate"] == ("--truncate" in argv)
+
+
+def test_a_word_of_two_dashes_is_no_text(model):
+    answer = mistake("translate", model, "a", "--a=b", "--", "--c")
+    assert answer.endswith("Received: --a=b")
+
+
+@pytest.mark.parametrize(
+    "argv, message",
+    [
+        (["trian"], "did you mean train?"),
+        (["train", "--epochz", "3"], "did you mean --epochs?"),
+        (["translate", "RUN", "--num_baems=3"], "did you mean --num_beams?"),
+        (["translate"], "Expected a value of MODEL"),
+        (["train", "--epochs"], "Expected a value of epochs"),
+        (["train", "--resume=maybe"], "Expected resume to be true or false"),
+        (["train", "stray"], "Received: stray"),
+        (["train", "--joint_vocabulary", "false"], "--NAME=false"),
+        (["train", "--config=nowhere"], "one of the recipes"),
+        (["train", "--model=foo"], "Expected model to be one of transformer"),
+        (["bench", "nothing"], "one of train, decode, pipeline, start"),
+        (["bench", "train", "--seconds=0"], "above 0. Received: seconds=0"),
+    ],
+)
+def test_a_mistake_is_one_line(argv, message):
+    answer = mistake(*argv)
+    assert message in answer and "\n" not in answer
+    assert answer.startswith("keras-attention")
+
+
+# Seconds of its own, from the interpreter's start on: others may be busy.
+WITHOUT_TENSORFLOW = """
+import sys, time
+from keras_attention import cli
+try:
+    cli.main({argv})
+except SystemExit as error:
+    print(error, file=sys.stderr)
+seconds = time.process_time()
+loaded = {{"tensorflow", "keras", "numpy"}} & set(sys.modules)
+if loaded or seconds > 1.5:
+    sys.exit(f"{{seconds}} seconds, {{loaded}}")
+"""
+
+
+def answers_at_once(*argv):
+    """What a new process answers, in 1.5 s and without TensorFlow."""
+    code = WITHOUT_TENSORFLOW.format(argv=list(argv))
+    root = str(pathlib.Path(cli.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.mark.parametrize(
+    "argv, message",
+    [
+        (["train", "--model=foo"], "Expected model to be one of"),
+        (["train", "--corpus=nowhere"], "Received: nowhere"),
+        (["train", "--config=nowhere"], "Received: nowhere"),
+        (["train", "--size=huge"], "Received: size='huge'"),
+        (["evaluate", "nowhere"], "Received: nowhere"),
+        (["evaluate", "{model}", "--source=nowhere"], "Received: nowhere"),
+        (["evaluate", "{model}", "--corpus=nowhere"], "Received: nowhere"),
+        (["evaluate", "{model}", "--beside", "nowhere"], "Received: nowhere"),
+        (["translate", "nowhere", "a"], "Received: nowhere"),
+        (["translate", "{model}", "a", "--n_best=0"], "Received: n_best=0"),
+        (["export", "nowhere", "--to=there"], "Received: nowhere"),
+        (["export", "{model}"], "Expected a value of to"),
+        (["export", "{model}", "--to=a", "--corpus=b"], "Received: b"),
+        (["align", "nowhere"], "Received: nowhere"),
+        (["bench", "decode", "--corpus=nowhere"], "Received: nowhere"),
+    ],
+    ids=lambda words: " ".join(words) if isinstance(words, list) else "",
+)
+def test_a_wrong_choice_or_path_is_answered_at_once(argv, message, model):
+    done = answers_at_once(*(word.format(model=model) for word in argv))
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"keras-attention {argv[0]}: ")
+    assert message in line
+
+
+@pytest.mark.parametrize("verb", [[], *([verb] for verb in cli.VERBS)])
+def test_help_lists_every_choice_without_tensorflow(verb):
+    out = answers_at_once(*verb, "--help").stdout
+    if verb == ["train"]:
+        for name in config.GROUP_OF:
+            assert f"--{name}" in out
+        for name in yaml.safe_load(config.text(config.DEFAULTS))["search"]:
+            assert name in out

@@ -1,0 +1,195 @@
+"""What a run chooses where nothing is said, and where choices come from."""
+
+import os
+import pathlib
+
+import pytest
+
+from keras_attention import config
+from keras_attention.models import catalog
+
+
+def resolved(**choices):
+    return config.flat(config.resolve(config.make(**choices)))
+
+
+def test_a_choice_has_one_name_in_one_group():
+    names = [
+        name
+        for group in config.GROUPS
+        for name in vars(getattr(config.DEFAULTS, group))
+    ]
+    assert sorted(names) == sorted(config.GROUP_OF)
+    assert list(config.flat(config.DEFAULTS)) == names
+    assert config.make(dropout=0.2).architecture.dropout == 0.2
+    assert config.make(dropout=0.2).data == config.DEFAULTS.data
+
+
+@pytest.mark.parametrize(
+    "choices, rate",
+    [
+        ({"model": "luong"}, 4e-3),
+        ({"model": "luong", "learning_rate": 1e-3}, 1e-3),
+        ({"model": "luong", "corpus": "folder"}, 2e-3),
+        ({"model": "rnnsearch"}, 2e-3),
+    ],
+)
+def test_the_learning_rate_depends_on_model_and_corpus(choices, rate):
+    assert resolved(**choices)["learning_rate"] == rate
+
+
+@pytest.mark.parametrize(
+    "corpus, expected",
+    [
+        (
+            "phrases",
+            {
+                "size": "mini",
+                "epochs": 8,
+                "vocabulary_size": 550,
+                "max_piece_length": 9,
+                "max_tokens": 512,
+                "dropout": 0.1,
+                "label_smoothing": 0.1,
+                "output": "runs/phrases_en_de_transformer",
+            },
+        ),
+        (
+            "tfds:ted/de_to_en",
+            {
+                "size": "tiny",
+                "epochs": 30,
+                "vocabulary_size": 4000,
+                "max_piece_length": 16,
+                "max_tokens": 2048,
+                "dropout": None,
+                "data_note": "Its licence is not stated.",
+                "output": "runs/tfds_ted_de_to_en_en_de_transformer",
+            },
+        ),
+    ],
+)
+def test_the_corpus_decides_what_is_not_said(corpus, expected):
+    choices = resolved(corpus=corpus)
+    assert choices.items() >= expected.items()
+    assert choices["corpus"] == corpus
+    # Nothing is left to fill in.
+    assert config.resolve(config.make(**choices)) == config.make(**choices)
+
+
+def test_what_is_said_is_kept():
+    said = {"epochs": 3, "dropout": 0.4, "output": "here"}
+    choices = resolved(**said)
+    assert choices.items() >= said.items()
+    assert choices["vocabulary_size"] == 550
+
+
+def test_steps_leave_the_epochs_open():
+    assert resolved(steps=7)["epochs"] is None
+
+
+def test_a_size_is_one_of_the_model():
+    with pytest.raises(ValueError, match="those of rnnsearch") as error:
+        resolved(model="rnnsearch", size="huge")
+    assert "tiny" in str(error.value)
+    assert "size='huge'" in str(error.value)
+
+
+def test_an_unknown_choice_is_refused():
+    with pytest.raises(ValueError, match="Received: epochz"):
+        config.make(epochz=3)
+
+
+@pytest.mark.parametrize(
+    "name, value, expected",
+    [
+        ("clip_norm", float("nan"), "a finite number, at least 0"),
+        ("learning_rate", float("inf"), "a finite number, above 0"),
+        ("learning_rate", 0.0, "a finite number, above 0"),
+        ("dropout", "0.1", "a finite number, at least 0, below 1"),
+        ("label_smoothing", 1.0, "a finite number, at least 0, below 1"),
+        ("length_penalty", -1.0, "a finite number, at least 0"),
+        ("epochs", 2.5, "a whole number, at least 1"),
+        ("epochs", 0, "a whole number, at least 1"),
+        ("steps", 0, "a whole number, at least 1"),
+        ("replicas", 0, "a whole number, at least 1"),
+        ("num_beams", 0, "a whole number, at least 1"),
+        ("max_piece_length", 0, "a whole number, at least 1"),
+        ("max_length", 1, "a whole number, at least 2"),
+        ("seed", -1, "a whole number, at least 0"),
+        ("seed", True, "a whole number, at least 0"),
+        ("joint_vocabulary", 1, "true or false"),
+        ("precision", "bf16", "one of float32, bfloat16"),
+        ("schedule", "cosin", "one of cosine, inverse_sqrt, constant"),
+        ("model", "bert", f"one of {', '.join(catalog.CATALOG)}"),
+        ("source", False, "text (in YAML, a language `no` in quotes)"),
+    ],
+)
+def test_a_choice_that_cannot_be_meant(name, value, expected):
+    with pytest.raises(ValueError) as error:
+        config.make(**{name: value})
+    assert str(error.value) == (
+        f"Expected {name} to be {expected}. Received: {name}={value!r}"
+    )
+
+
+def test_a_corpus_in_a_folder_is_absolute(tmp_path, monkeypatch):
+    """The run can be used from anywhere."""
+    monkeypatch.chdir(tmp_path)
+    choices = resolved(corpus="data/pairs")
+    assert choices["corpus"] == str(tmp_path / "data/pairs")
+    assert choices["output"] == "runs/pairs_en_de_transformer"
+    assert resolved()["corpus"] == "phrases"
+
+
+def test_home_and_path_objects(tmp_path, monkeypatch):
+    """`~` means the same in a file, in Python and behind a flag's `=`."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    path = tmp_path / "choices.yaml"
+    path.write_text("corpus: ~/pairs\nrun: {output: ~/runs/1}\n")
+    for choices in (
+        config.read("~/choices.yaml"),
+        config.read(path),
+        {"corpus": pathlib.Path("~/pairs"), "output": "~/runs/1"},
+        {"corpus": tmp_path / "pairs", "output": tmp_path / "runs" / "1"},
+    ):
+        made = resolved(**choices)
+        assert made["corpus"] == os.fspath(tmp_path / "pairs")
+        assert made["output"] == os.fspath(tmp_path / "runs" / "1")
+
+
+def test_what_is_written_is_read(tmp_path):
+    choices = config.make(
+        model="luong", source="no", target="日本", model_arguments={"a": 1}
+    )
+    path = tmp_path / "config.yaml"
+    path.write_text(config.text(choices), "utf-8")
+    assert config.make(**config.read(path)) == choices
+
+
+def test_numbers_are_written_as_people_write_them(tmp_path):
+    path = tmp_path / "choices.yaml"
+    path.write_text("learning_rate: 3e-3\nclip_norm: 1\n")
+    assert config.read(path) == {"learning_rate": 0.003, "clip_norm": 1}
+
+
+def test_a_group_may_be_empty(tmp_path):
+    path = tmp_path / "choices.yaml"
+    path.write_text("data:\noptimizer: {}\ntraining: {epochs: 2}\nseed: 3\n")
+    assert config.read(path) == {"epochs": 2, "seed": 3}
+
+
+@pytest.mark.parametrize("name", sorted(config.RECIPES))
+def test_a_recipe_trains_the_model_that_it_names(name):
+    recipe = config.resolve(config.make(**config.read(name)))
+    assert recipe.run.output == f"runs/{name}"
+    assert "Elliott" in recipe.data.data_note
+    size = recipe.vocabulary.vocabulary_size
+    model = catalog.create(
+        recipe.architecture.model,
+        recipe.architecture.size,
+        vocabulary_size=size,
+        **recipe.architecture.model_arguments,
+    )
+    model.build()
+    assert model.count_params() > 1e6

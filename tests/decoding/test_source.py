@@ -1,0 +1,115 @@
+"""A source of several heads, of no attention, or none: language models."""
+
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention import decoding
+from keras_attention.decoding import source
+from keras_attention.tokens import END, PAD
+
+LIMITS = [5, 1, 4]
+LABELS = np.array([[4, 5, END], [END, PAD, PAD], [5, PAD, PAD]])
+
+
+def forced_search(max_lengths, **arguments):
+    """The forced search, which takes labels in place of limits."""
+    return decoding.forced_search(**arguments, labels=LABELS)
+
+
+searches = pytest.mark.parametrize(
+    "search",
+    [
+        decoding.greedy_search,
+        functools.partial(decoding.sampling_search, seed=0),
+        functools.partial(decoding.beam_search, num_beams=3, n_best=2),
+        forced_search,
+    ],
+    ids=["greedy", "sampling", "beam", "forced"],
+)
+
+
+@searches
+def test_a_language_model_gives_what_a_model_with_a_source_does(
+    draw_chain, search
+):
+    chain = draw_chain(7, LIMITS, vocabulary_size=6)
+    expected = search(**chain.arguments())
+    result = search(**chain.language_model_arguments())
+    for name in ("ids", "lengths", "log_probability", "score"):
+        np.testing.assert_array_equal(
+            getattr(result, name), getattr(expected, name)
+        )
+    # There is no source to look at.
+    assert result.attention_weights.shape == (*expected.ids.shape, 0)
+
+
+@pytest.mark.parametrize(
+    "search",
+    [
+        decoding.greedy_search,
+        functools.partial(decoding.beam_search, num_beams=3, n_best=2),
+    ],
+    ids=["greedy", "beam"],
+)
+def test_no_rows_give_no_rows(draw_chain, search):
+    result = search(**draw_chain(0, []).language_model_arguments())
+    assert result.ids.shape[0] == result.attention_weights.shape[0] == 0
+    assert result.attention_weights.shape[2:] == (1, 0)
+
+
+@searches
+def test_in_a_graph_of_unknown_shapes(draw_chain, search):
+    arguments = draw_chain(0, [1]).language_model_arguments()
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, 6, 6, 6]),
+            tf.TensorSpec([None, 6, 6, None, None]),
+            tf.TensorSpec([None], "int32"),
+            tf.TensorSpec([None], "int32"),
+        ]
+    )
+    def in_graph(logits, weights, before, max_lengths):
+        state = {"logits": logits, "weights": weights, "before": before}
+        return search(
+            **{**arguments, "state": state, "max_lengths": max_lengths}
+        )
+
+    chain = draw_chain(7, LIMITS, vocabulary_size=6)
+    values = chain.language_model_arguments()
+    expected = search(**values)
+    result = in_graph(**values["state"], max_lengths=values["max_lengths"])
+    np.testing.assert_array_equal(result.ids, expected.ids)
+    np.testing.assert_allclose(result.score, expected.score, rtol=1e-5)
+    assert result.attention_weights.shape == (*expected.ids.shape, 0)
+
+
+@searches
+def test_a_step_may_look_nowhere(draw_chain, search):
+    """A model with a source, but without attention."""
+    chain = draw_chain(7, LIMITS, vocabulary_size=6)
+
+    def step(token_ids, memory, state):
+        logits, state, _ = chain.step(token_ids, memory, state)
+        return logits, state, None
+
+    expected = search(**chain.arguments())
+    result = search(**{**chain.arguments(), "step": step})
+    np.testing.assert_array_equal(result.ids, expected.ids)
+    assert result.attention_weights.shape == expected.attention_weights.shape
+    assert not result.attention_weights.numpy().any()
+
+
+@pytest.mark.parametrize("heads", [None, 3])
+def test_mean_over_heads(heads):
+    shape = (2, 5) if heads is None else (2, heads, 5)
+    weights = np.random.default_rng(0).random(shape).astype("float32")
+    expected = weights if heads is None else weights.mean(axis=1)
+    np.testing.assert_allclose(
+        source.weights_over(tf.constant(weights), (2, 5)),
+        expected,
+        rtol=1e-6,
+    )

@@ -1,0 +1,53 @@
+"""Files are whole or the old ones; one writes in a folder at a time."""
+
+import os
+import stat
+
+import pytest
+
+from keras_attention import files
+
+
+def test_what_is_written_replaces_what_was(tmp_path):
+    path = tmp_path / "a"
+    path.write_text("old")
+    files.write_atomically(path, b"new")
+    assert path.read_text() == "new"
+    other = tmp_path / "b"
+    other.write_text("x")
+    # As `open` makes a file, not to its owner alone.
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(
+        other.stat().st_mode
+    )
+
+
+@pytest.mark.parametrize("function", ["replace", "fsync"])
+def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch, function):
+    path = tmp_path / "a"
+    path.write_text("old")
+
+    def fail(*args):
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(os, function, fail)
+    with pytest.raises(OSError, match="No space left"):
+        files.write_atomically(path, b"new")
+    assert os.listdir(tmp_path) == ["a"]
+    assert path.read_text() == "old"
+
+
+def test_a_lock_holds_until_its_block_ends(tmp_path):
+    folder = tmp_path / "a" / "b"
+    with files.lock(folder):
+        with pytest.raises(ValueError, match="Received: .*b"):
+            with files.lock(folder):
+                pass
+    with files.lock(folder):
+        assert folder.is_dir()
+
+
+def test_only_temporaries_are_removed(tmp_path):
+    for name in ("checkpoint.npz", ".hidden", ".a.npz.writing-x1", "b"):
+        (tmp_path / name).write_text("")
+    files.remove_temporaries(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == [".hidden", "b", "checkpoint.npz"]

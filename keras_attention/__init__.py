@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 # Public name -> (its module, the attribute in it; None is the module itself).
 _NAMES = {
     "Continuer": ("serving.continuer", "Continuer"),
+    "LanguageModel": ("models", "LanguageModel"),
     "Seq2Seq": ("models", "Seq2Seq"),
     "Tokenizer": ("data", "Tokenizer"),
     "Translator": ("serving.translator", "Translator"),

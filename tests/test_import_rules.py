@@ -35,7 +35,11 @@ TABLE = {
     "models.__init__": ({"models.catalog"}, set()),
     "models.catalog": (set(), set()),
     "models.seq2seq": ({"tokens"}, ARRAYS),
-    "models": ({"layers", "tokens", "models.seq2seq"}, ARRAYS),
+    "models.language_model": ({"tokens"}, ARRAYS),
+    "models": (
+        {"layers", "tokens", "models.seq2seq", "models.language_model"},
+        ARRAYS,
+    ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
         {"data", "tokens", "files"},

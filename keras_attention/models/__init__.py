@@ -8,17 +8,16 @@ import importlib
 
 from keras_attention.models import catalog
 
-_MODULES = ("seq2seq", *catalog.CATALOG)
-_CLASSES = {"Seq2Seq": "seq2seq"} | {
-    entry.class_name: name for name, entry in catalog.CATALOG.items()
-}
+_CLASSES = {"Seq2Seq": "seq2seq", "LanguageModel": "language_model"}
+_MODULES = (*_CLASSES.values(), *catalog.CATALOG)
+_CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
 __all__ = sorted([*_CLASSES, *catalog.CATALOG, "catalog"])
 
 
 def __getattr__(name):
     if name not in _MODULES and name not in _CLASSES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # The contract first: the papers' files import it.
+    # The contracts first: the papers' files import them.
     modules = {
         module: importlib.import_module(f"{__name__}.{module}")
         for module in _MODULES

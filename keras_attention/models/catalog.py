@@ -26,8 +26,8 @@ class Entry:
     sizes: tuple[str, ...]
 
 
-# Name -> entry; the name is that of the paper's file. Oldest task first, the
-# best model of a task before the others.
+# Name -> entry; the name is that of the paper's file. The first of a task is
+# its best.
 CATALOG = {
     "transformer": Entry(
         "Transformer",
@@ -66,6 +66,13 @@ CATALOG = {
         2014,
         "translation",
         ("mini", "tiny", "base"),
+    ),
+    "rnn_language_model": Entry(
+        "RNNLanguageModel",
+        "Mikolov et al., Recurrent neural network based language model",
+        2010,
+        "language_modelling",
+        ("mini", "tiny", "small", "medium", "large"),
     ),
 }
 

@@ -1,0 +1,209 @@
+"""The recurrent language model: one state says what comes next."""
+
+import keras
+from keras import ops
+
+from keras_attention.models import language_model
+
+# The name of a recurrent cell -> the Keras layer that runs it over a text.
+CELLS = {
+    "rnn": keras.layers.SimpleRNN,
+    "gru": keras.layers.GRU,
+    "lstm": keras.layers.LSTM,
+}
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class RNNLanguageModel(language_model.LanguageModel):
+    """A language model of stacked recurrent layers.
+
+    Mikolov et al. 2010 introduced it with one simple layer. Zaremba et al.
+    2014 stack LSTMs, and drop only what passes between layers (D), never what
+    passes in time:
+
+    ```
+    h^0_t    = E x_t                            embedding
+    h^l_t    = cell(D(h^{l-1}_t), h^l_{t-1})    Zaremba 3.2, l = 1 ... L
+    p(x_t+1) = softmax(W D(h^L_t) + b)
+
+    "rnn"    h_t = tanh(W x_t + U h_{t-1} + b)  Mikolov 2010, section 2
+    "lstm"   i, f, g, o = W x_t + U h_{t-1} + b Zaremba 3.1
+             c_t = sigm(f) * c_{t-1} + sigm(i) * tanh(g)
+             h_t = sigm(o) * tanh(c_t)
+    "gru"    z, r = sigm(W x_t + b + U h_{t-1} + d)     Cho et al. 2014
+             n_t = tanh(W_n x_t + b_n + r * (U_n h_{t-1} + d_n))
+             h_t = z * h_{t-1} + (1 - z) * n_t
+    ```
+
+    | paper | here |
+    |---|---|
+    | L, layers | `num_layers` |
+    | n, units of a layer; Mikolov: size of the hidden layer | `units` |
+    | D, its rate | `dropout` |
+
+    Deviations: a text starts from a state of zeros, where the papers go on
+    from the text before it; Keras's initial weights (in the papers they are
+    uniform), with 1 as the first bias of the forget gates; tanh in the
+    simple cell, where Mikolov has the logistic function; Mikolov's words
+    are as many as the vocabulary's, without a class for rare ones; in the
+    GRU r multiplies U_n h_{t-1} + d_n, as cuDNN has it, and not h_{t-1}.
+
+    Args:
+        vocabulary_size: words, or other tokens.
+        embedding_dim: width of the embeddings.
+        units: width of every recurrent layer.
+        num_layers: recurrent layers.
+        cell: "lstm", "gru" or "rnn".
+        dropout: rate.
+        tied: whether W is the matrix of the embeddings, turned round, and b
+            is missing (Press & Wolf 2017, https://arxiv.org/abs/1608.05859).
+            `embedding_dim` is then equal to `units`.
+
+    Raises:
+        ValueError: If `cell` is another one, if there are fewer than one
+            layer, or if `tied` meets two widths.
+
+    References: Mikolov et al. 2010, Recurrent neural network based language
+    model, Interspeech; https://arxiv.org/abs/1409.2329 (Zaremba et al. 2014)
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        embedding_dim=650,
+        units=650,
+        num_layers=2,
+        cell="lstm",
+        dropout=0.5,
+        tied=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        _check(embedding_dim, units, num_layers, cell, tied)
+        self.config = {
+            "vocabulary_size": vocabulary_size,
+            "embedding_dim": embedding_dim,
+            "units": units,
+            "num_layers": num_layers,
+            "cell": cell,
+            "dropout": dropout,
+            "tied": tied,
+        }
+        policy = {"dtype": self.dtype_policy}
+        self.embedding = keras.layers.ReversibleEmbedding(
+            vocabulary_size, embedding_dim, name="embedding", **policy
+        )
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        self.recurrent_layers = [
+            CELLS[cell](
+                units,
+                return_sequences=True,
+                return_state=True,
+                name=f"{cell}_{index}",
+                **policy,
+            )
+            for index in range(num_layers)
+        ]
+        self.output_projection = None
+        if not tied:
+            self.output_projection = keras.layers.Dense(
+                vocabulary_size, name="output_projection", **policy
+            )
+
+    def initial_state(self, batch_size, max_length=None):
+        """Zeros for each layer: h, and c of an LSTM."""
+        tensors = 2 if self.config["cell"] == "lstm" else 1
+        shape = (batch_size, self.config["units"])
+        return [
+            tuple(ops.zeros(shape, self.compute_dtype) for _ in range(tensors))
+            for _ in self.recurrent_layers
+        ]
+
+    def _advance(self, token_ids, state, training=None):
+        """Logits [B, T, V] of all tokens [B, T], and the state after them."""
+        x = self.embedding(token_ids)  # [B, T, E]
+        next_state = []
+        for layer, layer_state in zip(
+            self.recurrent_layers, state, strict=True
+        ):
+            x = self.dropout(x, training=training)
+            x, *layer_state = layer(x, initial_state=list(layer_state))
+            next_state.append(tuple(layer_state))
+        x = self.dropout(x, training=training)
+        if self.output_projection is None:
+            logits = self.embedding(x, reverse=True)
+        else:
+            logits = self.output_projection(x)
+        return ops.cast(logits, "float32"), next_state
+
+    def step(self, token_ids, state):
+        """One token through all layers."""
+        logits, state = self._advance(token_ids[:, None], state)
+        return logits[:, 0], state
+
+    def call(self, token_ids, training=None):
+        state = self.initial_state(ops.shape(token_ids)[0])
+        logits, _ = self._advance(token_ids, state, training)
+        return logits  # [B, T, V]
+
+    def get_config(self):
+        return {**super().get_config(), **self.config}
+
+
+def _check(embedding_dim, units, num_layers, cell, tied):
+    if cell not in CELLS:
+        raise ValueError(
+            f"`cell` must be one of {', '.join(CELLS)}. Received: cell={cell!r}"
+        )
+    if num_layers < 1:
+        raise ValueError(
+            "`num_layers` must be at least 1. "
+            f"Received: num_layers={num_layers}"
+        )
+    if tied and embedding_dim != units:
+        raise ValueError(
+            "Expected embedding_dim equal to units: tied, the last layer's "
+            "output meets the embeddings. Received: "
+            f"embedding_dim={embedding_dim}, units={units}"
+        )
+
+
+# The arguments of each named size; `medium` has the defaults above.
+SIZES = {
+    "mini": {
+        "embedding_dim": 64,
+        "units": 128,
+        "num_layers": 1,
+        "cell": "gru",
+        "dropout": 0.1,
+    },
+    "tiny": {"embedding_dim": 256, "units": 256, "dropout": 0.3},
+    "small": {"embedding_dim": 200, "units": 200, "dropout": 0.0},
+    "medium": {},
+    "large": {"embedding_dim": 1500, "units": 1500, "dropout": 0.65},
+}
+
+
+def mini(vocabulary_size, **overrides):
+    """One GRU, 128 wide: learns `sentences` in a minute or two on two cores."""
+    return RNNLanguageModel(vocabulary_size, **{**SIZES["mini"], **overrides})
+
+
+def tiny(vocabulary_size, **overrides):
+    """Two LSTMs, 256 wide, with dropout: for small data."""
+    return RNNLanguageModel(vocabulary_size, **{**SIZES["tiny"], **overrides})
+
+
+def small(vocabulary_size, **overrides):
+    """The paper's model without dropout (Zaremba et al. 2014, section 4.1)."""
+    return RNNLanguageModel(vocabulary_size, **{**SIZES["small"], **overrides})
+
+
+def medium(vocabulary_size, **overrides):
+    """The paper's medium model (Zaremba et al. 2014, section 4.1)."""
+    return RNNLanguageModel(vocabulary_size, **{**SIZES["medium"], **overrides})
+
+
+def large(vocabulary_size, **overrides):
+    """The paper's large model (Zaremba et al. 2014, section 4.1)."""
+    return RNNLanguageModel(vocabulary_size, **{**SIZES["large"], **overrides})

@@ -22,17 +22,11 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attention import (
-    benchmark,
-    config,
-    corpora,
-    models,
-    pipeline,
-    runs,
-    text,
-    trainer,
-    translator,
-)
+from keras_attention import config, data, devices, models, tasks
+from keras_attention.commands import benchmark
+from keras_attention.serving import translator
+from keras_attention.training import run_directory
+from keras_attention.training.trainer import Trainer
 
 LENGTHS = (16, 64, 256, 1024)
 VOCABULARIES = (8_000, 32_000, 128_000)
@@ -72,7 +66,7 @@ def median_seconds(function, least=3, seconds=5.0):
 
 def train(rows, length, vocabulary):
     """One training step on a batch of `rows` pairs, in a bare loop."""
-    fitted = trainer.Trainer(models.transformer.tiny(vocabulary))
+    fitted = Trainer(models.transformer.tiny(vocabulary))
     fitted.model.build()
     fitted.compile(keras.optimizers.Adam(1e-4))
     ids = random_ids(rows, length, vocabulary)
@@ -87,7 +81,7 @@ def search(rows, length, vocabulary, num_beams):
     model.build()
     live = translator.Translator(
         model,
-        text.Tokenizer(text.train_vocabulary(["a b c d e f g"], 300)),
+        data.Tokenizer(data.train_vocabulary(["a b c d e f g"], 300)),
         num_beams=num_beams,
         max_target_factor=1.0,
         max_target_offset=0,
@@ -115,15 +109,13 @@ def feed(folder, pairs):
                 print(*(words[index] for index in line[::-1]), file=target)
     before = benchmark.peak_memory_mb()
     start = time.perf_counter()
-    corpus = corpora.load(str(folder))
-    choices = config.resolve(
-        config.TrainingConfig(corpus=str(folder), vocabulary_size=1000)
-    )
-    tokenizers = pipeline.prepare_vocabulary(
-        runs.RunDirectory(folder), choices, corpus.splits["train"]
-    )
+    task = tasks.get("translation")
+    choices = config.resolve(config.make(corpus=folder, vocabulary_size=1000))
+    corpus = task.load(choices.data)
+    directory = run_directory.at(folder)
+    tokenizers = task.tokenizers(choices, directory, corpus)
     vocabulary = time.perf_counter()
-    batches = pipeline.Pipeline(choices, corpus, tokenizers, replicas=1)
+    batches = task.pipeline(choices, corpus, tokenizers, replicas=1)
     examples = batches.training(epoch=0)
     prepared = time.perf_counter()
     for _ in examples:
@@ -145,9 +137,9 @@ def measure(what, point):
     rows, length, vocabulary = point
     # As the command line does.
     if what == "train":
-        trainer.keep_memory()
-    if what != "train" or rows * length <= trainer.SMALL_BATCH:
-        trainer.share_cores()
+        devices.keep_memory()
+    if what != "train" or rows * length <= devices.SMALL_BATCH:
+        devices.share_cores()
     tf.zeros([1])
     before = benchmark.peak_memory_mb()
     if what == "train":

@@ -13,11 +13,11 @@ import pathlib
 import statistics
 import sys
 
-import yaml
+from keras_attention import config
 
 # Choices that do not change what is trained.
 NOT_THE_RECIPE = (
-    *("seed", "output", "resume", "replicas", "data_note"),
+    *("seed", "output", "replicas", "data_note"),
     *("checkpoint_steps", "corpus"),
 )
 SCORES = {"bleu_lc": "BLEU, lower-cased", "bleu": "BLEU", "chrf": "chrF"}
@@ -30,7 +30,7 @@ def read(folder):
             "Expected the folders of finished runs, with scores.json. "
             f"Received: {folder}"
         )
-    choices = yaml.safe_load((folder / "config.yaml").read_text())
+    choices = config.read(folder / "config.yaml")
     recipe = {
         name: str(value)
         for name, value in choices.items()

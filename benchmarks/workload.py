@@ -23,14 +23,15 @@ import pathlib
 import numpy as np
 import tensorflow as tf
 
-from keras_attention import benchmark, layers, training
+from keras_attention import layers
+from keras_attention.commands import bench, benchmark
 from keras_attention.tokens import END, PAD
 
 
 def write_batches(options, folder):
-    run = training.Run(benchmark.run_config(options, folder / "run"))
+    workload = benchmark.build(options, folder / "run")
     arrays = {}
-    batches = run.pipeline.training(epoch=0).take(200)
+    batches = workload.pipeline.training(epoch=0).take(200)
     for index, (inputs, labels, _) in enumerate(batches):
         start = inputs["target_ids"][:, :1]
         arrays[f"source_{index}"] = inputs["source_ids"].numpy()
@@ -72,11 +73,17 @@ def main():
     parser.add_argument("--source", default="en")
     parser.add_argument("--target", default="de")
     options = parser.parse_args()
-    options.precision, options.num_beams = "float32", 4
+    choices = bench.Options(
+        size=options.size,
+        corpus=options.corpus,
+        source=options.source,
+        target=options.target,
+        num_beams=4,
+    )
     options.folder.mkdir(parents=True)
-    write_batches(options, options.folder)
+    write_batches(choices, options.folder)
     if options.size != "R":
-        write_model(options, options.folder)
+        write_model(choices, options.folder)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 # Public name -> (its module, the attribute in it; None is the module itself).
 _NAMES = {
+    "Continuer": ("serving.continuer", "Continuer"),
     "Seq2Seq": ("models", "Seq2Seq"),
     "Tokenizer": ("data", "Tokenizer"),
     "Translator": ("serving.translator", "Translator"),
@@ -22,6 +23,7 @@ _NAMES = {
     "callbacks": ("training.callbacks", None),
     "cards": ("serving.cards", None),
     "config": ("config", None),
+    "continuer": ("serving.continuer", None),
     "corpora": ("data.corpora", None),
     "data": ("data", None),
     "decoding": ("decoding", None),
@@ -38,6 +40,7 @@ _NAMES = {
     "savedmodel": ("serving.savedmodel", None),
     "schedules": ("training.schedules", None),
     "text": ("data", None),
+    "text_continuation": ("serving.text_continuation", None),
     "text_to_text": ("serving.text_to_text", None),
     "tokens": ("tokens", None),
     "trainer": ("training.trainer", None),

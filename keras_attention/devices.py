@@ -22,7 +22,8 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
         replicas: copies of the model; by default one on each GPU, or one
             on the CPU. On a CPU, `make_logical_devices` comes first.
 
-    Errors: `ValueError` if there are fewer devices.
+    Raises:
+        ValueError: If there are fewer devices.
     """
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     replicas = num_replicas(replicas)
@@ -94,7 +95,8 @@ def keep_memory() -> None:
 def make_logical_devices(count: int) -> None:
     """Splits the CPU into logical devices, to try replicas without GPUs.
 
-    Errors: `RuntimeError` after TensorFlow's first operation.
+    Raises:
+        RuntimeError: If TensorFlow has run an operation before.
     """
     cpu = tf.config.list_physical_devices("CPU")[0]
     tf.config.set_logical_device_configuration(

@@ -41,7 +41,8 @@ def lock(folder: pathlib.Path):
 
     The folder is made; the lock ends with the process, however that ends.
 
-    Errors: `ValueError` if another one holds it.
+    Raises:
+        ValueError: If another one holds the lock.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

@@ -41,7 +41,7 @@ TABLE = {
         {"data", "tokens", "files"},
         GRAPH
         | {"tensorflow_datasets", "tensorflow_text", "sentencepiece"}
-        | {"babel", "num2words"},
+        | {"backports", "babel", "num2words"},
     ),
     "evaluation": (
         {"evaluation", "data", "plotting"},

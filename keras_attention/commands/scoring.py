@@ -31,33 +31,44 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         ValueError: If there is no test set, or a model cannot answer it.
     """
     devices.share_cores()
-    directory = run_directory.at(names[-1])
-    if source or reference or not directory.config.is_file():
-        servable = runs.load(names[-1], *_search(names[-1], options))
-        task = tasks.get(servable.task)
-        test_set = task.read_test_set(source, reference)
-    else:
-        config = moved(run_directory.read_config(directory), options.corpus)
-        task = tasks.get(config.task)
-        test_set = task.held_out(task.load(config.data))
+    task, test_set, last = _test_set(names[-1], source, reference, options)
     before, rows = None, {}
     for name, label in zip(names, runs.labels(names), strict=True):
-        servable = runs.load(name, *_search(name, options))
+        servable = last if name == names[-1] else None
+        servable = servable or runs.load(name, *_search(name, options))
         result = _evaluate(task, servable, test_set, options)
         rate = round(len(test_set.sources) / result.seconds, 1)
         row = {**result.scores, "sentences_per_second": rate}
         if len(names) > 1:
             row = {"model": name, **row}
         if before is not None:
-            row["compared_with"] = _difference(*before, result)
+            row["compared_with"] = _difference(*before, result, options)
         if options.by_length:
             rows[label] = row["by_length"] = translation.bleu_by_length(
-                servable, result, num_samples=1000
+                servable, result, tokenize=options.tokenize, num_samples=1000
             )
         before = label, result
         yield row
     if options.by_length:
         plotting.scores_by_length(rows, path=options.by_length)
+
+
+def _test_set(name, source, reference, options) -> tuple:
+    """The task of a model, what it is scored on, and the model if loaded.
+
+    A SavedModel is loaded to know its task.
+    """
+    directory = run_directory.at(name)
+    if not directory.config.is_file():
+        servable = runs.load(name, *_search(name, options))
+        task = tasks.get(servable.task)
+        return task, task.read_test_set(source, reference), servable
+    config = moved(run_directory.read_config(directory), options.corpus)
+    task = tasks.get(config.task)
+    if source or reference:
+        language = config.data.target
+        return task, task.read_test_set(source, reference, language), None
+    return task, task.held_out(task.load(config.data)), None
 
 
 def _search(name, options) -> tuple:
@@ -80,7 +91,7 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
     return task.evaluate(servable, test_set, **asked)
 
 
-def _difference(label, baseline, result) -> dict:
+def _difference(label, baseline, result, options) -> dict:
     """What a model has over the one before it."""
     return {
         "model": label,
@@ -90,6 +101,8 @@ def _difference(label, baseline, result) -> dict:
                 result.hypotheses,
                 result.test_set.references,
                 lowercase=bleu == "bleu_lc",
+                target_language=result.test_set.target_language,
+                tokenize=options.tokenize,
             )
             for bleu in ("bleu", "bleu_lc")
         },

@@ -77,6 +77,8 @@ def translate(
     translator = runs.load(
         model, options.num_beams if is_run else None, options.length_penalty
     )
+    if translator.task != "translation":
+        _check_no_search(translator, options)
     lines = words or _standard_input()
     too_long = {} if options.truncate else translator.too_long(lines)
     short = [text for line, text in enumerate(lines, 1) if line not in too_long]
@@ -86,12 +88,12 @@ def translate(
     if options.attention:
         _draw_attention(translator, short, options.attention)
     if too_long:
-        line, (length, limit) = next(iter(too_long.items()))
+        line, (num_tokens, limit) = next(iter(too_long.items()))
         raise ValueError(
             f"Expected texts of at most {limit} tokens: split the text into "
             "sentences, or add --truncate. The other lines are translated. "
-            f"Received: {length} tokens in line {line}, {len(too_long)} such "
-            "lines"
+            f"Received: {num_tokens} tokens in line {line}; {len(too_long)} "
+            "such lines in all"
         )
 
 
@@ -121,18 +123,17 @@ def _one_line(text: str) -> str:
 
 def _answers(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
     """The lines to print for each text."""
+    if options.n_best is None and not options.scores:
+        search = {"num_beams": options.num_beams} if options.num_beams else {}
+        answers = translator(texts, truncate=options.truncate, **search)
+        return ([_one_line(answer)] for answer in answers)
+    _check_own_beams(translator, options)
     count = 1 if options.n_best is None else options.n_best
     if count > translator.num_beams:
         raise ValueError(
             f"This model has {translator.num_beams} beams; ask for one to as "
             f"many translations. Received: n_best={count}"
         )
-    if options.n_best is None and not options.scores:
-        answers = translator(
-            texts, num_beams=options.num_beams, truncate=options.truncate
-        )
-        return ([_one_line(answer)] for answer in answers)
-    _check_own_beams(translator, options)
     missing = [("", float("-inf"))] * count
     return (
         [
@@ -141,6 +142,16 @@ def _answers(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
         ]
         for hypotheses in translator.n_best(texts, truncate=options.truncate)
     )
+
+
+def _check_no_search(model, options) -> None:
+    names = ("num_beams", "n_best", "scores", "attention")
+    asked = [name for name in names if getattr(options, name)]
+    if asked:
+        raise ValueError(
+            f"Expected the options of a model of {model.task}: translators "
+            f"alone have these. Received: {', '.join(asked)}"
+        )
 
 
 def _check_own_beams(translator, options) -> None:

@@ -28,11 +28,6 @@ from keras_attention.config.groups import (
 from keras_attention.models import catalog
 
 __all__ = [
-    "DEFAULTS",
-    "EMBEDDED",
-    "GROUPS",
-    "GROUP_OF",
-    "RECIPES",
     "Architecture",
     "Data",
     "Optimizer",
@@ -53,7 +48,7 @@ __all__ = [
 ]
 
 # Task -> the corpus that is embedded in the package.
-EMBEDDED = {"translation": "phrases", "language_modelling": "agreement"}
+EMBEDDED = {"translation": "phrases", "language_modelling": "sentences"}
 DEFAULTS = TrainingConfig()
 GROUPS = {
     field.name: field.type for field in dataclasses.fields(TrainingConfig)

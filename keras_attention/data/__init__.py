@@ -7,6 +7,7 @@ from keras_attention.data.batches import (
     POOL_SIZE,
     Report,
     batch_by_tokens,
+    count_blank,
     filter_by_length,
     join,
     plan_batches,
@@ -16,19 +17,21 @@ from keras_attention.data.batches import (
     tokenize,
     tokenize_by_sampling,
 )
-from keras_attention.data.tokenizer import (
+from keras_attention.data.tokenizer import Tokenizer, valid_utf8
+from keras_attention.data.vocabulary import (
     MODEL_TYPES,
-    Tokenizer,
+    NORMALIZATIONS,
     train_vocabulary,
-    valid_utf8,
 )
 
 __all__ = [
     "MODEL_TYPES",
+    "NORMALIZATIONS",
     "POOL_SIZE",
     "Report",
     "Tokenizer",
     "batch_by_tokens",
+    "count_blank",
     "filter_by_length",
     "join",
     "plan_batches",

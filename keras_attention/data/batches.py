@@ -13,6 +13,7 @@ batches = (
     .apply(to_examples())                    # (inputs, labels, weights)
     .prefetch(tf.data.AUTOTUNE)
 )
+model.fit(batches)
 ```
 
 The order is a function of seed, epoch and TensorFlow's global seed: training
@@ -20,15 +21,37 @@ that was stopped goes on at `batches.skip(step)` with the batches it would have
 seen, after the same `keras.utils.set_random_seed`.
 """
 
-import dataclasses
-import zlib
 from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
 
+from keras_attention.data.plans import (
+    count_batches,
+    plan_batches,
+    row_lengths,
+)
+from keras_attention.data.reports import Report, count_blank, report
 from keras_attention.tokens import END, PAD, START
 
+__all__ = [
+    "POOL_SIZE",
+    "Report",
+    "Transform",
+    "batch_by_tokens",
+    "count_blank",
+    "filter_by_length",
+    "join",
+    "plan_batches",
+    "report",
+    "shuffle",
+    "to_examples",
+    "tokenize",
+    "tokenize_by_sampling",
+]
+
+# Separators, control and format characters: what shows nothing.
+BLANK = r"[\p{Z}\p{Cc}\p{Cf}]*"
 POOL_SIZE = 100_000
 Transform = Callable[[tf.data.Dataset], tf.data.Dataset]
 
@@ -45,6 +68,14 @@ def _block(source: tf.RaggedTensor, target: tf.RaggedTensor) -> dict:
             [constant(START, target), target, constant(END, target)], axis=1
         ),
     }
+
+
+def _texts(pair: dict) -> tuple[tf.Tensor, tf.Tensor]:
+    """Sources and targets; a text that shows nothing has no tokens."""
+    return tuple(
+        tf.where(tf.strings.regex_full_match(pair[side], BLANK), "", pair[side])
+        for side in ("source", "target")
+    )
 
 
 def tokenize(
@@ -64,12 +95,16 @@ def tokenize(
     """
     target_tokenizer = target_tokenizer or source_tokenizer
 
+    def tokenize_block(pair):
+        source, target = _texts(pair)
+        return _block(
+            source_tokenizer.tokenize(source),
+            target_tokenizer.tokenize(target),
+        )
+
     def transform(pairs):
         return pairs.batch(block_size).map(
-            lambda pair: _block(
-                source_tokenizer.tokenize(pair["source"]),
-                target_tokenizer.tokenize(pair["target"]),
-            ),
+            tokenize_block,
             num_parallel_calls=tf.data.AUTOTUNE,
             deterministic=True,
         )
@@ -111,9 +146,7 @@ def tokenize_by_sampling(
 
     def sample_block(index, pair):
         types = (tf.int32, tf.int64, tf.int32, tf.int64)
-        values = tf.numpy_function(
-            draw, (index, pair["source"], pair["target"]), types
-        )
+        values = tf.numpy_function(draw, (index, *_texts(pair)), types)
         for value in values:
             value.set_shape([None])
         return _block(
@@ -128,16 +161,18 @@ def tokenize_by_sampling(
 
 
 def filter_by_length(max_length: int) -> Transform:
-    """Drops pairs of which one side has more than `max_length` tokens.
+    """Drops pairs of which one side is blank or over `max_length` tokens.
 
-    Control tokens count. A pair is dropped whole, never cut.
+    Control tokens count. A pair is dropped whole, never cut. A model that
+    trained on blank targets would answer with nothing. `count_blank` counts
+    the blank ones beforehand.
     """
 
     def keep(block):
-        source, target = block["source_ids"], block["target_ids"]
-        kept = (source.row_lengths() <= max_length) & (
-            target.row_lengths() <= max_length
-        )
+        source, target = row_lengths(block)
+        # One token at least, and END; START, one token and END.
+        kept = (source > 1) & (target > 2)
+        kept &= (source <= max_length) & (target <= max_length)
         return {
             name: tf.ragged.boolean_mask(ids, kept)
             for name, ids in block.items()
@@ -182,6 +217,7 @@ def shuffle(
     first, second = np.random.SeedSequence((seed, epoch)).generate_state(2)
 
     def shuffle_rows(index, block):
+        # One order for both sides, another one in each pool.
         size = block["target_ids"].nrows()
         order = tf.random.experimental.stateless_shuffle(
             tf.range(size),
@@ -190,60 +226,15 @@ def shuffle(
         return {name: tf.gather(ids, order) for name, ids in block.items()}
 
     def transform(blocks):
-        return (
-            blocks.shuffle(
-                blocks_in_pool, seed=int(first), reshuffle_each_iteration=False
-            )
-            .apply(join(pool_size, block_size))
-            .enumerate()
-            .map(shuffle_rows)
+        # Blocks first: those that make a pool come from here and there.
+        blocks = blocks.shuffle(
+            blocks_in_pool, seed=int(first), reshuffle_each_iteration=False
         )
+        # Then the rows of each pool.
+        pools = blocks.apply(join(pool_size, block_size))
+        return pools.enumerate().map(shuffle_rows)
 
     return transform
-
-
-def plan_batches(
-    source_lengths: np.ndarray,
-    target_lengths: np.ndarray,
-    max_tokens: int,
-    multiple_of: int = 1,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Cuts rows, sorted by length, into batches of a token budget.
-
-    Args:
-        source_lengths, target_lengths: int [n], tokens of each row.
-        max_tokens: the most target tokens of a batch, START and padding
-            included, and half of the most source tokens; a longer row is a
-            batch of its own.
-        multiple_of: rows of a batch come in multiples of this (the number
-            of replicas), where the budget allows.
-
-    Returns:
-        `(order, ends)`: int64 [n], rows by target length, then source
-        length, ties as they come; int64 [batches], where each batch ends.
-
-    Errors: `ValueError` unless both limits are at least 1.
-    """
-    if max_tokens < 1 or multiple_of < 1:
-        raise ValueError(
-            "Expected max_tokens >= 1 and multiple_of >= 1. Received: "
-            f"max_tokens={max_tokens}, multiple_of={multiple_of}"
-        )
-    order = np.lexsort((source_lengths, target_lengths))
-    # What a row costs, were all rows of its batch like it.
-    costs = np.maximum((source_lengths + 1) // 2, target_lengths)[order]
-    ends, start = [], 0
-    while start < len(costs):
-        # Sources do not grow steadily: take the running maximum.
-        window = np.maximum.accumulate(costs[start : start + max_tokens])
-        sizes = np.arange(1, len(window) + 1)
-        fits = int(np.searchsorted(window * sizes > max_tokens, True))
-        size = max(1, fits)
-        if start + size < len(costs) and size > multiple_of:
-            size -= size % multiple_of
-        start += size
-        ends.append(start)
-    return order.astype("int64"), np.array(ends, "int64")
 
 
 def batch_by_tokens(
@@ -251,25 +242,34 @@ def batch_by_tokens(
     multiple_of: int = 1,
     seed: int | None = None,
     epoch: int = 0,
+    num_batches: int | None = None,
 ) -> Transform:
     """Batches rows of like length, and shuffles the batches.
+
+    Keras wants to know how many batches an epoch has. Unless it is told,
+    the transform reads the blocks once to count them: cache them before.
 
     Args:
         max_tokens, multiple_of: see `plan_batches`.
         seed, epoch: give the order of the batches; shortest first if the
             seed is None.
+        num_batches: how many there are, if that is known, as from `report`;
+            `tf.data.UNKNOWN_CARDINALITY` leaves them uncounted.
 
     Returns:
         A transform of blocks to batches {"source_ids", "target_ids"} int32
         [B, S] and [B, T], padded with PAD. Where B is no multiple of
-        `multiple_of`, rows are added whose target is padding alone.
+        `multiple_of`, rows are added whose target is padding alone. Their
+        cardinality is known, unless the blocks never end.
     """
 
     def cut(source_lengths, target_lengths, pool):
+        # The rows in their order, and each batch's part of it.
         order, ends = plan_batches(
             source_lengths, target_lengths, max_tokens, multiple_of
         )
         starts = np.array([0, *ends], "int64")[:-1]
+        # The batches in their order.
         if seed is not None:
             generator = np.random.default_rng((seed, epoch, int(pool)))
             shuffled = generator.permutation(len(ends))
@@ -277,15 +277,15 @@ def batch_by_tokens(
         return order, starts, ends
 
     def batches_of(pool, block):
-        lengths = [block[name].row_lengths() for name in sorted(block)]
         order, starts, ends = tf.numpy_function(
-            cut, (*lengths, pool), (tf.int64, tf.int64, tf.int64)
+            cut, (*row_lengths(block), pool), (tf.int64, tf.int64, tf.int64)
         )
         for tensor in (order, starts, ends):
             tensor.set_shape([None])
 
         def batch(start, end):
             rows = order[start:end]
+            # As many rows more as make a multiple.
             missing = -tf.size(rows) % multiple_of
             # A recurrent kernel must not see a row without any real token:
             # the source of an added row is END alone.
@@ -300,7 +300,21 @@ def batch_by_tokens(
 
         return tf.data.Dataset.from_tensor_slices((starts, ends)).map(batch)
 
-    return lambda blocks: blocks.enumerate().flat_map(batches_of)
+    def transform(blocks):
+        batches = blocks.enumerate().flat_map(batches_of)
+        count = num_batches
+        if (
+            count is None
+            and blocks.cardinality() != tf.data.INFINITE_CARDINALITY
+        ):
+            count = count_batches(blocks, max_tokens, multiple_of)
+        if count is None or count < 0:
+            return batches
+        # An epoch of so many batches: had the pairs another order in each
+        # pass, several pools could make one batch more or less.
+        return batches.repeat().take(count)
+
+    return transform
 
 
 def to_examples() -> Transform:
@@ -329,71 +343,3 @@ def to_examples() -> Transform:
         )
 
     return lambda batches: batches.map(example)
-
-
-@dataclasses.dataclass(frozen=True)
-class Report:
-    """What the pipeline keeps of a corpus.
-
-    `tokens` are real labels (END counts, START does not); `padding_share`
-    is the share of label positions that are padding; `checksum` is that of
-    all ids in their order: another one means other pairs.
-    """
-
-    pairs_kept: int
-    pairs_dropped: int
-    batches: int
-    tokens: int
-    padding_share: float
-    checksum: int
-
-    def __str__(self) -> str:
-        return (
-            f"{self.pairs_kept:,} pairs kept, {self.pairs_dropped:,} "
-            f"dropped; {self.tokens:,} target tokens in {self.batches:,} "
-            f"batches, {100 * self.padding_share:.1f} % padding"
-        )
-
-
-def report(
-    blocks: tf.data.Dataset,
-    num_pairs: int,
-    max_tokens: int,
-    multiple_of: int = 1,
-) -> Report:
-    """Reads the blocks once and reports what `batch_by_tokens` makes of them.
-
-    Args:
-        blocks: tokenised and filtered, as `batch_by_tokens` gets them.
-        num_pairs: pairs before the filter.
-        max_tokens, multiple_of: see `batch_by_tokens`.
-
-    Returns:
-        `Report`. Where blocks are shuffled into several pools, the number
-        of batches and the padding differ a little from epoch to epoch.
-    """
-    kept = batches = places = real = checksum = 0
-    for block in blocks:
-        for name in sorted(block):
-            checksum = zlib.crc32(block[name].flat_values.numpy(), checksum)
-            checksum = zlib.crc32(block[name].row_splits.numpy(), checksum)
-        source, target = (
-            block[name].row_lengths().numpy() for name in sorted(block)
-        )
-        order, ends = plan_batches(source, target, max_tokens, multiple_of)
-        starts = np.array([0, *ends], "int64")[:-1]
-        if not len(target):
-            continue
-        longest = np.maximum.reduceat(target[order] - 1, starts)
-        kept += len(target)
-        batches += len(ends)
-        places += int(np.sum(longest * (ends - starts)))
-        real += int(np.sum(target - 1))
-    return Report(
-        pairs_kept=kept,
-        pairs_dropped=num_pairs - kept,
-        batches=batches,
-        tokens=real,
-        padding_share=1 - real / max(places, 1),
-        checksum=checksum,
-    )

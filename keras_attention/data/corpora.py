@@ -10,8 +10,13 @@ import tempfile
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from keras_attention.data import parallel_files, tfds_pairs
-from keras_attention.data.parallel_files import read_lines
+from keras_attention.data import (
+    lines,
+    parallel_files,
+    tab_separated,
+    tfds_pairs,
+)
+from keras_attention.data.lines import read_lines
 from keras_attention.data.phrases import phrases_dataset_builder
 
 __all__ = ["Corpus", "load", "read_lines"]
@@ -25,8 +30,8 @@ class Corpus:
         name: of the corpus.
         source_language, target_language: their codes.
         splits: "train", "validation", "test", ...: datasets of {"source",
-            "target"} string scalars, in a fixed order.
-        sizes: pairs in each split.
+            "target"} string scalars, in a fixed order, of known cardinality.
+        sizes: pairs in each split, blank ones included.
     """
 
     name: str
@@ -62,10 +67,9 @@ def _prepared(config, folder: pathlib.Path) -> tfds.core.DatasetBuilder:
     return builder(folder)
 
 
-def _phrases(source: str, target: str, data_dir: str | None):
-    home = pathlib.Path(
-        data_dir
-        or os.environ.get("KERAS_ATTENTION_HOME")
+def _phrases(source: str, target: str, data_dir: pathlib.Path | None):
+    home = data_dir or lines.to_path(
+        os.environ.get("KERAS_ATTENTION_HOME")
         or pathlib.Path.home() / ".cache" / "keras_attention"
     )
     builder = _prepared(
@@ -73,7 +77,7 @@ def _phrases(source: str, target: str, data_dir: str | None):
         home / phrases_dataset_builder.fingerprint(source, target),
     )
     splits = tfds_pairs.read_splits(
-        builder, builder.info.splits, source, target
+        builder, {split: split for split in builder.info.splits}, source, target
     )
     sizes = {
         split: info.num_examples for split, info in builder.info.splits.items()
@@ -81,29 +85,51 @@ def _phrases(source: str, target: str, data_dir: str | None):
     return splits, sizes
 
 
-def _files(folder: pathlib.Path, source: str, target: str):
-    found = parallel_files.find_files(folder, source, target)
-    sizes = {
-        split: parallel_files.check_aligned(*paths)
-        for split, paths in found.items()
-    }
-    splits = {
-        split: parallel_files.pairs(*paths) for split, paths in found.items()
-    }
+def _folder(folder: pathlib.Path, source: str, target: str):
+    aligned = parallel_files.find_files(folder, source, target)
+    tables = tab_separated.find_splits(folder)
+    if not aligned and not tables:
+        path = tab_separated.find_file(folder, source, target)
+        if path is not None:
+            return tab_separated.split_by_source(path, source, target)
+    splits, sizes = {}, {}
+    for split in sorted(aligned.keys() | tables.keys()):
+        if split in aligned and split in tables:
+            raise ValueError(
+                f"Expected two files for {split}, or one with tabs. "
+                f"Received: {aligned[split][0]} and {tables[split]}"
+            )
+        if split in tables:
+            splits[split], sizes[split] = tab_separated.pairs(
+                tables[split], source, target
+            )
+        else:
+            sizes[split] = parallel_files.check_aligned(*aligned[split])
+            splits[split] = parallel_files.pairs(*aligned[split], sizes[split])
+    for split in ("train", "validation"):
+        if split not in splits:
+            raise ValueError(
+                f"Expected {split}.{source} and {split}.{target}, plain or "
+                f"compressed, or {split}.tsv. "
+                f"Received: {folder} with {sorted(splits) or 'no split'}"
+            )
     return splits, sizes
 
 
 def load(
-    name: str,
+    name: str | os.PathLike,
     source: str = "en",
     target: str = "de",
-    data_dir: str | None = None,
+    data_dir: str | os.PathLike | None = None,
 ) -> Corpus:
     """Loads a corpus.
 
     Args:
-        name: "phrases", the embedded corpus; a folder of line-aligned
-            files; or "tfds:NAME/CONFIG".
+        name: "phrases", the embedded corpus; a folder of line-aligned files
+            or of tab-separated ones; one tab-separated file, which is split
+            by the hash of its sources; or "tfds:NAME/CONFIG", perhaps with
+            slices: "tfds:NAME/CONFIG@train[:90%]". A `pathlib.Path` is
+            always a folder or a file; `~` is the user's home.
         source, target: language codes.
         data_dir: where prepared data is kept: for phrases by default
             $KERAS_ATTENTION_HOME or ~/.cache/keras_attention, for TFDS its
@@ -112,31 +138,31 @@ def load(
     Returns:
         `Corpus` with at least the splits "train" and "validation".
 
-    Errors: `ValueError` for a corpus that is not there or not sound; for
-    files it names file and line.
+    Raises:
+        ValueError: If a corpus is not there or not sound; for files it
+            names file and line.
     """
     if source == target:
         raise ValueError(
             f"Expected two languages. Received: source={source!r}, "
             f"target={target!r}"
         )
+    path = lines.to_path(name)
+    data_dir = data_dir and lines.to_path(data_dir)
     if name == "phrases":
         splits, sizes = _phrases(source, target, data_dir)
-    elif name.startswith("tfds:"):
+    elif isinstance(name, str) and name.startswith("tfds:"):
         splits, sizes = tfds_pairs.load(
             name.removeprefix("tfds:"), source, target, data_dir
         )
-    elif pathlib.Path(name).is_dir():
-        splits, sizes = _files(pathlib.Path(name), source, target)
+    elif path.is_dir():
+        splits, sizes = _folder(path, source, target)
+    elif path.is_file():
+        splits, sizes = tab_separated.split_by_source(path, source, target)
     else:
         raise ValueError(
-            'Expected "phrases", a folder of line-aligned files or '
-            f'"tfds:NAME/CONFIG". Received: {name!r}'
+            'Expected "phrases", a folder of line-aligned files, a file of '
+            'tab-separated pairs or "tfds:NAME/CONFIG". '
+            f"Received: {os.fspath(name)!r}"
         )
-    for split in ("train", "validation"):
-        if split not in splits:
-            raise ValueError(
-                f"Expected the splits train and validation in {name}. "
-                f"Received: {sorted(splits)}"
-            )
-    return Corpus(name, source, target, splits, sizes)
+    return Corpus(os.fspath(name), source, target, splits, sizes)

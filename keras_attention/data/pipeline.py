@@ -56,17 +56,22 @@ class Pipeline:
         self._replicas = replicas
         self._train = corpus.splits["train"]
         self._num_pairs = corpus.sizes["train"]
-        self._blocks = self._tokenized(self._train, self._num_pairs)
-        self._validation = self._tokenized(
+        self._blocks, self._num_blank = self._tokenized(
+            self._train, self._num_pairs
+        )
+        validation, num_blank = self._tokenized(
             corpus.splits["validation"], corpus.sizes["validation"]
-        ).apply(data.join())
-        self.report = self._report_on(self._shuffled(epoch=0), self._num_pairs)
+        )
+        self._validation = validation.apply(data.join())
+        self.report = self._report_on(
+            self._shuffled(epoch=0), self._num_pairs, self._num_blank
+        )
         # Of one pool without sampling, every epoch has as many batches.
         self._reports_are_equal = (
             not subword_sampling and self._num_pairs <= data.POOL_SIZE
         )
         self.validation_report = self._report_on(
-            self._validation, corpus.sizes["validation"]
+            self._validation, corpus.sizes["validation"], num_blank
         )
         for report in (self.report, self.validation_report):
             if not report.pairs_kept:
@@ -76,10 +81,12 @@ class Pipeline:
                 )
 
     def _tokenized(self, pairs, size):
-        blocks = pairs.apply(data.tokenize(*self._tokenizers)).apply(
-            data.filter_by_length(self._max_length)
-        )
-        return blocks.cache() if size <= MOST_PAIRS_IN_MEMORY else blocks
+        """Filtered blocks, and how many pairs were blank."""
+        blocks = pairs.apply(data.tokenize(*self._tokenizers))
+        if size <= MOST_PAIRS_IN_MEMORY:
+            blocks = blocks.cache()
+        kept = blocks.apply(data.filter_by_length(self._max_length))
+        return kept, data.count_blank(blocks)
 
     def _sampled(self, epoch):
         sample = data.tokenize_by_sampling(
@@ -101,8 +108,14 @@ class Pipeline:
         blocks = self._sampled(epoch) if sampled else self._blocks
         return blocks.apply(data.shuffle(self._seed, epoch))
 
-    def _report_on(self, blocks, num_pairs):
-        return data.report(blocks, num_pairs, self._max_tokens, self._replicas)
+    def _report_on(self, blocks, num_pairs, num_blank):
+        return data.report(
+            blocks,
+            num_pairs,
+            self._max_tokens,
+            self._replicas,
+            num_blank,
+        )
 
     @property
     def checksums(self) -> list[int]:
@@ -121,13 +134,14 @@ class Pipeline:
         """
         blocks, report = self._shuffled(epoch), self.report
         if not self._reports_are_equal:
-            report = self._report_on(blocks, self._num_pairs)
+            report = self._report_on(blocks, self._num_pairs, self._num_blank)
         batches = blocks.apply(
             data.batch_by_tokens(
                 self._max_tokens,
                 self._replicas,
                 self._seed,
                 epoch,
+                num_batches=report.batches,
             )
         )
         left = max(0, report.batches - start)
@@ -141,7 +155,11 @@ class Pipeline:
     def validation(self) -> tf.data.Dataset:
         """The validation examples, shortest first."""
         batches = self._validation.apply(
-            data.batch_by_tokens(self._max_tokens, self._replicas)
+            data.batch_by_tokens(
+                self._max_tokens,
+                self._replicas,
+                num_batches=self.validation_report.batches,
+            )
         )
         return batches.apply(data.to_examples()).apply(
             tf.data.experimental.assert_cardinality(

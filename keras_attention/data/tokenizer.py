@@ -1,16 +1,19 @@
 """Text to token ids and back, in graph, through SentencePiece."""
 
 import functools
-import io
-import itertools
+import os
+import pathlib
+import random
 import types
-from collections.abc import Iterable, Sequence
+import unicodedata
+from collections.abc import Sequence
 
 import numpy as np
 import sentencepiece
 import tensorflow as tf
 
 from keras_attention import tokens
+from keras_attention.data import segmentations
 
 
 def _import_tensorflow_text():
@@ -40,134 +43,36 @@ def _import_tensorflow_text():
 
 tensorflow_text = _import_tensorflow_text()
 
-MODEL_TYPES = ("unigram", "bpe", "word", "char")
-
-
-def train_vocabulary(
-    sentences: Iterable[str],
-    vocabulary_size: int = 8000,
-    model_type: str = "unigram",
-    max_piece_length: int = 16,
-    max_sentences: int = 1_000_000,
-) -> bytes:
-    """Learns a vocabulary from text, with SentencePiece.
-
-    Unigram and BPE vocabularies spell what they do not know in bytes, so
-    that any text survives a round trip, up to SentencePiece's own form
-    "nmt_nfkc": NFKC, with runs of blanks, most zero-width characters and
-    U+FFFD as one blank, and without most control characters. Words and
-    characters (for first lessons) become [UNK] instead.
-
-    Args:
-        sentences: lines of text; for a joint vocabulary of two languages,
-            the lines of both in turn.
-        vocabulary_size: an upper limit: a small corpus gives fewer pieces.
-        model_type: "unigram" (Kudo 2018), "bpe", "word" or "char".
-        max_piece_length: the most characters of a piece; short pieces
-            make "einundzwanzig" einund + zwanzig.
-        max_sentences: how many are read, from the first.
-
-    Returns:
-        The model, as bytes for `Tokenizer`.
-
-    Errors: `ValueError` for another `model_type`, for one text instead of
-    many, for no text at all, and for a vocabulary too small for the
-    characters of the text.
-
-    References: https://arxiv.org/abs/1808.06226 (SentencePiece),
-    https://arxiv.org/abs/1804.10959 (unigram)
-    """
-    if model_type not in MODEL_TYPES:
-        raise ValueError(
-            f"`model_type` must be one of {MODEL_TYPES}. "
-            f"Received: model_type={model_type!r}"
-        )
-    if isinstance(sentences, str):
-        raise ValueError(
-            f"Expected several texts. Received: one, {sentences[:50]!r}"
-        )
-    sentences = itertools.islice(sentences, max_sentences)
-    first = next((text for text in sentences if text.strip()), None)
-    if first is None:
-        raise ValueError(
-            "A vocabulary is learned from text. Received: no sentence that "
-            "is not blank"
-        )
-    subwords = model_type in ("unigram", "bpe")
-    model = io.BytesIO()
-    try:
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=itertools.chain([first], sentences),
-            model_writer=model,
-            vocab_size=vocabulary_size,
-            model_type=model_type,
-            byte_fallback=subwords,
-            character_coverage=0.9999 if subwords else 1.0,
-            hard_vocab_limit=False,
-            use_all_vocab=False,
-            num_threads=2,
-            max_sentence_length=1 << 20,
-            split_digits=True,
-            max_sentencepiece_length=max_piece_length,
-            pad_id=tokens.PAD,
-            unk_id=tokens.UNK,
-            bos_id=tokens.START,
-            eos_id=tokens.END,
-            pad_piece=tokens.PAD_TEXT,
-            unk_piece=tokens.UNK_TEXT,
-            bos_piece=tokens.START_TEXT,
-            eos_piece=tokens.END_TEXT,
-            minloglevel=2,
-        )
-    except RuntimeError as error:
-        raise ValueError(
-            "SentencePiece could not learn such a vocabulary; try a larger "
-            "one (256 bytes and every character need a place), of pieces of "
-            "1 to 512 characters. "
-            f"Received: vocabulary_size={vocabulary_size}, "
-            f"max_piece_length={max_piece_length}: {error}"
-        ) from error
-    return model.getvalue()
+# Of these alone, a text has nothing to see: blanks, controls, what joins and
+# directs, and U+FFFD in place of invalid UTF-8. A vocabulary keeps some of
+# them between letters, where they matter.
+INVISIBLE_CATEGORIES = ("Zs", "Zl", "Zp", "Cc", "Cf")
+INVISIBLE = r"^[\p{Z}\p{Cc}\p{Cf}\x{FFFD}]*$"
 
 
 class Tokenizer(tf.Module):
     """Strings to ids and back, in graph; it exports with a SavedModel.
 
     Ids 0, 1, 2, 3 are PAD, UNK, START and END; no text produces 0, 2 or 3.
-    Invalid UTF-8 is read with U+FFFD in its place.
+    Invalid UTF-8 is read with U+FFFD in its place. A text in which there is
+    nothing to see gives no ids.
 
     Args:
-        model: what `train_vocabulary` returned.
+        model: what `train_vocabulary` returned, or the path of a file that
+            holds it.
         name: distinct for each tokenizer of an export.
 
-    Errors: `ValueError` for a model with other control ids, or none.
+    Raises:
+        ValueError: If there is no such file, or if the model has other
+            control ids, or none.
     """
 
-    def __init__(self, model: bytes, name: str = "tokenizer"):
+    def __init__(
+        self, model: bytes | str | os.PathLike, name: str = "tokenizer"
+    ):
         super().__init__(name=name)
-        self._processor = sentencepiece.SentencePieceProcessor()
-        received = "no bytes"
-        if model:
-            try:
-                self._processor.load_from_serialized_proto(model)
-            except RuntimeError as error:
-                raise ValueError(
-                    "Expected a SentencePiece model, as `train_vocabulary` "
-                    f"returns it. Received: {len(model)} bytes: {error}"
-                ) from error
-            received = (
-                self._processor.pad_id(),
-                self._processor.unk_id(),
-                self._processor.bos_id(),
-                self._processor.eos_id(),
-            )
-        expected = (tokens.PAD, tokens.UNK, tokens.START, tokens.END)
-        if received != expected:
-            raise ValueError(
-                "Expected a SentencePiece model whose ids of PAD, UNK, START "
-                f"and END are {expected}. Received: {received}"
-            )
-        self.model = model
+        self.model = _read_model(model)
+        self._processor = _load_processor(self.model)
         # The vocabulary is an attribute of an operation. As functions these
         # two are one copy of it each, however many signatures call them;
         # hidden, so that an export holds only those that are called.
@@ -183,9 +88,6 @@ class Tokenizer(tf.Module):
                 autograph=False,
             ),
         )
-        self._segmentations = functools.lru_cache(maxsize=50_000)(
-            self._n_best_of_a_word
-        )
 
     @property
     def vocabulary_size(self) -> int:
@@ -200,21 +102,60 @@ class Tokenizer(tf.Module):
             self.model, name=self.name
         )
 
-    def tokenize(self, text) -> tf.RaggedTensor:
-        """Ids of text: string [B] -> int32 [B, None], no START and END."""
-        return self._functions.tokenize(valid_utf8(text))
+    def tokenize(self, text) -> tf.RaggedTensor | tf.Tensor:
+        """Ids of texts, without START and END.
+
+        Args:
+            text: string [B], or one string [].
+
+        Returns:
+            Ids, ragged int32 [B, None]; of one string a tensor, int32 [None].
+
+        Raises:
+            ValueError: If `text` is no string or has more than one axis.
+        """
+        text = _string_tensor(text)
+        if text.shape.rank == 0:
+            return self.tokenize(text[tf.newaxis])[0]
+        text = valid_utf8(text)
+        text = tf.strings.regex_replace(text, INVISIBLE, "")
+        return self._functions.tokenize(text)
 
     def detokenize(self, ids) -> tf.Tensor:
-        """Text of ids: int [B, T] or ragged -> string [B].
+        """Text of ids.
 
-        PAD, START and END say nothing; what follows END too is read.
+        PAD, START and END say nothing. Ids after END are read, too.
+
+        Args:
+            ids: int [B, T] or ragged [B, None], or of one text int [T].
+
+        Returns:
+            Texts, string [B]; of one text string [].
+
+        Raises:
+            ValueError: If `ids` are no integers or have another rank, or,
+                outside of graphs, if there is no such id.
         """
+        ids = _id_tensor(ids)
+        if ids.shape.rank == 1:
+            return self.detokenize(ids[tf.newaxis])[0]
         if not isinstance(ids, tf.RaggedTensor):
             ids = tf.RaggedTensor.from_tensor(ids)
+        if tf.executing_eagerly():
+            self._check_range(ids.flat_values)
         ids = tf.cast(ids, tf.int32).with_row_splits_dtype(tf.int64)
         silent = (ids == tokens.PAD) | (ids == tokens.START)
         ids = tf.ragged.boolean_mask(ids, ~(silent | (ids == tokens.END)))
         return valid_utf8(self._functions.detokenize(ids))
+
+    def _check_range(self, ids):
+        ids = tf.cast(ids, tf.int64)
+        strange = (ids < 0) | (ids >= self.vocabulary_size)
+        if tf.reduce_any(strange):
+            raise ValueError(
+                f"Expected ids from 0 to {self.vocabulary_size - 1}. "
+                f"Received: {ids[strange][0].numpy()}"
+            )
 
     def pieces(self, ids) -> tf.Tensor:
         """The piece of each id, to label a picture: [B, T] -> string [B, T].
@@ -232,58 +173,48 @@ class Tokenizer(tf.Module):
     ) -> list[np.ndarray]:
         """Draws a segmentation of each text: subword regularisation.
 
-        Pieces do not cross the blanks, so each word is drawn by itself: one
-        of its 64 likeliest segmentations, with probability p^alpha / sum of
-        p^alpha (section 3.2). SentencePiece's own sampler cannot be used:
-        its generator depends on the thread, not on the seed alone.
+        Of all segmentations of a text, each is drawn with a probability in
+        proportion to p^alpha, where p is its own by the vocabulary (section
+        3.2). This holds for text with and without blanks. SentencePiece's own
+        sampler cannot be used: its generator depends on the thread, not on
+        the seed alone.
 
         Args:
             texts: B texts.
             seed: the same seed draws the same segmentations.
-            alpha: smoothing; lower draws more varied ones.
+            alpha: smoothing; lower draws more varied ones, and 0 draws all
+                alike.
 
         Returns:
             B arrays of ids, int32.
 
-        Errors: `ValueError` for a model that is not unigram.
+        Raises:
+            ValueError: If the model is not unigram, if one text is given
+                instead of many, or if `alpha` is negative or not finite.
 
         Reference: https://arxiv.org/abs/1804.10959
         """
-        generator = np.random.default_rng(seed)
+        if isinstance(texts, (str, bytes)):
+            raise ValueError(
+                f"Expected several texts. Received: one, {texts[:50]!r}"
+            )
+        if not 0 <= alpha < float("inf"):
+            raise ValueError(
+                f"`alpha` must be 0 or more, and finite. Received: {alpha}"
+            )
+        generator = random.Random(seed)
         rows = []
         for text in texts:
-            words = self._processor.normalize(text).replace("▁", " ").split(" ")
-            draws = generator.random(len(words))
-            row = []
-            for word, draw in zip(words, draws, strict=True):
-                ids, ends, cumulative = self._segmentations(word, alpha)
-                place = np.searchsorted(cumulative, draw, side="right")
-                row.append(ids[ends[place] : ends[place + 1]])
-            rows.append(np.concatenate(row))
+            if not isinstance(text, str):
+                raise ValueError(f"Expected texts (str). Received: {text!r}")
+            visible = "" if _is_invisible(text) else text
+            row = self._lattices.draw(visible, alpha, generator.random)
+            rows.append(np.array(row, "int32"))
         return rows
 
-    def _n_best_of_a_word(self, word: str, alpha: float):
-        """Segmentations of a word, one after the other, as three arrays.
-
-        Returns:
-            `(ids, ends, cumulative)`: all ids; n + 1 ends, the first 0; n - 1
-            cumulative probabilities: the last, which is 1, is left out, so
-            that each draw has a place.
-        """
-        try:
-            segmentations = self._processor.nbest_encode(word, nbest_size=64)
-        except RuntimeError as error:
-            raise ValueError(
-                "Segmentations can be drawn from a unigram vocabulary only. "
-                f"Received: {error}"
-            ) from error
-        score = self._processor.get_score
-        scores = np.array([sum(map(score, ids)) for ids in segmentations])
-        weights = np.exp(alpha * (scores - scores.max()))
-        cumulative = np.cumsum(weights / weights.sum())
-        ids = np.array([id for ids in segmentations for id in ids], "int32")
-        ends = np.cumsum([0, *map(len, segmentations)], dtype="int32")
-        return ids, ends, cumulative[:-1].astype("float32")
+    @functools.cached_property
+    def _lattices(self):
+        return segmentations.Lattices(self._processor)
 
 
 def valid_utf8(text) -> tf.Tensor:
@@ -294,4 +225,110 @@ def valid_utf8(text) -> tf.Tensor:
         output_encoding="UTF-8",
         errors="replace",
         replace_control_characters=False,
+    )
+
+
+def _read_model(model):
+    """The bytes of a model, or of the file that holds it."""
+    if isinstance(model, (str, os.PathLike)):
+        path = pathlib.Path(model).expanduser()
+        try:
+            return path.read_bytes()
+        except OSError as error:
+            raise ValueError(
+                "Expected a SentencePiece model, as `train_vocabulary` "
+                "returns it, or the path of a file that holds one. "
+                f"Received: {str(model)!r}: {error}"
+            ) from error
+    if not isinstance(model, bytes):
+        raise ValueError(
+            "Expected a SentencePiece model, as `train_vocabulary` returns "
+            "it, or the path of a file that holds one. "
+            f"Received: {type(model).__name__}"
+        )
+    return model
+
+
+def _load_processor(model):
+    """SentencePiece's processor of a model with our control ids."""
+    processor = sentencepiece.SentencePieceProcessor()
+    received = "no bytes"
+    if model:
+        try:
+            processor.load_from_serialized_proto(model)
+        except RuntimeError as error:
+            raise ValueError(
+                "Expected a SentencePiece model, as `train_vocabulary` "
+                f"returns it. Received: {len(model)} bytes: {error}"
+            ) from error
+        received = (
+            processor.pad_id(),
+            processor.unk_id(),
+            processor.bos_id(),
+            processor.eos_id(),
+        )
+    expected = (tokens.PAD, tokens.UNK, tokens.START, tokens.END)
+    if received != expected:
+        raise ValueError(
+            "Expected a SentencePiece model whose ids of PAD, UNK, START "
+            f"and END are {expected}. Received: {received}"
+        )
+    return processor
+
+
+def _string_tensor(text):
+    """Text as a tensor, string [] or [B]."""
+    try:
+        tensor = tf.convert_to_tensor(text, tf.string)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            "Expected a string or a sequence of strings. "
+            f"Received: {_described(text)}"
+        ) from error
+    if tensor.shape.rank is not None and tensor.shape.rank > 1:
+        raise ValueError(
+            "Expected strings of shape [] or [B]. "
+            f"Received: shape {tensor.shape}"
+        )
+    return tensor
+
+
+def _id_tensor(ids):
+    """Ids as an integer tensor [T] or [B, T], or ragged [B, None]."""
+    tensor = ids
+    if not isinstance(ids, tf.RaggedTensor):
+        try:
+            tensor = _dense_or_ragged(ids)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"Expected ids. Received: {_described(ids)}"
+            ) from error
+    if tensor.shape.num_elements() == 0:
+        tensor = tf.cast(tensor, tf.int32)  # [[]] has no dtype of its own.
+    if not tensor.dtype.is_integer or tensor.shape.rank not in (1, 2, None):
+        raise ValueError(
+            "Expected integers of shape [T] or [B, T]. "
+            f"Received: {tensor.dtype.name} of shape {tensor.shape}"
+        )
+    return tensor
+
+
+def _dense_or_ragged(ids):
+    try:
+        return tf.convert_to_tensor(ids)
+    except ValueError:
+        return tf.ragged.constant(ids)  # Rows of several lengths.
+
+
+def _described(value):
+    text = repr(value)
+    return f"{type(value).__name__}: {text[:50]}"
+
+
+def _is_invisible(text):
+    """Whether `INVISIBLE` matches a text."""
+    return all(
+        character == "\ufffd"
+        or unicodedata.category(character) in INVISIBLE_CATEGORIES
+        for character in text
     )

@@ -35,19 +35,18 @@ result's are then 0.
 """
 
 from keras_attention.decoding.beam import beam_search
-from keras_attention.decoding.one_path import (
+from keras_attention.decoding.forced import (
     forced_search,
-    greedy_search,
+    sequence_log_probability,
+)
+from keras_attention.decoding.greedy import greedy_search
+from keras_attention.decoding.penalties import coverage_penalty, length_penalty
+from keras_attention.decoding.sampling import (
     sampling_search,
     truncate_distribution,
 )
-from keras_attention.decoding.scores import (
-    SearchResult,
-    coverage_penalty,
-    length_penalty,
-    sequence_log_probability,
-    without_source,
-)
+from keras_attention.decoding.search_result import SearchResult
+from keras_attention.decoding.source import without_source
 
 __all__ = [
     "SearchResult",

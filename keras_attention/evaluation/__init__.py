@@ -2,6 +2,7 @@
 
 from keras_attention.evaluation.scores import (
     bleu_by_length,
+    bleu_tokenizer,
     corpus_scores,
     paired_bootstrap,
 )
@@ -12,6 +13,7 @@ from keras_attention.evaluation.validation import (
 
 __all__ = [
     "bleu_by_length",
+    "bleu_tokenizer",
     "corpus_scores",
     "paired_bootstrap",
     "print_samples",

@@ -29,7 +29,8 @@ def token_spans(pieces: Sequence[str], text: str) -> list[Span]:
     Returns:
         (start, end) in characters for each piece.
 
-    Errors: `ValueError` for pieces that do not spell the text.
+    Raises:
+        ValueError: If the pieces do not spell the text.
     """
     spelt = [
         bytes([int(byte[1], 16)])

@@ -40,8 +40,9 @@ def measure(
         better), `by_category` (`aer` for each kind of phrase) and
         `sentences`. Models of other vocabularies are asked for other links.
 
-    Errors: `ValueError` for languages whose number words are not known, and
-    for a phrase that is too long for a model.
+    Raises:
+        ValueError: If the number words of a language are not known, or a
+            phrase is too long for a model.
     """
     _check_languages(source, target)
     splits = phrases.generate(source, target)

@@ -4,6 +4,10 @@ A BLEU score means something only next to its signature, which names the
 tokenizer, the casing, the smoothing and the version, so the two are never
 returned apart. All scores run from 0 to 100.
 
+BLEU counts words, and a language says where its words end. Each function here
+takes the target's language, and from it sacrebleu's tokenizer; `tokenize` names
+another. Without either it is "13a", for languages with blanks between words.
+
 References:
     Papineni et al. (2002), BLEU: a method for automatic evaluation of
     machine translation.
@@ -14,14 +18,73 @@ References:
     Post (2018), A call for clarity in reporting BLEU scores.
 """
 
+import functools
 import itertools
+import re
 from collections.abc import Sequence
 
 from sacrebleu import metrics, significance
 
+# By ISO 639 codes, of two letters and of three; "cn" and "jp", which name
+# countries, are often written for the languages.
+CHINESE = set("zh zho chi cmn yue wuu nan hak gan hsn cdo lzh cn".split())
+JAPANESE = set("ja jpn jp".split())
+KOREAN = set("ko kor".split())
+# Thai, Lao, Khmer, Burmese, Shan, Mon, Tibetan, Dzongkha and Yi have no blanks
+# between words, and sacrebleu has no tokenizer for them.
+OTHERS_WITHOUT_BLANKS = set(
+    "th tha lo lao km khm my mya bur shn mnw bo bod tib dz dzo ii iii".split()
+)
+
+
+def bleu_tokenizer(target_language: str | None = None) -> str:
+    """The name of sacrebleu's tokenizer for a language.
+
+    Chinese has "zh". Japanese has "ja-mecab" and Korean "ko-mecab" where
+    sacrebleu's extras `ja` and `ko` are installed, and "char" elsewhere.
+    Other languages without blanks between words, such as Thai, have "char",
+    which counts each character as a word. All others have "13a".
+
+    Args:
+        target_language: An ISO 639 code of two or three letters; script and
+            country may follow, as in "zh-TW" and "zho_Hans". What is written
+            in Latin letters, as "zh-Latn", has blanks.
+
+    Returns:
+        The name; the signature of a score has it after "tok:".
+
+    Raises:
+        ValueError: If the language is no text.
+
+    Example:
+
+    >>> bleu_tokenizer("zh-TW"), bleu_tokenizer("th"), bleu_tokenizer("de")
+    ('zh', 'char', '13a')
+    """
+    if target_language is None:
+        return "13a"
+    if not isinstance(target_language, str):
+        raise ValueError(
+            'Expected a code of a language, such as "zh". '
+            f"Received: target_language={target_language!r}"
+        )
+    language, *subtags = re.split("[-_]", target_language.lower())
+    if "latn" in subtags:
+        return "13a"
+    if language in CHINESE:
+        return "zh"
+    if language in JAPANESE:
+        return "ja-mecab" if _is_installed("ja-mecab") else "char"
+    if language in KOREAN:
+        return "ko-mecab" if _is_installed("ko-mecab") else "char"
+    return "char" if language in OTHERS_WITHOUT_BLANKS else "13a"
+
 
 def corpus_scores(
-    hypotheses: Sequence[str], references: Sequence[str]
+    hypotheses: Sequence[str],
+    references: Sequence[str],
+    target_language: str | None = None,
+    tokenize: str | None = None,
 ) -> dict[str, dict[str, float | str] | float | int]:
     """Scores a whole corpus of translations, one reference each.
 
@@ -31,6 +94,8 @@ def corpus_scores(
     Args:
         hypotheses: The translations to score, detokenized.
         references: The right translations, in the same order.
+        target_language: Of both; says where words end, see `bleu_tokenizer`.
+        tokenize: Another of sacrebleu's tokenizers by its name.
 
     Returns:
         A dictionary with
@@ -40,7 +105,9 @@ def corpus_scores(
         - `exact_match`: percentage of hypotheses that equal their reference;
         - `sentences`: how many there were.
 
-    Errors: `ValueError` if there is nothing to score or the lengths differ.
+    Raises:
+        ValueError: If there is nothing to score, if the lengths differ, or if
+            the tokenizer is unknown.
 
     Example:
 
@@ -49,9 +116,12 @@ def corpus_scores(
     (100.0, 100.0)
     """
     _check_aligned(hypotheses=hypotheses, references=references)
+    tokenize = _tokenizer(target_language, tokenize)
+    cased = metrics.BLEU(tokenize=tokenize)
+    lowered = metrics.BLEU(tokenize=tokenize, lowercase=True)
     return {
-        "bleu": _score(metrics.BLEU(), hypotheses, references),
-        "bleu_lc": _score(metrics.BLEU(lowercase=True), hypotheses, references),
+        "bleu": _score(cased, hypotheses, references),
+        "bleu_lc": _score(lowered, hypotheses, references),
         "chrf": _score(metrics.CHRF(), hypotheses, references),
         "exact_match": _exact_match(hypotheses, references),
         "sentences": len(hypotheses),
@@ -65,7 +135,9 @@ def bleu_by_length(
     edges: Sequence[int] = (5, 10, 15, 20, 30, 40, 50),
     lowercase: bool = False,
     num_samples: int = 0,
-) -> list[dict[str, float | int | None]]:
+    target_language: str | None = None,
+    tokenize: str | None = None,
+) -> list[dict[str, float | int | str | None]]:
     """BLEU for short, middling and long sources, as Bahdanau et al. plot it.
 
     A bin's score is its own corpus BLEU. It uses sacrebleu's effective order,
@@ -82,15 +154,21 @@ def bleu_by_length(
         lowercase: Whether BLEU ignores case. `exact_match` never does.
         num_samples: Of the bootstrap (Koehn 2004) that says how far BLEU
             would vary with other sentences; 0 for none.
+        target_language: Of the texts; says where words end, see
+            `bleu_tokenizer`.
+        tokenize: Another of sacrebleu's tokenizers by its name.
 
     Returns:
         One row per bin that is not empty, shortest first: `low` and `high`
         (lengths, both included; `high` is None in the open bin),
-        `sentences`, `bleu` and `exact_match`; with samples also `interval`,
-        half the width of the 95 % confidence interval of `bleu`.
+        `sentences`, `bleu`, its `signature` and `exact_match`; with samples
+        also `interval`, half the width of the 95 % confidence interval of
+        `bleu`.
 
-    Errors: `ValueError` if there is nothing to score, there is not one
-    length, hypothesis and reference each, or the edges do not rise.
+    Raises:
+        ValueError: If there is nothing to score, if there is not one length,
+            hypothesis and reference each, if the edges do not rise, or if
+            the tokenizer is unknown.
 
     Example:
 
@@ -109,6 +187,11 @@ def bleu_by_length(
         raise ValueError(
             f"`edges` must be positive, rising lengths. Received: edges={edges}"
         )
+    bleu = metrics.BLEU(
+        lowercase=lowercase,
+        effective_order=True,
+        tokenize=_tokenizer(target_language, tokenize),
+    )
     lows = [0, *(edge + 1 for edge in edges)]
     rows = []
     for low, high in zip(lows, [*edges, None], strict=True):
@@ -121,13 +204,13 @@ def bleu_by_length(
             continue
         bin_hypotheses = [hypotheses[index] for index in chosen]
         bin_references = [references[index] for index in chosen]
-        bleu = metrics.BLEU(lowercase=lowercase, effective_order=True)
-        score = _score(bleu, bin_hypotheses, bin_references)["score"]
+        result = _score(bleu, bin_hypotheses, bin_references)
         row = {
             "low": low,
             "high": high,
             "sentences": len(chosen),
-            "bleu": score,
+            "bleu": result["score"],
+            "signature": result["signature"],
             "exact_match": _exact_match(bin_hypotheses, bin_references),
         }
         if num_samples:
@@ -145,6 +228,8 @@ def paired_bootstrap(
     references: Sequence[str],
     lowercase: bool = False,
     num_samples: int = 1000,
+    target_language: str | None = None,
+    tokenize: str | None = None,
 ) -> dict[str, float]:
     """Whether two systems differ in BLEU by more than chance.
 
@@ -158,26 +243,63 @@ def paired_bootstrap(
         references: The right translations.
         lowercase: Whether BLEU ignores case.
         num_samples: Of the bootstrap.
+        target_language: Of the texts; says where words end, see
+            `bleu_tokenizer`.
+        tokenize: Another of sacrebleu's tokenizers by its name.
 
     Returns:
         `difference`, the second system's BLEU less the first one's, and
         `p_value`, how probable it is that chance alone makes one as large.
 
-    Errors: `ValueError` if there is nothing to score or the lengths differ.
+    Raises:
+        ValueError: If there is nothing to score, if the lengths differ, or if
+            the tokenizer is unknown.
     """
     _check_aligned(
         baseline=baseline, hypotheses=hypotheses, references=references
     )
+    bleu = metrics.BLEU(
+        lowercase=lowercase, tokenize=_tokenizer(target_language, tokenize)
+    )
     first, second = _bootstrap(
         [("baseline", baseline), ("system", hypotheses)],
         references,
-        metrics.BLEU(lowercase=lowercase),
+        bleu,
         num_samples,
     )
     difference = float(second.score - first.score)
     # Where nothing differs, sacrebleu counts no sample as large.
     p_value = float(second.p_value) if difference else 1.0
     return {"difference": difference, "p_value": p_value}
+
+
+def _tokenizer(target_language, tokenize):
+    """Sacrebleu's tokenizer: the one asked for, or the language's."""
+    if tokenize is None:
+        return bleu_tokenizer(target_language)
+    if tokenize not in metrics.BLEU.TOKENIZERS:
+        raise ValueError(
+            "`tokenize` must be one of sacrebleu's tokenizers "
+            f"{sorted(metrics.BLEU.TOKENIZERS)}. Received: {tokenize!r}"
+        )
+    language, _, extra = tokenize.partition("-")
+    if extra == "mecab" and not _is_installed(tokenize):
+        raise ValueError(
+            f"Expected sacrebleu with what it needs for {tokenize!r} (python "
+            f'-m pip install "sacrebleu[{language}]"). '
+            f"Received: tokenize={tokenize!r}"
+        )
+    return tokenize
+
+
+@functools.cache
+def _is_installed(tokenize):
+    """Whether sacrebleu finds a tokenizer's package and dictionary."""
+    try:
+        metrics.BLEU(tokenize=tokenize)
+    except (RuntimeError, AssertionError):
+        return False
+    return True
 
 
 def _bootstrap(systems, references, metric, num_samples):

@@ -1,18 +1,26 @@
 """Model cards: the README.md that stands beside an exported model's versions.
 
-`plain` is all that a translator knows of itself. What a training knows besides
-is added by `reporting.model_card`.
+`plain` writes what a model knows of itself. A training adds what it knows, in
+`tasks.run_cards`.
 """
 
+import os
 import pathlib
 
 TAKES_TEXT = """\
-A SavedModel that takes text and gives text. It loads with `tensorflow` and
+This SavedModel takes text and gives text. It loads with `tensorflow` and
 `tensorflow_text` alone.
 """
-UNKNOWN = (
-    "- Data, training and scores: not said. Give `export` a card that does."
-)
+UNKNOWN = "- Data, training and scores: "
+_USE = """\
+```python
+import tensorflow as tf
+import tensorflow_text  # registers the ops
+
+model = tf.saved_model.load("VERSION").signatures["serving_default"]
+model(text=tf.constant(["..."]))["{output}"]
+```
+"""
 SIGNATURES = """\
 ## Signatures
 
@@ -29,71 +37,114 @@ SIGNATURES = """\
 `attention`, `num_tokens`, `truncated` |
 | `num_tokens` | `text` | `num_tokens`, `limit` |
 
-`attention` has for each target token a row of weights over the source tokens,
-which sums to 1; where either is padding, and in `with_attention` for a blank
-text, it is 0. A Transformer's is the mean of the last layer's heads. A model
-without attention has its 1 on the token that it read last: END, or for
-`lstm_encoder_decoder`, which reads backwards, the first one. `score` and
-`scores` are log-probabilities divided by the length penalty; where fewer
-hypotheses exist than the beam has, the rest are "" with -inf.
-`log_probability` is not divided.
+`attention` holds one row of weights for each target token. A row sums to 1 over
+the source tokens. Padding has weight 0, and so has everything that
+`with_attention` gives for a blank text. A Transformer's weights are the mean of
+the last layer's heads. A model without attention puts all weight on the token
+that it read last: END, or the first token for `lstm_encoder_decoder`, which
+reads backwards.
 
-```python
-import tensorflow as tf
-import tensorflow_text  # registers the ops
+`score` and `scores` are log-probabilities divided by the length penalty.
+`log_probability` is not divided. Where a beam found fewer hypotheses than it
+has places, the remaining `translations` are "" and their `scores` are -inf.
 
-model = tf.saved_model.load("VERSION").signatures["serving_default"]
-model(text=tf.constant(["..."]))["translation"]
-```
-"""
+""" + _USE.format(output="translation")
+CONTINUATION_SIGNATURES = """\
+## Signatures
+
+| name | inputs | outputs |
+|---|---|---|
+| `serving_default` | `text` | `continuation` |
+| `score` | `text` | `log_probability`, `num_tokens`, `truncated` |
+| `num_tokens` | `text` | `num_tokens`, `limit` |
+
+`continuation` is what follows `text`. It begins with a blank where a word
+begins. The model begins a blank text itself. `log_probability` is the sum over
+the tokens of `text`, END included. The perplexity of a text is
+exp(-`log_probability` / `num_tokens`).
+
+""" + _USE.format(output="continuation")
 
 
-def facts(translate) -> str:
-    """Size, limits and search of a translator, as a list.
+def signatures(servable) -> str:
+    """The signatures of what is exported, and how to call them.
 
     Args:
-        translate: a `Translator`.
+        servable: a `Translator` or a `Continuer`.
     """
-    model = translate.model
+    if servable.output == "continuation":
+        return CONTINUATION_SIGNATURES
+    return SIGNATURES
+
+
+def facts(servable) -> str:
+    """Size, limits and search of what is exported, as a Markdown list.
+
+    Args:
+        servable: a `Translator` or a `Continuer`.
+    """
+    model = servable.model
     num_bytes = sum(
         variable.shape.num_elements() * variable.dtype.size
-        for variable in translate.variables
+        for variable in servable.variables
     )
+    if servable.output == "continuation":
+        limits = _continuation_limits(servable)
+    else:
+        limits = _translation_limits(servable)
     return f"""\
 - Parameters: {model.count_params():,}, {num_bytes / 1e6:.2f} MB as stored \
-(in {translate.stored_precision}); it computes in {model.compute_dtype}
-- Longest input: {translate.max_source_length} tokens, END included.
-  The bare SavedModel translates what fits, and says so in `truncated` or, asked
-  beforehand, by `num_tokens`; the Python API and the command line refuse longer
-  texts.
-- Longest translation: {translate.max_target_factor:g} tokens for each token of
-  the text, and {translate.max_target_offset} more. One that would be longer
-  ends there, and nothing says so.
+(in {servable.stored_precision}). The model computes in {model.compute_dtype}.
+{limits}"""
+
+
+def _translation_limits(translate) -> str:
+    limits = translate.limits
+    return f"""\
+- Longest input: {limits.max_source_length} tokens, END included. The Python API
+  and the command line reject longer texts. The bare SavedModel translates the
+  part that fits. `with_attention`, `score` and `align` report this in
+  `truncated`, and `num_tokens` lets you check first.
+- Longest translation: {limits.max_target_factor:g} tokens for each token of \
+the text, and {limits.max_target_offset} more.
+  A translation that reaches this length ends there. Nothing reports this.
 - Search: beam {translate.num_beams}, length penalty {translate.length_penalty}
 """
 
 
-def plain(translate) -> str:
-    """The card of a translator of which nothing else is known.
+def _continuation_limits(proceed) -> str:
+    return f"""\
+- Longest input: {proceed.max_length} tokens, END included. The Python API and
+  the command line reject longer texts. Of a longer text, the bare SavedModel
+  continues the last tokens and scores the first ones. `score` reports this in
+  `truncated`, and `num_tokens` lets you check first.
+- Longest continuation: {proceed.max_new_tokens} tokens, END included.
+- Search: greedy
+"""
+
+
+def plain(servable) -> str:
+    """The whole card of a model of which nothing else is known.
 
     Args:
-        translate: the `Translator` that is exported.
+        servable: the `Translator` or the `Continuer` that is exported.
     """
-    return f"""# {type(translate.model).__name__}
+    return f"""# {type(servable.model).__name__}
 
 {TAKES_TEXT}
-{UNKNOWN}
-{facts(translate)}
-{SIGNATURES}"""
+{UNKNOWN}unknown. Give `export` a card that states them.
+{facts(servable)}
+{signatures(servable)}"""
 
 
-def plain_if_none(translate, folder) -> str:
+def plain_if_none(servable, folder: str | os.PathLike) -> str:
     """A plain card, or "" where a README.md with more in it is to stay.
 
     Args:
-        translate: the `Translator` that is exported.
+        servable: the `Translator` or the `Continuer` that is exported.
         folder: `savedmodels/NAME`.
     """
-    path = pathlib.Path(folder) / "README.md"
-    kept = path.exists() and UNKNOWN not in path.read_text("utf-8", "replace")
-    return "" if kept else plain(translate)
+    path = pathlib.Path(os.path.expanduser(folder)) / "README.md"
+    if path.exists() and UNKNOWN not in path.read_text("utf-8", "replace"):
+        return ""
+    return plain(servable)

@@ -21,7 +21,9 @@ class StoredWeights:
         precision: as given.
         variables: list of `tf.Variable`, one for each of the model's.
 
-    Errors: `ValueError` for another precision or weights too large for it.
+    Raises:
+        ValueError: If the precision is another one, or if the weights are too
+            large for it.
     """
 
     def __init__(self, model, precision: str):

@@ -1,27 +1,33 @@
 """What every translator offers, live or loaded: lists of texts in and out."""
 
-import types
 from collections.abc import Sequence
 
 import numpy as np
-import tensorflow as tf
+
+from keras_attention.serving import text_model
 
 
-class TextToText:
+class TextToText(text_model.TextModel):
     """Translates lists of texts through signatures: abstract.
 
-    A subclass gives `signatures`: name -> function of string tensors by
-    keyword, which returns a dict of tensors whose axis 0 is the batch. Texts
-    are sorted by length into batches; results come in the order given.
+    A subclass gives `signatures`, see `text_model.TextModel`, and `num_beams`.
 
-    Errors: `ValueError` where a text is longer than the model's limit (it
-    names the line, its length and the limit) or a reference longer than any
-    translation, where texts are no strings, where `num_beams` is one that
-    this translator does not have, or where an older version of the package
-    exported it without what is asked for.
+    Attributes:
+        task: what it does, by its name in the catalogue of models.
+        output: the name of the output of `serving_default`.
+        num_beams: beams of the search, the N of `n_best`.
+
+    Raises:
+        ValueError: If a text is longer than the model's limit (the message
+            names the line, its length and the limit), if a reference is
+            longer than any translation, if a text is no string, or if an
+            older version of the package exported the model without what is
+            asked for.
     """
 
-    signatures: dict = types.MappingProxyType({})
+    task = "translation"
+    output = "translation"
+    num_beams: int
 
     def __call__(
         self,
@@ -37,32 +43,33 @@ class TextToText:
             num_beams: 1 for greedy search, or the number the translator
                 was made with; that one by default.
             batch_size: texts in a batch, at most.
-            truncate: translate what fits of a text over the limit, and do
-                not refuse it.
+            truncate: whether a text over the limit is cut at its end; it is
+                refused otherwise.
 
         Returns:
             One translation for each text; "" for a blank one.
+
+        Raises:
+            ValueError: If `num_beams` is one that this translator does not
+                have, and as the class says.
         """
-        name = self._signature(num_beams)
-        rows = self._run(name, texts, batch_size, truncate=truncate)
+        translate = self._function(self._signature_of(num_beams))
+        batches = self._batches(texts, batch_size, truncate)
+        for batch in batches:
+            batch.outputs = translate(**batch.inputs)
+        rows = text_model.rows_in_order(batches)
         return [row["translation"].decode() for row in rows]
 
-    def _signature(self, num_beams: int | None) -> str:
-        available = self.num_beams
-        if num_beams is None or num_beams == available:
+    def _signature_of(self, num_beams: int | None) -> str:
+        if num_beams is None or num_beams == self.num_beams:
             return "serving_default"
         if num_beams == 1:
             return "greedy"
         raise ValueError(
-            f"This translator searches with 1 or {available} beams; make "
+            f"This translator searches with 1 or {self.num_beams} beams; make "
             f"or export one with another number. Received: "
             f"num_beams={num_beams}"
         )
-
-    @property
-    def num_beams(self) -> int:
-        """Beams of the search: the N of `n_best`."""
-        raise NotImplementedError
 
     def with_attention(
         self,
@@ -80,6 +87,7 @@ class TextToText:
             (S strings), target_tokens (T strings) and attention [T, S],
             without padding.
         """
+        batches = self._batches(texts, batch_size, truncate)
         return [
             {
                 "translation": row["translation"].decode(),
@@ -87,9 +95,7 @@ class TextToText:
                 "truncated": bool(row["truncated"]),
                 **_without_padding(row),
             }
-            for row in self._run(
-                "with_attention", texts, batch_size, truncate=truncate
-            )
+            for row in self._rows("with_attention", batches)
         ]
 
     def n_best(
@@ -103,6 +109,7 @@ class TextToText:
         Args:
             texts, batch_size, truncate: as for a call.
         """
+        batches = self._batches(texts, batch_size, truncate)
         return [
             [
                 (text.decode(), float(score))
@@ -111,7 +118,7 @@ class TextToText:
                 )
                 if np.isfinite(score)
             ]
-            for row in self._run("n_best", texts, batch_size, truncate=truncate)
+            for row in self._rows("n_best", batches)
         ]
 
     def score(
@@ -119,9 +126,21 @@ class TextToText:
         texts: Sequence[str],
         references: Sequence[str],
         batch_size: int = 64,
+        truncate: bool = False,
     ) -> list[tuple[float, int]]:
-        """Log-probability of each reference, and its tokens (END counts)."""
-        rows = self._run_pairs("score", texts, references, batch_size)
+        """Log-probability of each reference, and its tokens (END counts).
+
+        Args:
+            texts: sources.
+            references: their translations.
+            batch_size: pairs in a batch, at most.
+            truncate: whether a text or a reference over its limit is cut at
+                its end; it is refused otherwise.
+        """
+        batches = self._batches(texts, batch_size, truncate, references)
+        rows = self._rows("score", batches)
+        if not truncate:
+            _refuse_long_references(rows)
         return [
             (float(row["log_probability"]), int(row["num_tokens"]))
             for row in rows
@@ -132,102 +151,42 @@ class TextToText:
         texts: Sequence[str],
         references: Sequence[str],
         batch_size: int = 64,
+        truncate: bool = False,
     ) -> list[dict]:
         """Where the model looks while it writes given translations.
 
         Args:
             texts: sources.
             references: their translations, which it has to write.
-            batch_size: pairs in a batch, at most.
+            batch_size, truncate: as for `score`.
 
         Returns:
             For each pair: source_tokens (S strings), target_tokens (T
             strings) and attention [T, S], without padding.
         """
-        return [
-            _without_padding(row)
-            for row in self._run_pairs("align", texts, references, batch_size)
-        ]
+        batches = self._batches(texts, batch_size, truncate, references)
+        rows = self._rows("align", batches)
+        if not truncate:
+            _refuse_long_references(rows)
+        return [_without_padding(row) for row in rows]
 
-    def num_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, END included; of those over the limit too."""
-        return self._counted(_encoded(texts))[0].tolist()
+    def _rows(self, name, batches) -> list[dict]:
+        function = self._function(name)
+        for batch in batches:
+            batch.outputs = function(**batch.inputs)
+        return text_model.rows_in_order(batches)
 
-    def num_truncated(self, texts: Sequence[str]) -> int:
-        """How many texts are over the limit: `truncate` cuts their ends."""
-        lengths, limits = self._counted(_encoded(texts))
-        return int(np.count_nonzero(lengths > limits))
 
-    def _run_pairs(self, name, texts, references, batch_size) -> list[dict]:
-        rows = self._run(name, texts, batch_size, references)
-        for line, row in enumerate(rows, 1):
-            if row["truncated"]:
-                raise ValueError(
-                    "Expected references that a translation can be as long "
-                    "as: split the pair into sentences. Received: more than "
-                    f"{row['num_tokens']} tokens in line {line}"
-                )
-        return rows
-
-    def _run(
-        self, name, texts, batch_size, references=None, truncate=False
-    ) -> list[dict]:
-        if batch_size < 1:
+def _refuse_long_references(rows: list[dict]) -> None:
+    """For texts that fit: only a reference can have been cut."""
+    for line, row in enumerate(rows, 1):
+        if row["truncated"]:
             raise ValueError(
-                "Expected batch_size of at least 1. "
-                f"Received: batch_size={batch_size}"
+                "Expected references that a translation can be as long as: "
+                "split the pair into sentences, or cut the end with "
+                f"truncate=True. Received: more than {row['num_tokens']} "
+                f"tokens in line {line}"
             )
-        texts = _encoded(texts)
-        if not texts:
-            return []
-        if references is not None:
-            references = _encoded(references)
-            if len(references) != len(texts):
-                raise ValueError(
-                    "Expected one reference for each text. Received: "
-                    f"{len(texts)} texts, {len(references)} references"
-                )
-        if name not in self.signatures:
-            raise ValueError(
-                f"Expected a model with the signature {name!r}: export it "
-                f"again. Received: one with {sorted(self.signatures)}"
-            )
-        lengths = self._lengths(texts, truncate)
-        order = np.argsort(lengths, kind="stable")
-        rows = [None] * len(texts)
-        for start in range(0, len(texts), batch_size):
-            indices = order[start : start + batch_size]
-            inputs = {"text": tf.constant([texts[i] for i in indices])}
-            if references is not None:
-                inputs["reference"] = tf.constant(
-                    [references[i] for i in indices]
-                )
-            outputs = self.signatures[name](**inputs)
-            outputs = {key: value.numpy() for key, value in outputs.items()}
-            for place, index in enumerate(indices):
-                rows[index] = {
-                    key: value[place] for key, value in outputs.items()
-                }
-        return rows
-
-    def _counted(self, texts) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of each text, and the most that there may be."""
-        counted = self.signatures["num_tokens"](
-            text=tf.constant(texts, tf.string, shape=[len(texts)])
-        )
-        return counted["num_tokens"].numpy(), counted["limit"].numpy()
-
-    def _lengths(self, texts, truncate) -> np.ndarray:
-        lengths, limits = self._counted(texts)
-        too_long = np.flatnonzero(lengths > limits)
-        if len(too_long) and not truncate:
-            line = int(too_long[0])
-            raise ValueError(
-                f"Expected texts of at most {limits[line]} tokens: split the "
-                f"text into sentences. Received: {lengths[line]} tokens in "
-                f"line {line + 1}"
-            )
-        return lengths
 
 
 def _without_padding(row: dict) -> dict:
@@ -241,19 +200,3 @@ def _without_padding(row: dict) -> dict:
         "target_tokens": target,
         "attention": row["attention"][: len(target), : len(source)],
     }
-
-
-def _encoded(texts: Sequence[str]) -> list[bytes]:
-    """UTF-8; half a surrogate pair, which has none, becomes "?"."""
-    if isinstance(texts, (str, bytes)):
-        raise ValueError(
-            "Expected a list of texts; put a single text in a list. "
-            f"Received: {texts!r}"
-        )
-    texts = list(texts)
-    for line, text in enumerate(texts, 1):
-        if not isinstance(text, str):
-            raise ValueError(
-                f"Expected strings. Received: {text!r} in line {line}"
-            )
-    return [text.encode("utf-8", "replace") for text in texts]

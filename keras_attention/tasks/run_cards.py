@@ -57,7 +57,7 @@ def card(title, languages, config, scores, rows, servable) -> str:
 |---|---|---|
 {_rows(rows)}
 
-{cards.SIGNATURES}
+{cards.signatures(servable)}
 ## Configuration
 
 ```yaml

@@ -16,12 +16,14 @@ class TestSet:
         references: what it should answer, one for each source. A language
             model's are the sources themselves.
         target_language: code of the references' language, where it is known.
+        embedded: the corpus of the package that it is from, if it is.
     """
 
     name: str
     sources: Sequence[str]
     references: Sequence[str]
     target_language: str | None = None
+    embedded: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,10 +52,11 @@ class Task(abc.ABC):
 
     Attributes:
         name: as the catalogue of models says it.
-        servables: kinds of servables that a SavedModel of this task has.
+        columns: what the columns of `samples` are called.
     """
 
     name: str
+    columns: tuple[str, ...]
 
     @abc.abstractmethod
     def load(self, choices) -> Any:
@@ -122,8 +125,14 @@ class Task(abc.ABC):
         """The first test split of a corpus, or its validation split."""
 
     @abc.abstractmethod
-    def read_test_set(self, source, reference) -> TestSet:
+    def read_test_set(
+        self, source, reference, target_language: str | None = None
+    ) -> TestSet:
         """A test set in files, one of which may be None.
+
+        Args:
+            source, reference: their paths.
+            target_language: of the references, where it is known.
 
         Raises:
             ValueError: If a file that the task needs is missing, or they
@@ -139,6 +148,10 @@ class Task(abc.ABC):
             test_set: what it is asked.
             options: as for a call of the servable.
         """
+
+    @abc.abstractmethod
+    def samples(self, servable, evaluation: Evaluation) -> list[tuple]:
+        """A few rows of `columns`, to look at."""
 
     @abc.abstractmethod
     def draw(self, folder, servable, evaluation: Evaluation) -> dict:

@@ -1,5 +1,7 @@
 """From one language to another: pairs of texts, scored by BLEU and chrF."""
 
+import itertools
+import pathlib
 import time
 
 from keras_attention import evaluation, plotting
@@ -10,6 +12,9 @@ from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
 from keras_attention.training import losses
 
+# Rows of the table that a training ends with.
+NUM_SAMPLES = 5
+COMPRESSIONS = ("gz", "bz2", "xz", "zst")
 LANGUAGE_NAMES = {
     "de": "German",
     "en": "English",
@@ -22,6 +27,7 @@ class Translation(Task):
     """Writes a text of one language in another."""
 
     name = "translation"
+    columns = ("source", "translation", "reference")
 
     def load(self, choices):
         return corpora.load(choices.corpus, choices.source, choices.target)
@@ -102,7 +108,9 @@ class Translation(Task):
 
         def validate(epoch, logs):
             hypotheses = servable(sources, num_beams=1, truncate=True)
-            logs |= evaluation.validation_logs(hypotheses, references)
+            logs |= evaluation.validation_logs(
+                hypotheses, references, target_language=config.data.target
+            )
             evaluation.print_samples(
                 epoch, logs, sources, hypotheses, references
             )
@@ -120,7 +128,7 @@ class Translation(Task):
             corpus.target_language,
         )
 
-    def read_test_set(self, source, reference):
+    def read_test_set(self, source, reference, target_language=None):
         if not source or not reference:
             raise ValueError(
                 "Expected --source and --reference. Received: "
@@ -134,17 +142,32 @@ class Translation(Task):
                 f"{len(sources)} lines in {source}, "
                 f"{len(references)} lines in {reference}"
             )
-        return TestSet(source.name, sources, references)
+        language = target_language or _language(reference)
+        return TestSet(source.name, sources, references, language)
 
-    def evaluate(self, servable, test_set, truncate=False, **options):
+    def evaluate(
+        self, servable, test_set, truncate=False, tokenize=None, **options
+    ):
         sources, references = test_set.sources, test_set.references
         start = time.monotonic()
         hypotheses = servable(sources, truncate=truncate, **options)
         seconds = time.monotonic() - start
-        scores = evaluation.corpus_scores(hypotheses, references)
+        scores = evaluation.corpus_scores(
+            hypotheses, references, test_set.target_language, tokenize
+        )
         if truncate:
             scores["truncated"] = servable.num_truncated(sources)
         return Evaluation(test_set, hypotheses, scores, seconds)
+
+    def samples(self, servable, evaluation):
+        test_set = evaluation.test_set
+        rows = zip(
+            test_set.sources,
+            evaluation.hypotheses,
+            test_set.references,
+            strict=True,
+        )
+        return list(itertools.islice(rows, NUM_SAMPLES))
 
     def draw(self, folder, servable, evaluation):
         sources = evaluation.test_set.sources
@@ -188,12 +211,20 @@ class Translation(Task):
         )
 
 
+def _language(path: pathlib.Path) -> str | None:
+    """The language that a file's name ends with, as in `test.zh.gz`."""
+    _, *endings = path.name.split(".")
+    languages = [one for one in endings if one not in COMPRESSIONS]
+    return languages[-1] if languages else None
+
+
 def bleu_by_length(servable, result: Evaluation, **options) -> list[dict]:
     """BLEU by the tokens of the source, see `evaluation.bleu_by_length`."""
     return evaluation.bleu_by_length(
         servable.num_tokens(result.test_set.sources),
         result.hypotheses,
         result.test_set.references,
+        target_language=result.test_set.target_language,
         **options,
     )
 

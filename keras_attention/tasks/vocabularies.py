@@ -24,6 +24,7 @@ def learn(
                 choices.vocabulary_size,
                 model_type=choices.vocabulary_type,
                 max_piece_length=choices.max_piece_length,
+                normalization=choices.normalization,
             )
             files.write_atomically(path, model)
 

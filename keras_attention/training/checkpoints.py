@@ -45,8 +45,9 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
     Returns:
         `(arrays, meta)`.
 
-    Errors: `ValueError` if the file is damaged or not a checkpoint,
-    `OSError` if it cannot be read.
+    Raises:
+        ValueError: If the file is damaged or no checkpoint.
+        OSError: If it cannot be read.
     """
     arrays = {}
     content = pathlib.Path(path).read_bytes()
@@ -84,8 +85,9 @@ def variables_to_arrays(prefix: str, variables: list) -> dict:
 def arrays_to_variables(arrays: dict, prefix: str, variables: list) -> None:
     """Gives variables the values that `variables_to_arrays` took.
 
-    Errors: `ValueError` if number or shapes differ: the configuration is
-    another one than that of the checkpoint.
+    Raises:
+        ValueError: If their number or shapes differ. The configuration is
+            then another one than that of the checkpoint.
     """
     names = sorted(name for name in arrays if name.startswith(f"{prefix}/"))
     shapes = [tuple(arrays[name].shape) for name in names]

@@ -111,8 +111,9 @@ class TokenCrossEntropy(keras.losses.Loss):
         float32 scalar; NaN for labels out of range, see
         `token_cross_entropy`, but not where their weight is 0.
 
-    Errors: `ValueError` for a label smoothing out of range, and for labels
-    or weights of another rank.
+    Raises:
+        ValueError: If the label smoothing is out of range, or labels or
+            weights have another rank.
     """
 
     def __init__(self, label_smoothing=0.0, name="token_cross_entropy"):

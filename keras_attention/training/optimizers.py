@@ -15,7 +15,8 @@ class Adam(keras.optimizers.Adam):
     weights stay what training made them when `fit` ends, so that it can go
     on: `keras.callbacks.SwapEMAWeights` puts their averages in place.
 
-    Errors: `ValueError` for `amsgrad=True`.
+    Raises:
+        ValueError: If `amsgrad` is True.
 
     Reference: https://arxiv.org/abs/1412.6980
     """

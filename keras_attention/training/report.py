@@ -54,7 +54,7 @@ def finish(parts: Parts) -> dict:
     version = servable.export(directory.path / "savedmodel", card)
     content = json.dumps(scores, indent=1)
     files.write_atomically(directory.scores, content.encode())
-    _print_answers(evaluation)
+    _print_samples(task, servable, evaluation)
     for name, path in pictures.items():
         print(f"{name.replace('_', ' ')}: {path}")
     print(f"SavedModel: {version}")
@@ -75,18 +75,12 @@ def _draw_learning_curve(directory) -> pathlib.Path:
     return path
 
 
-def _print_answers(evaluation, count: int = 5) -> None:
-    test_set = evaluation.test_set
+def _print_samples(task, servable, evaluation) -> None:
     console = rich.console.Console(highlight=False)
-    table = rich.table.Table(title=f"{test_set.name}: translations")
-    for column in ("source", "translation", "reference"):
+    name = evaluation.test_set.name
+    table = rich.table.Table(title=f"{name}: {task.columns[1]}s")
+    for column in task.columns:
         table.add_column(column)
-    rows = zip(
-        test_set.sources,
-        evaluation.hypotheses,
-        test_set.references,
-        strict=True,
-    )
-    for _, row in zip(range(count), rows, strict=False):
+    for row in task.samples(servable, evaluation):
         table.add_row(*(rich.markup.escape(cell) for cell in row))
     console.print(table)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention import data
+from keras_attention import data, models
+from keras_attention.data import batches as batches_module
 from keras_attention.tokens import END, PAD, START
+from keras_attention.training import losses
 
 
 class Characters:
@@ -38,14 +40,14 @@ def ids_of(string):
 
 
 def corpus(num_pairs=157, seed=0):
-    """Different pairs of 0 to 12 letters."""
+    """Different pairs of 1 to 12 letters."""
     generator = random.Random(seed)
     pairs = set()
     while len(pairs) < num_pairs:
         pairs.add(
             tuple(
                 "".join(
-                    generator.choices("abcdefgh", k=generator.randint(0, 12))
+                    generator.choices("abcdefgh", k=generator.randint(1, 12))
                 )
                 for _ in range(2)
             )
@@ -264,12 +266,97 @@ def test_a_corpus_filtered_to_nothing_gives_no_batches():
     assert rows_of(pipeline([("a" * 50, "b")] * 25, max_length=20)) == []
 
 
-def test_empty_texts_are_pairs_as_well():
-    assert sorted(rows_of(pipeline([("", "a"), ("b", ""), ("", "")]))) == [
-        ("", ""),
-        ("", "a"),
-        ("b", ""),
-    ]
+# White space, no-break and ideographic blanks, zero-width characters, controls.
+BLANKS = ["", " ", "\t ", "\u00a0", "\u3000", "\u200b\u200d", "\ufeff", "\x00"]
+
+
+def test_pairs_blank_on_a_side_are_dropped_and_counted():
+    pairs = [("a", "b"), ("c" * 50, "d"), ("", "e" * 50), ("f", "g")]
+    pairs += [("a", blank) for blank in BLANKS]
+    pairs += [(blank, "b") for blank in BLANKS]
+    pairs += [("", ""), ("h", "\u00e9")]
+
+    tokenized = dataset_of(pairs).apply(
+        data.tokenize(Characters(), block_size=10)
+    )
+    kept = [("a", "b"), ("f", "g"), ("h", "\u00e9")]
+    assert sorted(rows_of(pipeline(pairs, max_length=20))) == kept
+    num_blank = data.count_blank(tokenized)
+    assert num_blank == 2 * len(BLANKS) + 2
+    report = data.report(
+        tokenized.apply(data.filter_by_length(20)),
+        len(pairs),
+        40,
+        num_blank=num_blank,
+    )
+    assert (report.pairs_kept, report.pairs_too_long) == (3, 1)
+    assert report.pairs_dropped == len(pairs) - 3
+
+
+def test_blank_texts_have_no_tokens_when_drawn(subwords):
+    pairs = [(blank, "groß") for blank in BLANKS]
+    rows = drawn(subwords[0], pairs, seed=1, epoch=0)
+    assert [source_ids for source_ids, _ in rows] == [[END]] * len(BLANKS)
+
+
+# How many batches there are.
+
+
+@pytest.fixture
+def model():
+    """A model of a small vocabulary, to be fitted."""
+    sizes = {"embedding_dim": 4, "units": 4, "num_layers": 1}
+    model = models.lstm_encoder_decoder.mini(500, **sizes)
+    model.compile("sgd", loss=losses.TokenCrossEntropy())
+    return model
+
+
+def test_fit_is_told_of_the_end(model):
+    """No warning that the input ran out: warnings are errors here."""
+    blocks = (
+        dataset_of(corpus(60))
+        .apply(data.tokenize(Characters(), block_size=10))
+        .apply(data.filter_by_length(100))
+    )
+    batches = (
+        blocks.apply(data.shuffle(1, block_size=10))
+        .apply(data.batch_by_tokens(40, seed=1))
+        .apply(data.to_examples())
+        .prefetch(2)
+    )
+    count = len(list(batches))
+    assert batches.cardinality() == count > 1
+    model.fit(batches, epochs=2, validation_data=batches, verbose=0)
+    assert model.optimizer.iterations == 2 * count
+
+
+@pytest.mark.parametrize("pool_size", [1000, 30])
+def test_batches_are_counted_where_pairs_are_not(pool_size):
+    """As of text lines, whose number TensorFlow does not know."""
+    pairs = corpus(80)
+    uncounted = dataset_of(pairs).filter(lambda pair: True)
+    blocks = (
+        uncounted.apply(data.tokenize(Characters(), block_size=10))
+        .apply(data.filter_by_length(100))
+        .apply(data.join(pool_size, block_size=10))
+    )
+    assert blocks.cardinality() == tf.data.UNKNOWN_CARDINALITY
+    batches = blocks.apply(data.batch_by_tokens(40))
+    assert len(list(batches)) == batches.cardinality()
+    assert sorted(rows_of(batches.apply(data.to_examples()))) == pairs
+
+
+def test_a_number_of_batches_that_is_known_is_not_counted(monkeypatch):
+    monkeypatch.delattr(batches_module, "count_batches")
+    blocks = dataset_of(corpus(20)).apply(data.tokenize(Characters()))
+    known = blocks.apply(data.batch_by_tokens(40, num_batches=3))
+    assert known.cardinality() == 3
+    unknown = blocks.apply(
+        data.batch_by_tokens(40, num_batches=tf.data.UNKNOWN_CARDINALITY)
+    )
+    assert unknown.cardinality() == tf.data.UNKNOWN_CARDINALITY
+    endless = blocks.repeat().apply(data.batch_by_tokens(40))
+    assert len(list(endless.take(50))) == 50
 
 
 def test_two_tokenizers():
@@ -509,17 +596,23 @@ def test_a_block_of_which_all_was_dropped():
 
 
 def test_the_report_can_be_read():
-    report = data.Report(12_345, 6, 789, 1_000_000, 0.0567, 1)
+    report = data.Report(
+        12_345, 1_008, 789, 1_000_000, 0.0567, 1, pairs_blank=1_002
+    )
     assert str(report) == (
-        "12,345 pairs kept, 6 dropped; 1,000,000 target tokens in 789 "
-        "batches, 5.7 % padding"
+        "12,345 pairs kept, 6 too long, 1,002 blank; 1,000,000 target tokens "
+        "in 789 batches, 5.7 % padding"
     )
 
 
 def test_the_cache_may_stand_before_the_shuffle():
     pairs = corpus()
-    blocks = dataset_of(pairs).apply(data.tokenize(Characters(), block_size=10))
-    blocks = blocks.cache()
+    blocks = (
+        dataset_of(pairs)
+        .apply(data.tokenize(Characters(), block_size=10))
+        .apply(data.filter_by_length(100))
+        .cache()
+    )
     for epoch in range(2):
         batches = blocks.apply(data.shuffle(1, epoch, 1000, 10)).apply(
             data.batch_by_tokens(40, seed=1, epoch=epoch)

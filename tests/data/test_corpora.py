@@ -1,6 +1,7 @@
 """Corpora by name: phrases, TensorFlow Datasets, Multi30k."""
 
 import os
+import pathlib
 import re
 import socket
 import time
@@ -96,6 +97,38 @@ def test_one_language_is_no_pair():
         corpora.load("phrases", "de", "de")
 
 
+# Paths.
+
+
+@pytest.mark.parametrize("kind", [str, pathlib.Path])
+def test_paths_and_home(tmp_path, monkeypatch, read, kind):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "größe"
+    folder.mkdir()
+    for name in ("train.en", "train.de", "val.en", "val.de"):
+        (folder / name).write_bytes(b"a\nb\n")
+    for path in (kind(folder), kind("~/größe")):
+        corpus = corpora.load(path, "en", "de")
+        assert corpus.name == str(path)
+        assert corpus.sizes == {"train": 2, "validation": 2}
+        assert len(read(corpus.splits["train"])) == 2
+
+
+def test_a_path_is_never_the_embedded_corpus(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match="Received: 'phrases'"):
+        corpora.load(pathlib.Path("phrases"))
+
+
+def test_data_dir_may_be_a_path_from_home(home, monkeypatch):
+    monkeypatch.setenv("HOME", str(home))
+    for data_dir in ("~/one", pathlib.Path("~/two"), pathlib.Path(home / "3")):
+        corpora.load("phrases", data_dir=data_dir)
+    monkeypatch.setenv("KERAS_ATTENTION_HOME", "~/four")
+    corpora.load("phrases")
+    assert sorted(os.listdir(home)) == ["3", "four", "one", "two"]
+
+
 # TensorFlow Datasets.
 
 
@@ -109,6 +142,121 @@ def test_a_translation_set_by_name(read):
         assert pairs != [(target, source) for source, target in pairs]
         turned = corpora.load("tfds:ted_hrlr_translate/pt_to_en", "en", "pt")
         assert read(turned.splits["train"]) == [(t, s) for s, t in pairs]
+
+
+class TalksInManyLanguages(tfds.core.GeneratorBasedBuilder):
+    """20 talks, as ted_multi_translate has them; training alone."""
+
+    VERSION = tfds.core.Version("1.0.0")
+
+    def _info(self):
+        return tfds.core.DatasetInfo(
+            builder=self,
+            features=tfds.features.FeaturesDict(
+                {
+                    "talk_name": tfds.features.Text(),
+                    "translations": tfds.features.TranslationVariableLanguages(
+                        languages=["de", "en", "pt-br", "xx"]
+                    ),
+                }
+            ),
+            disable_shuffling=True,
+        )
+
+    def _split_generators(self, dl_manager):
+        return {"train": self._generate_examples()}
+
+    def _generate_examples(self):
+        for number in range(20):
+            texts = {"en": f"{number}", "pt-br": f"um {number}"}
+            if number % 4:
+                texts["de"] = f"eins {number}"
+            if number == 7:
+                texts["de"] = ["sieben", "7"]
+            yield number, {"talk_name": "a talk", "translations": texts}
+
+
+@pytest.fixture(scope="module")
+def talks(tmp_path_factory):
+    """Where the talks are prepared."""
+    data_dir = tmp_path_factory.mktemp("tfds")
+    tfds.disable_progress_bar()
+    TalksInManyLanguages(data_dir=str(data_dir)).download_and_prepare()
+    return data_dir
+
+
+def german_talks(numbers):
+    """The pairs of talks, by hand."""
+    pairs = []
+    for number in numbers:
+        if number == 7:
+            pairs += [("7", "7"), ("7", "sieben")]
+        elif number % 4:
+            pairs.append((f"{number}", f"eins {number}"))
+    return pairs
+
+
+@pytest.mark.parametrize(
+    "slices, train, validation",
+    [
+        ("train[:90%]", range(18), range(18, 20)),
+        ("train[:5]", range(5), range(5, 20)),
+        ("train[2:12], train[15:]", range(2, 12), range(15, 20)),
+        ("train[:50%]+train[-10%:],train[10:18]", [*range(10), 18, 19], None),
+    ],
+)
+def test_slices_of_talks_in_many_languages(
+    talks, read, slices, train, validation
+):
+    name = f"tfds:talks_in_many_languages@{slices}"
+    corpus = corpora.load(name, "en", "de", data_dir=talks)
+    expected = {
+        "train": german_talks(train),
+        "validation": german_talks(validation or range(10, 18)),
+    }
+    assert corpus.sizes == {name: len(p) for name, p in expected.items()}
+    for split, pairs in corpus.splits.items():
+        assert sorted(read(pairs)) == sorted(expected[split])
+        assert pairs.cardinality() == corpus.sizes[split]
+
+
+def test_three_slices_make_a_test_as_well(talks, read):
+    name = "tfds:talks_in_many_languages@train[:10],train[10:15],train[15:]"
+    corpus = corpora.load(name, "pt-br", "en", data_dir=str(talks))
+    assert corpus.sizes == {"train": 10, "validation": 5, "test": 5}
+    assert ("um 15", "15") in read(corpus.splits["test"])
+
+
+@pytest.mark.parametrize(
+    "slices, message",
+    [
+        ("", r"such as .tfds:NAME@train\[:98%\],train\[98%:\]"),
+        ("@train", "without validation"),
+        ("@train[2:]", "without validation"),
+        ("@train[:x]", "train\\[:x\\]"),
+        ("@train[:9],dev", "Unknown split 'dev'"),
+        ("@train[:5],train,train,train", "up to three slices"),
+    ],
+)
+def test_a_set_without_validation_wants_slices(talks, slices, message):
+    with pytest.raises(ValueError, match=message):
+        corpora.load(f"tfds:talks_in_many_languages{slices}", "en", "de", talks)
+
+
+@pytest.mark.parametrize("language, message", [("xx", "pairs"), ("fr", "fr")])
+def test_a_language_that_no_talk_has(talks, language, message):
+    with pytest.raises(ValueError, match=message):
+        corpora.load(
+            "tfds:talks_in_many_languages@train[:9]", "en", language, talks
+        )
+
+
+def test_slices_replace_the_splits_of_a_set(read):
+    with tfds.testing.mock_data(num_examples=10):
+        corpus = corpora.load(
+            "tfds:ted_hrlr_translate/pt_to_en@train[:3],test", "pt", "en"
+        )
+    assert {"train", "validation", "test"} <= set(corpus.splits)
 
 
 def test_another_language_is_named():

@@ -1,10 +1,6 @@
 """Tokenizers against Python SentencePiece, round trips, odd text, exports."""
 
 import builtins
-import collections
-import itertools
-import json
-import os
 import pathlib
 import random
 import subprocess
@@ -19,6 +15,7 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_attention import data
+from keras_attention.data import tokenizer as tokenizer_module
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START, UNK
 
 ROOT = pathlib.Path(data.__file__).parents[2]
@@ -97,8 +94,7 @@ def test_text_survives_a_round_trip(tokenizer):
         assert again == [" ".join(t.split()) for t in texts]
 
 
-def test_odd_text_survives_as_sentencepiece_normalises_it(tokenizer, processor):
-    # SentencePiece applies NFKC and joins blanks; nothing else may be lost.
+def test_odd_text_survives_as_sentencepiece_reads_it(tokenizer, processor):
     ids = tokenizer.tokenize(tf.constant(NASTY))
     again = [t.decode() for t in tokenizer.detokenize(ids).numpy()]
     assert again == processor.decode(processor.encode(NASTY))
@@ -188,105 +184,6 @@ def test_pieces_label_ids(tokenizer, processor):
 
 def test_vocabulary_size_is_that_of_the_model(tokenizer, processor):
     assert tokenizer.vocabulary_size == processor.vocab_size() <= 400
-
-
-def sampled(tokenizer, *arguments, **options):
-    """What `sample` draws, as lists that can be compared."""
-    return [row.tolist() for row in tokenizer.sample(*arguments, **options)]
-
-
-def test_a_seed_draws_the_segmentation(unigram):
-    processor = sentencepiece.SentencePieceProcessor(model_proto=unigram.model)
-    texts = sentences(50, seed=2)
-    first = sampled(unigram, texts, seed=7)
-    assert sampled(unigram, texts, seed=7) == first
-    assert sampled(unigram, texts, seed=8) != first
-    plain = processor.encode(texts)
-    assert first != plain
-    assert processor.decode(first) == processor.decode(plain)
-    assert not {i for row in first for i in row} & {PAD, UNK, START, END}
-
-
-def test_another_process_draws_the_same(unigram, tmp_path):
-    """A run that is resumed elsewhere must see the same segmentations."""
-    (tmp_path / "model").write_bytes(unigram.model)
-    code = (
-        "import json, sys; from keras_attention import text\n"
-        "model = open(sys.argv[1], 'rb').read()\n"
-        "texts = json.loads(sys.argv[2])\n"
-        "rows = data.Tokenizer(model).sample(texts, seed=7)\n"
-        "print(json.dumps([row.tolist() for row in rows]))"
-    )
-    texts = sentences(20, seed=2)
-    result = subprocess.run(
-        [sys.executable, "-c", code, tmp_path / "model", json.dumps(texts)],
-        capture_output=True,
-        check=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-    )
-    assert json.loads(result.stdout) == sampled(unigram, texts, seed=7)
-
-
-def test_segmentations_are_drawn_by_their_probability():
-    """Against all segmentations of a word, found by trying every cut."""
-    generator = random.Random(0)
-    words = ["".join(generator.choices(WORDS[:8], k=3)) for _ in range(600)]
-    tokenizer = data.Tokenizer(data.train_vocabulary(words, 330))
-    processor = sentencepiece.SentencePieceProcessor(
-        model_proto=tokenizer.model
-    )
-    pieces = {
-        processor.id_to_piece(i): i for i in range(processor.vocab_size())
-    }
-    word, alpha, draws = "▁dasein", 0.3, 20_000
-    weights = {}
-    for cuts in itertools.product([False, True], repeat=len(word) - 1):
-        parts = [word[0]]
-        for letter, cut in zip(word[1:], cuts, strict=True):
-            if cut:
-                parts.append(letter)
-            else:
-                parts[-1] += letter
-        if all(part in pieces for part in parts):
-            ids = tuple(pieces[part] for part in parts)
-            score = sum(processor.get_score(i) for i in ids)
-            weights[ids] = np.exp(alpha * score)
-    assert len(weights) > 5
-    drawn = collections.Counter(
-        map(tuple, sampled(tokenizer, ["dasein"] * draws, 1, alpha))
-    )
-    assert set(drawn) <= set(weights)
-    total = sum(weights.values())
-    for ids, weight in weights.items():
-        expected = weight / total
-        deviation = np.sqrt(expected * (1 - expected) / draws)
-        assert abs(drawn[ids] / draws - expected) < 5 * deviation + 1e-9
-
-
-def test_another_kind_of_vocabulary_cannot_be_sampled():
-    model = data.train_vocabulary(sentences(), 400, model_type="bpe")
-    with pytest.raises(ValueError, match="unigram"):
-        data.Tokenizer(model).sample(["der"], seed=0)
-
-
-def test_sampling_does_not_change_tokenize(unigram):
-    texts = sentences(20, seed=2)
-    before = unigram.tokenize(tf.constant(texts)).to_list()
-    unigram.sample(texts, seed=1)
-    assert unigram.tokenize(tf.constant(texts)).to_list() == before
-
-
-def test_low_alpha_draws_more_varied_segmentations(unigram):
-    texts = ["große straße zwanzig"] * 200
-
-    def variety(alpha):
-        return len({tuple(row) for row in sampled(unigram, texts, 0, alpha)})
-
-    assert variety(0.01) > variety(2.0) > 0
-
-
-def test_empty_texts_sample_to_nothing(unigram):
-    assert sampled(unigram, ["", "der", ""], seed=0)[::2] == [[], []]
 
 
 # Two vocabularies at a time.
@@ -431,45 +328,6 @@ def test_every_model_type_knows_its_controls(model_type):
     ]
 
 
-# Training a vocabulary.
-
-
-def test_training_is_deterministic():
-    assert data.train_vocabulary(sentences(), 350) == data.train_vocabulary(
-        iter(sentences()), 350
-    )
-
-
-def test_size_is_an_upper_limit():
-    for size in (330, 100_000):
-        model = data.train_vocabulary(sentences(100), size)
-        assert 260 < data.Tokenizer(model).vocabulary_size <= size
-
-
-def test_only_the_first_sentences_are_read():
-    def endless():
-        yield from ["", " ", *sentences()]
-        pytest.fail("more than `max_sentences` were read")
-
-    data.train_vocabulary(endless(), 400, max_sentences=50)
-
-
-def test_another_model_type_is_refused():
-    with pytest.raises(ValueError, match="Received: model_type='wordpiece'"):
-        data.train_vocabulary(["a"], 100, "wordpiece")
-
-
-@pytest.mark.parametrize("nothing", [[], ["", "  ", "\t\n"]], ids=repr)
-def test_no_text_is_refused(nothing):
-    with pytest.raises(ValueError, match="no sentence that is not blank"):
-        data.train_vocabulary(nothing)
-
-
-def test_a_vocabulary_too_small_for_its_characters_is_refused():
-    with pytest.raises(ValueError, match="Received: vocabulary_size=40"):
-        data.train_vocabulary(sentences(), 40)
-
-
 # TensorFlow and tensorflow-text are a pair.
 
 
@@ -478,7 +336,7 @@ def test_another_minor_version_is_refused(monkeypatch):
     other.__version__ = "2.0.0"
     monkeypatch.setitem(sys.modules, "tensorflow_text", other)
     with pytest.raises(ImportError, match="tensorflow-text 2.0.0") as caught:
-        tokenizer._import_tensorflow_text()
+        tokenizer_module._import_tensorflow_text()
     assert f"tensorflow {tf.__version__}" in str(caught.value)
 
 
@@ -495,7 +353,7 @@ def test_a_broken_pair_says_how_to_repair_it(monkeypatch, error):
 
     monkeypatch.setattr(builtins, "__import__", broken)
     with pytest.raises(ImportError, match="python -m pip install") as caught:
-        tokenizer._import_tensorflow_text()
+        tokenizer_module._import_tensorflow_text()
     assert str(caught.value).endswith(f"Received: {error}")
     assert caught.value.__cause__ is error
 
@@ -508,3 +366,95 @@ def test_blocks_of_text_keep_their_order(tokenizer):
         rows += ids.to_list()
     assert rows == tokenizer.tokenize(tf.constant(texts)).to_list()
     assert sum(map(len, rows)) > 40
+
+
+# One text, one row, and what is neither.
+
+
+def test_one_text_gives_one_row(tokenizer):
+    (expected,) = tokenizer.tokenize(["der große hund"]).to_list()
+    for text in ("der große hund", "der große hund".encode()):
+        ids = tokenizer.tokenize(text)
+        assert ids.dtype == tf.int32
+        assert ids.numpy().tolist() == expected
+        assert tokenizer.detokenize(ids).numpy().decode() == "der große hund"
+    assert tokenizer.tokenize("").shape == (0,)
+    assert tokenizer.detokenize([]).numpy() == b""
+
+
+def test_a_dataset_of_texts_one_by_one(tokenizer):
+    texts = sentences(10, seed=9)
+    dataset = tf.data.Dataset.from_tensor_slices(texts)
+    ids = dataset.map(tokenizer.tokenize)
+    assert ids.element_spec == tf.TensorSpec([None], tf.int32)
+    rows = [row.tolist() for row in ids.as_numpy_iterator()]
+    assert rows == tokenizer.tokenize(texts).to_list()
+    again = ids.map(tokenizer.detokenize).as_numpy_iterator()
+    assert [text.decode() for text in again] == [
+        " ".join(text.split()) for text in texts
+    ]
+
+
+def test_rows_of_several_lengths(tokenizer):
+    texts = ["der", "", "die große straße"]
+    rows = tokenizer.tokenize(texts).to_list()
+    arrays = [np.array(row, "int64") for row in rows]
+    for ids in (rows, arrays):
+        again = tokenizer.detokenize(ids).numpy()
+        assert [text.decode() for text in again] == texts
+
+
+@pytest.mark.parametrize(
+    "text", [3, None, ["a", 3], [["a"]], tf.ragged.constant([["a"]])], ids=repr
+)
+def test_what_is_no_text_is_refused(tokenizer, text):
+    with pytest.raises(ValueError, match="Expected .*string.*Received: "):
+        tokenizer.tokenize(text)
+
+
+@pytest.mark.parametrize(
+    "ids",
+    [5, None, [5.5], ["a"], [True], [[[5]]], [5, [6]], tf.ragged.range([1.5])],
+    ids=repr,
+)
+def test_what_are_no_ids_is_refused(tokenizer, ids):
+    with pytest.raises(ValueError, match="Expected i.*Received: "):
+        tokenizer.detokenize(ids)
+
+
+@pytest.mark.parametrize("id", [-100, 400, 2**40])
+def test_ids_of_no_piece_are_refused(tokenizer, id):
+    with pytest.raises(ValueError, match=f"Expected ids from 0.*: {id}"):
+        tokenizer.detokenize([[5, id]])
+
+
+def test_texts_with_nothing_to_see_give_no_ids(tokenizer):
+    texts = ["\u3000", "\u00a0 \u202f", "\ufeff\u200b\u200d", "\x00", b"\xff"]
+    assert tokenizer.tokenize(texts).to_list() == [[]] * len(texts)
+    assert len(tokenizer.tokenize("\u00a05\u00a0€")) > 0
+
+
+# Models and where they are.
+
+
+def test_a_path_is_read(model, tmp_path, monkeypatch):
+    (tmp_path / "vocabulary").write_bytes(model)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for path in (
+        tmp_path / "vocabulary",
+        str(tmp_path / "vocabulary"),
+        "~/vocabulary",
+    ):
+        assert data.Tokenizer(path).model == model
+
+
+@pytest.mark.parametrize("other", ["nowhere", ".", None, 3], ids=repr)
+def test_what_is_no_model_is_refused(other):
+    with pytest.raises(ValueError, match="Expected a Sent.*path.*Received: "):
+        data.Tokenizer(other)
+
+
+@pytest.mark.parametrize("other", [b"", b"no model"], ids=repr)
+def test_other_bytes_are_refused(other):
+    with pytest.raises(ValueError, match="Expected a Sent.*Received: .* bytes"):
+        data.Tokenizer(other)

@@ -190,3 +190,105 @@ def test_intervals_narrow_with_the_number_of_sentences():
         [5] * 100 + [15] * 1000, hypotheses, references, num_samples=300
     )
     assert 0 < many["interval"] < 0.6 * few["interval"]
+
+
+# Languages whose words have no blanks between them.
+
+WITHOUT_BLANKS = {
+    "zh": ["你好，世界！", "今天天气很好。", "我们去公园吧。"],
+    "ja": ["今日はいい天気ですね。", "東京に行きます。"],
+    "ko": ["오늘은 날씨가 정말 좋습니다.", "서울에 갑니다."],
+    "th": ["วันนี้อากาศดีมาก", "ฉันไปโรงเรียน"],
+    "km": ["ថ្ងៃនេះអាកាសធាតុល្អ"],
+    "lo": ["ມື້ນີ້ອາກາດດີ"],
+    "my": ["ဒီနေ့ရာသီဥတုကောင်းတယ်"],
+    "bo": ["དེ་རིང་གནམ་གཤིས་ཡག་པོ་འདུག"],
+}
+
+
+@pytest.mark.parametrize("language", WITHOUT_BLANKS)
+def test_perfect_translations_without_blanks(language):
+    texts = WITHOUT_BLANKS[language]
+    scores = evaluation.corpus_scores(texts, texts, target_language=language)
+    assert scores["bleu"]["score"] == scores["bleu_lc"]["score"] == 100
+    name = evaluation.bleu_tokenizer(language)
+    for bleu in ("bleu", "bleu_lc"):
+        assert f"|tok:{name}" in scores[bleu]["signature"]
+    # 13a sees less than four words, wherever there are no blanks.
+    alone = evaluation.corpus_scores(texts, texts)
+    assert "|tok:13a|" in alone["bleu"]["signature"]
+    if language != "ko":
+        assert alone["bleu"]["score"] == 0
+
+
+def test_scores_without_blanks_equal_sacrebleu():
+    references = WITHOUT_BLANKS["zh"]
+    hypotheses = [text.replace("天", "日") for text in references]
+    for options, name in (
+        ({"target_language": "zh"}, "zh"),
+        ({"tokenize": "char"}, "char"),
+        ({"target_language": "zh", "tokenize": "char"}, "char"),
+        ({"target_language": "de", "tokenize": "intl"}, "intl"),
+    ):
+        expected = sacrebleu.corpus_bleu(
+            hypotheses, [references], tokenize=name
+        ).score
+        scores = evaluation.corpus_scores(hypotheses, references, **options)
+        assert scores["bleu"]["score"] == pytest.approx(expected, abs=1e-9)
+        assert f"|tok:{name}|" in scores["bleu"]["signature"]
+        [row] = evaluation.bleu_by_length(
+            [9] * 3, hypotheses, references, edges=[10], **options
+        )
+        assert row["bleu"] == scores["bleu"]["score"]
+        assert f"|tok:{name}|" in row["signature"]
+        compared = evaluation.paired_bootstrap(
+            hypotheses, references, references, num_samples=10, **options
+        )
+        perfect = evaluation.corpus_scores(references, references, **options)
+        assert compared["difference"] == pytest.approx(
+            perfect["bleu"]["score"] - scores["bleu"]["score"]
+        )
+
+
+@pytest.mark.parametrize(
+    "tokenizer, codes",
+    {
+        "zh": "zh zh-CN zh_TW ZH zho zho_Hans cmn yue zh-Hant-HK cn",
+        "char": "th tha th-TH km khm lo lao my mya bur bo dz",
+        "13a": "de en-GB fr vi deu_Latn zh-Latn ja-Latn id zha he ar hi",
+    }.items(),
+)
+def test_a_language_has_its_tokenizer(tokenizer, codes):
+    for code in codes.split():
+        assert evaluation.bleu_tokenizer(code) == tokenizer, code
+    assert evaluation.bleu_tokenizer() == "13a"
+
+
+@pytest.mark.parametrize(
+    "tokenizer, codes",
+    [("ja-mecab", "ja ja-JP jpn jpn_Jpan jp"), ("ko-mecab", "ko ko_KR kor")],
+)
+def test_mecab_is_used_where_it_is_installed(monkeypatch, tokenizer, codes):
+    for installed in (True, False):
+        monkeypatch.setattr(
+            evaluation.scores, "_is_installed", {tokenizer: installed}.get
+        )
+        for code in codes.split():
+            assert evaluation.bleu_tokenizer(code) == (
+                tokenizer if installed else "char"
+            )
+    with pytest.raises(ValueError, match=r"pip install .*sacrebleu\["):
+        evaluation.corpus_scores(["a"], ["a"], tokenize=tokenizer)
+
+
+@pytest.mark.parametrize(
+    "options", [{"tokenize": "moses"}, {"target_language": 3}], ids=repr
+)
+def test_another_tokenizer_is_refused(options):
+    for score in (
+        lambda: evaluation.corpus_scores(["a"], ["a"], **options),
+        lambda: evaluation.bleu_by_length([1], ["a"], ["a"], **options),
+        lambda: evaluation.paired_bootstrap(["a"], ["a"], ["a"], **options),
+    ):
+        with pytest.raises(ValueError, match="Received: "):
+            score()

@@ -13,7 +13,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_attention as ka
 from keras_attention import files
-from keras_attention.serving import savedmodel
+from keras_attention.serving import manifest, savedmodel
 
 LOADERS = pathlib.Path(__file__).with_name("loaders")
 # Names that would be control tokens, broken UTF-8, and what else hurts.
@@ -345,6 +345,44 @@ def test_warmup_requests_run(version, loaded):
     assert {*asked, "num_tokens"} == set(signatures)
 
 
+def test_a_version_elsewhere_answers_alike(version, loaded, tmp_path):
+    """Loaded through links and under another number; more is in
+    test_manifest.py."""
+    shutil.copytree(version, tmp_path / "store" / "abc")
+    model = tmp_path / "model"
+    model.mkdir()
+    shutil.copy(version.parent / savedmodel.MANIFEST, model)
+    (model / "20250101").symlink_to("../store/abc")
+    (model / "20250101" / ".DS_Store").touch()
+    for path in (model, model / "20250101"):
+        elsewhere = ka.load(path)
+        assert elsewhere.path == model / "20250101"
+    assert elsewhere(["one two"]) == loaded(["one two"])
+
+
+def test_an_export_finds_home(live, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert live.export("~/model") == tmp_path / "model" / "1"
+    assert "- Search: beam 4" in (tmp_path / "model/README.md").read_text()
+    assert savedmodel.load("~/model").path == tmp_path / "model" / "1"
+
+
+def test_loading_registers_the_operations_by_itself(version):
+    """No other part of the package has imported tensorflow-text."""
+    code = (
+        "import sys\n"
+        "from keras_attention.serving import savedmodel\n"
+        "print(savedmodel.load(sys.argv[1]).num_beams)\n"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code, version],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert result.stdout == "4\n"
+
+
 @pytest.fixture
 def copy(version, tmp_path):
     shutil.copytree(version.parent, tmp_path / "copy")
@@ -408,7 +446,7 @@ def test_a_failed_export_leaves_the_folder_as_it_was(live, copy, monkeypatch):
 
     for module, name in (
         (savedmodel, "_write_warmup"),
-        (savedmodel, "_manifest_lines"),
+        (manifest, "lines"),
         (savedmodel.os, "rename"),  # With the manifest written.
     ):
         with monkeypatch.context() as context:

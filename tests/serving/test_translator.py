@@ -241,6 +241,39 @@ def test_a_text_over_the_limit(random_translator):
     assert outputs["translation"].numpy()[1].decode() == alone
 
 
+def test_texts_over_the_limit_are_listed(random_translator):
+    translator = random_translator("transformer", max_source_length=6)
+    texts = ["one two", "three " * 8, "", "four " * 9]
+    lengths = translator.num_tokens(texts)
+    assert lengths[0] < 6 < lengths[1] < lengths[3]
+    expected = {2: (lengths[1], 6), 4: (lengths[3], 6)}
+    assert translator.too_long(texts) == expected
+    assert translator.num_truncated(texts) == 2
+    assert translator.too_long([]) == {}
+
+
+def test_what_is_too_long_can_be_cut(random_translator):
+    """Scored and aligned is then what the bare functions cut."""
+    translator = random_translator("transformer", max_source_length=6)
+    texts, references = ["three " * 8, "one"], ["zwei", "eins " * 50]
+    inputs = {"text": tf.constant(texts), "reference": tf.constant(references)}
+    scored = translator.signatures["score"](**inputs)
+    expected = zip(
+        scored["log_probability"].numpy(),
+        scored["num_tokens"].numpy(),
+        strict=True,
+    )
+    received = translator.score(texts, references, truncate=True)
+    for ours, theirs in zip(received, expected, strict=True):
+        assert ours == pytest.approx(theirs, rel=1e-4)
+    rows = translator.align(texts, references, truncate=True)
+    assert [len(row["source_tokens"]) for row in rows] == [6, 2]
+    assert [len(row["target_tokens"]) for row in rows] == [2, 44]
+    for asked in (translator.score, translator.align):
+        with pytest.raises(ValueError, match="at most 6 tokens.*in line 1"):
+            asked(texts, references)
+
+
 def test_a_reference_over_the_limit(random_translator):
     """As many tokens as the longest answer: 2 x 6 + 32, END included."""
     translator = random_translator("transformer", max_source_length=6)

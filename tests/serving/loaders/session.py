@@ -1,6 +1,6 @@
 """Translates in a bare session: graph mode, what TF Serving does.
 
-python session.py VERSION SIGNATURE < texts.json > translations.json
+python session.py VERSION SIGNATURE [OUTPUT] < texts.json > translations.json
 """
 
 import json
@@ -16,7 +16,8 @@ with tf.compat.v1.Session() as session:
     meta_graph = tf.compat.v1.saved_model.load(session, ["serve"], sys.argv[1])
     signature = meta_graph.signature_def[sys.argv[2]]
     text = signature.inputs["text"].name
-    translation = signature.outputs["translation"].name
+    output = sys.argv[3] if len(sys.argv) > 3 else "translation"
+    translation = signature.outputs[output].name
     for start in range(0, len(texts), 50):
         batch = texts[start : start + 50]
         translations += session.run(translation, {text: batch}).tolist()

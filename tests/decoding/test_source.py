@@ -1,4 +1,4 @@
-"""Language models: a step without memory, source and attention weights."""
+"""A source of several heads, of no attention, or none: language models."""
 
 import functools
 
@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import decoding
+from keras_attention.decoding import source
 from keras_attention.tokens import END, PAD
 
 LIMITS = [5, 1, 4]
@@ -45,10 +46,15 @@ def test_a_language_model_gives_what_a_model_with_a_source_does(
     assert result.attention_weights.shape == (*expected.ids.shape, 0)
 
 
-@searches
+@pytest.mark.parametrize(
+    "search",
+    [
+        decoding.greedy_search,
+        functools.partial(decoding.beam_search, num_beams=3, n_best=2),
+    ],
+    ids=["greedy", "beam"],
+)
 def test_no_rows_give_no_rows(draw_chain, search):
-    if search is forced_search:
-        pytest.skip("its rows are those of the labels")
     result = search(**draw_chain(0, []).language_model_arguments())
     assert result.ids.shape[0] == result.attention_weights.shape[0] == 0
     assert result.attention_weights.shape[2:] == (1, 0)
@@ -95,3 +101,15 @@ def test_a_step_may_look_nowhere(draw_chain, search):
     np.testing.assert_array_equal(result.ids, expected.ids)
     assert result.attention_weights.shape == expected.attention_weights.shape
     assert not result.attention_weights.numpy().any()
+
+
+@pytest.mark.parametrize("heads", [None, 3])
+def test_mean_over_heads(heads):
+    shape = (2, 5) if heads is None else (2, heads, 5)
+    weights = np.random.default_rng(0).random(shape).astype("float32")
+    expected = weights if heads is None else weights.mean(axis=1)
+    np.testing.assert_allclose(
+        source.weights_over(tf.constant(weights), (2, 5)),
+        expected,
+        rtol=1e-6,
+    )

@@ -1,0 +1,97 @@
+"""What an answer may hold: its limit, its END, its beginning."""
+
+import collections
+
+from keras import ops
+
+Rules = collections.namedtuple(
+    "Rules", ["max_lengths", "end_id", "pad_id", "forbidden_ids", "prefix_ids"]
+)
+Rules.__doc__ = """Which tokens a hypothesis may hold.
+
+- `max_lengths`: int32 [B]; a row at its limit can only end.
+- `end_id`, `pad_id`: ids of END and PAD.
+- `forbidden_ids`: ids that are never chosen.
+- `prefix_ids`: int32 [B, P], the tokens that each row begins with, then
+  `pad_id`; or None.
+"""
+
+
+def check_rules(max_lengths, end_id, pad_id, forbidden_ids, prefix_ids):
+    """The `Rules` of a search.
+
+    Raises:
+        ValueError: If no hypothesis could end, or if the limits or the
+            prefixes are not one for each row.
+    """
+    if end_id in forbidden_ids:
+        raise ValueError(
+            "Expected an end_id that is not forbidden: each answer ends in "
+            f"it. Received: end_id={end_id}, forbidden_ids={forbidden_ids}"
+        )
+    max_lengths = ops.cast(max_lengths, "int32")
+    if len(max_lengths.shape) != 1:
+        raise ValueError(
+            "Expected `max_lengths` to hold one limit for each row: shape "
+            f"[batch]. Received: shape {tuple(max_lengths.shape)}"
+        )
+    if prefix_ids is not None:
+        prefix_ids = ops.cast(prefix_ids, "int32")
+        if len(prefix_ids.shape) != 2:
+            raise ValueError(
+                "Expected `prefix_ids` to hold one row of ids for each "
+                "answer: shape [batch, length]. Received: shape "
+                f"{tuple(prefix_ids.shape)}"
+            )
+    return Rules(max_lengths, end_id, pad_id, forbidden_ids, prefix_ids)
+
+
+def repeat(rules, count):
+    """The rules of `count` hypotheses a row: B becomes B * count."""
+    prefix_ids = rules.prefix_ids
+    if prefix_ids is not None:
+        prefix_ids = ops.repeat(prefix_ids, count, axis=0)
+    max_lengths = ops.repeat(rules.max_lengths, count)
+    return rules._replace(max_lengths=max_lengths, prefix_ids=prefix_ids)
+
+
+def must_end(rules, position):
+    """Whether a row's token at `position` is its last: bool [B]."""
+    return position + 1 >= rules.max_lengths
+
+
+def given_tokens(rules, position):
+    """The prefix at one position.
+
+    A prefix that leaves no room for END is cut.
+
+    Returns:
+        `(token_ids, given)`: int32 [B], and bool [B], whether the row's
+        prefix reaches that far.
+    """
+    # One more column, of padding, for all positions behind the prefix.
+    padded = ops.pad(
+        rules.prefix_ids, ((0, 0), (0, 1)), constant_values=rules.pad_id
+    )
+    last = ops.shape(padded)[1] - 1
+    token_ids = ops.take(padded, ops.minimum(position, last), axis=1)
+    given = ops.logical_and(
+        ops.not_equal(token_ids, rules.pad_id),
+        ops.logical_not(must_end(rules, position)),
+    )
+    return token_ids, given
+
+
+def num_chosen(rules, lengths):
+    """How many tokens of a hypothesis were chosen, not given.
+
+    Args:
+        rules: `Rules`.
+        lengths: int32 [B, N] or [], END included.
+    """
+    if rules.prefix_ids is None:
+        return lengths
+    given = ops.not_equal(rules.prefix_ids, rules.pad_id)
+    num_given = ops.sum(ops.cast(given, "int32"), axis=1)
+    num_given = ops.minimum(num_given, rules.max_lengths - 1)
+    return ops.maximum(lengths - num_given[:, None], 0)

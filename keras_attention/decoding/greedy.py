@@ -1,0 +1,71 @@
+"""Greedy search: the most probable token at each step."""
+
+from keras import ops
+
+from keras_attention.decoding import (
+    answers,
+    buffers,
+    next_tokens,
+    one_path,
+    penalties,
+    source,
+)
+from keras_attention.tokens import END, PAD, START
+
+
+def greedy_search(
+    step,
+    memory,
+    state,
+    source_mask,
+    max_lengths,
+    alpha=0.0,
+    beta=0.0,
+    start_id=START,
+    end_id=END,
+    pad_id=PAD,
+    forbidden_ids=(),
+    prefix_ids=None,
+):
+    """Takes the most probable token at each step.
+
+    Args:
+        step, memory, state, source_mask, max_lengths: see the package.
+        alpha: length penalty. It only changes the score that is reported.
+        beta: coverage penalty. It only changes the score that is reported.
+        start_id, end_id, pad_id: control ids.
+        forbidden_ids: ids that are never chosen.
+        prefix_ids: what each answer begins with, see the package.
+
+    Returns:
+        `SearchResult` with N = 1.
+
+    Raises:
+        ValueError: If alpha or beta is negative, if END is forbidden, or
+            for another rank of `max_lengths` or `prefix_ids`.
+    """
+    penalties.check_penalties(alpha, beta)
+    rules = answers.check_rules(
+        max_lengths, end_id, pad_id, forbidden_ids, prefix_ids
+    )
+    source_mask = source.mask_of(source_mask, ops.shape(rules.max_lengths)[0])
+
+    def choose(logits, position):
+        log_probs, token_ids = next_tokens.best_extensions(
+            logits, 1, position, rules
+        )
+        log_probs, best = ops.top_k(log_probs, 1)
+        token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
+        return token_ids[:, 0], log_probs[:, 0]
+
+    path = one_path.follow(
+        choose, step, memory, state, source_mask, start_id, rules
+    )
+    lengths = answers.num_chosen(rules, path.lengths)
+    score = path.log_probability / penalties.length_penalty(lengths, alpha)
+    if beta:
+        attention_sums = ops.sum(path.attention_weights, axis=2)
+        score += penalties.coverage_penalty(
+            attention_sums, source_mask[:, None], beta
+        )
+    return path._replace(score=score)

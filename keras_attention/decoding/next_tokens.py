@@ -1,0 +1,108 @@
+"""The next token: how probable each is, of those that an answer may hold."""
+
+from keras import ops
+
+from keras_attention.decoding import answers, buffers
+
+# Stands for log 0: far below any log-probability, and finite, so that sums
+# of two stay finite and nothing becomes NaN.
+IMPOSSIBLE = -1e9
+
+
+def allowed_log_probs(logits, position, rules):
+    """Log-probabilities of the next token, before any choice.
+
+    Args:
+        logits: [B, V].
+        position: int scalar, how many tokens stand before it.
+        rules: `answers.Rules`.
+
+    Returns:
+        float32 [B, V]. What is forbidden is at log 0; the rest is not
+        normalised again, so that sums equal forced scores. A given token is
+        at log 1, and all others are then at log 0.
+    """
+    log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    ids = ops.arange(logits.shape[-1])
+    for forbidden_id in rules.forbidden_ids:
+        log_probs = ops.where(ids == forbidden_id, IMPOSSIBLE, log_probs)
+    must_end = answers.must_end(rules, position)[:, None]
+    impossible = ops.logical_and(must_end, (ids != rules.end_id)[None, :])
+    log_probs = ops.where(impossible, IMPOSSIBLE, log_probs)
+    if rules.prefix_ids is None:
+        return log_probs
+    given_ids, given = answers.given_tokens(rules, position)
+    certain = ops.where(ids == given_ids[:, None], 0.0, IMPOSSIBLE)
+    return ops.where(given[:, None], certain, log_probs)
+
+
+def best_extensions(logits, count, position, rules):
+    """The next tokens worth a look: the `count` best ones, and END.
+
+    The same log-probabilities as `allowed_log_probs`, of these tokens only,
+    without sorting the vocabulary.
+
+    Args:
+        logits: [B, V].
+        count: how many beside END.
+        position, rules: see `allowed_log_probs`.
+
+    Returns:
+        `(log_probs, token_ids)`: float32 and int32 [B, C], best first, END
+        last: of equals it is the last choice. A given token comes first, at
+        log 1, and all others are then at log 0.
+    """
+    logits = ops.cast(logits, "float32")
+    # Some of the best may be forbidden, or be END.
+    best, token_ids = top_k(logits, count + len(rules.forbidden_ids) + 1)
+    # log(sum(exp)) is the greatest logit less the log of its probability:
+    # a softmax is one operation in TensorFlow, exp and sum are two.
+    greatest = buffers.pick(ops.softmax(logits, axis=-1), token_ids[:, :1])
+    normaliser = best[:, :1] - ops.log(greatest)
+    left_out = answers.must_end(rules, position)[:, None]
+    for token_id in (*rules.forbidden_ids, rules.end_id):
+        left_out = ops.logical_or(left_out, ops.equal(token_ids, token_id))
+    best = ops.where(left_out, IMPOSSIBLE, best - normaliser)
+    end = logits[:, rules.end_id, None] - normaliser
+    end_ids = ops.full_like(token_ids[:, :1], rules.end_id)
+    log_probs = ops.concatenate([best, end], axis=1)
+    token_ids = ops.concatenate([token_ids, end_ids], axis=1)
+    if rules.prefix_ids is None:
+        return log_probs, token_ids
+    given_ids, given = answers.given_tokens(rules, position)
+    first = ops.arange(token_ids.shape[-1]) == 0
+    certain = ops.where(first, 0.0, IMPOSSIBLE)[None, :]
+    return (
+        ops.where(given[:, None], certain, log_probs),
+        ops.where(given[:, None], given_ids[:, None], token_ids),
+    )
+
+
+def top_k(values, k):
+    """The k greatest of each row and their places, greatest first.
+
+    In two rounds, as sorting k out of a vocabulary is slow: the k blocks
+    with the greatest maxima hold the k greatest values.
+
+    Args:
+        values: [B, V].
+        k: how many; at most V come out.
+
+    Returns:
+        `(values, indices)`: [B, k], int32 [B, k].
+    """
+    size = values.shape[-1]
+    k = min(k, size)
+    # About 100 blocks; a small V, or one without such a divisor: one round.
+    num_blocks = next((n for n in range(80, 161) if size % n == 0), size)
+    if num_blocks == size or k >= num_blocks:
+        best, indices = ops.top_k(values, k)
+        return best, ops.cast(indices, "int32")
+    width = size // num_blocks
+    blocks = ops.reshape(values, (-1, num_blocks, width))
+    _, chosen = ops.top_k(ops.max(blocks, axis=-1), k)
+    chosen = ops.cast(ops.sort(chosen, axis=-1), "int32")
+    places = chosen[:, :, None] * width + ops.arange(width, dtype="int32")
+    places = ops.reshape(places, (-1, k * width))
+    best, indices = ops.top_k(buffers.pick(values, places), k)
+    return best, buffers.pick(places, ops.cast(indices, "int32"))

@@ -1,0 +1,143 @@
+"""Sampling: each token drawn from the model's distribution."""
+
+import keras
+from keras import ops
+
+from keras_attention.decoding import answers, next_tokens, one_path, source
+from keras_attention.tokens import END, PAD, START
+
+# Draws of one row; an answer that is longer begins with them again.
+MAX_DRAWS = 4096
+
+
+def truncate_distribution(log_probs, top_k=None, top_p=None):
+    """Keeps the most probable tokens only, for sampling.
+
+    Args:
+        log_probs: [B, V], normalised.
+        top_k: keep this many, and all that are level with the last (Fan et
+            al. 2018, arXiv 1805.04833), or None.
+        top_p: keep the smallest set whose probability reaches this, the
+            nucleus of the whole distribution (Holtzman et al. 2019, arXiv
+            1904.09751), or None.
+
+    Returns:
+        [B, V], the tokens left out at log 0; not normalised again.
+
+    Raises:
+        ValueError: If `top_k` or `top_p` is out of range.
+    """
+    if top_k is not None and top_k < 1:
+        raise ValueError(
+            f"`top_k` must be at least 1 or None. Received: top_k={top_k}"
+        )
+    if top_p is not None and not 0 < top_p <= 1:
+        raise ValueError(
+            f"`top_p` must be in (0, 1] or None. Received: top_p={top_p}"
+        )
+    impossible = next_tokens.IMPOSSIBLE
+    descending = -ops.sort(-log_probs, axis=-1)
+    if top_k is not None:
+        top_k = min(top_k, log_probs.shape[-1])
+        threshold = descending[:, top_k - 1, None]
+        log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
+    if top_p is not None:
+        probabilities = ops.exp(descending)
+        before = ops.cumsum(probabilities, axis=-1) - probabilities
+        kept = ops.where(before < top_p, descending, -impossible)
+        threshold = ops.min(kept, axis=-1, keepdims=True)
+        log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
+    return log_probs
+
+
+def _at_temperature(log_probs, temperature):
+    """The distribution [B, V] sharpened or flattened, normalised again."""
+    possible = log_probs > next_tokens.IMPOSSIBLE / 2
+    # From the greatest down, so that no temperature overflows.
+    log_probs = log_probs - ops.max(log_probs, axis=-1, keepdims=True)
+    return ops.log_softmax(
+        ops.where(possible, log_probs / temperature, next_tokens.IMPOSSIBLE),
+        axis=-1,
+    )
+
+
+def _draw(log_probs, uniforms):
+    """The tokens [B] in whose share of [0, 1) the numbers [B] lie."""
+    cumulative = ops.cumsum(ops.exp(log_probs), axis=-1)  # [B, V]
+    threshold = uniforms[:, None] * cumulative[:, -1:]
+    passed = ops.cast(cumulative <= threshold, "int32")
+    # Rounding must not step past the last token that may be drawn.
+    last = ops.max(
+        ops.where(
+            ops.exp(log_probs) > 0,
+            ops.arange(log_probs.shape[-1], dtype="int32"),
+            0,
+        ),
+        axis=-1,
+    )
+    return ops.minimum(ops.sum(passed, axis=-1), last)
+
+
+def sampling_search(
+    step,
+    memory,
+    state,
+    source_mask,
+    max_lengths,
+    seed,
+    temperature=1.0,
+    top_k=None,
+    top_p=None,
+    start_id=START,
+    end_id=END,
+    pad_id=PAD,
+    forbidden_ids=(),
+    prefix_ids=None,
+):
+    """Draws each token from the model's distribution.
+
+    Args:
+        step, memory, state, source_mask, max_lengths: see the package.
+        seed: int; the same seed draws the same tokens. A row's draws
+            depend on the seed and on its place in the batch alone.
+        temperature: above 0; below 1 sharpens, above 1 flattens.
+        top_k, top_p: see `truncate_distribution`; they act after the
+            temperature.
+        start_id, end_id, pad_id: control ids.
+        forbidden_ids: ids that are never chosen.
+        prefix_ids: what each answer begins with, see the package.
+
+    Returns:
+        `SearchResult` with N = 1. The log-probability is the model's own,
+        before temperature and truncation.
+
+    Raises:
+        ValueError: If the temperature, `top_k` or `top_p` is out of range,
+            if END is forbidden, or for another rank of `max_lengths` or
+            `prefix_ids`.
+    """
+    if temperature <= 0:
+        raise ValueError(
+            "`temperature` must be above 0 (greedy_search is its limit at "
+            f"0). Received: temperature={temperature}"
+        )
+    rules = answers.check_rules(
+        max_lengths, end_id, pad_id, forbidden_ids, prefix_ids
+    )
+    batch_size = ops.shape(rules.max_lengths)[0]
+    source_mask = source.mask_of(source_mask, batch_size)
+    # One uniform number for each token to come, drawn before the loop. The
+    # width is fixed: a row's numbers must not depend on the other rows.
+    uniforms = keras.random.uniform((batch_size, MAX_DRAWS), seed=seed)
+
+    def choose(logits, position):
+        allowed = next_tokens.allowed_log_probs(logits, position, rules)
+        log_probs = _at_temperature(allowed, temperature)
+        log_probs = truncate_distribution(log_probs, top_k, top_p)
+        token_ids = _draw(log_probs, uniforms[:, position % MAX_DRAWS])
+        chosen = ops.take_along_axis(allowed, token_ids[:, None], axis=1)
+        return token_ids, chosen[:, 0]
+
+    return one_path.follow(
+        choose, step, memory, state, source_mask, start_id, rules
+    )

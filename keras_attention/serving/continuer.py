@@ -1,0 +1,134 @@
+"""Text in, what comes next out: a language model with its tokenizer."""
+
+import keras
+import tensorflow as tf
+
+from keras_attention import data, decoding
+from keras_attention.serving import (
+    halves,
+    live_model,
+    text_continuation,
+    token_rows,
+)
+from keras_attention.tokens import PAD, START
+
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+
+
+class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
+    """A language model and its tokenizer, as functions in graph.
+
+    The functions are the SavedModel's signatures. Export with `export`, or
+    call the continuer with a list of texts. The continuation is greedy: each
+    next token is the most probable one.
+
+    Args:
+        model: a built `models.LanguageModel`.
+        tokenizer: a `text.Tokenizer`.
+        max_length: limit of a text in tokens, END included. Of a longer one
+            the functions continue the last tokens, and score the first;
+            Python refuses it.
+        max_new_tokens: the most tokens of a continuation, END included.
+        stored_precision: in which weights of float32 are kept, see
+            `Translator`.
+
+    Raises:
+        ValueError: If the model is not built, if no text or no continuation
+            can keep the limits, if the precision is another one, or if the
+            weights are too large for it.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        tokenizer: data.Tokenizer,
+        max_length: int = 128,
+        max_new_tokens: int = 32,
+        stored_precision: str = "float32",
+    ):
+        super().__init__(model, stored_precision, name="continuer")
+        if max_length < 2 or max_new_tokens < 1:
+            raise ValueError(
+                "Expected max_length >= 2 and max_new_tokens >= 1. Received: "
+                f"max_length={max_length}, max_new_tokens={max_new_tokens}"
+            )
+        self.tokenizer = tokenizer
+        self.max_length = max_length
+        self.max_new_tokens = max_new_tokens
+        self._hidden.search = tf.function(
+            self._search,
+            input_signature=[
+                tf.TensorSpec([None, None], tf.int32),
+                tf.TensorSpec([None], tf.int32),
+            ],
+            autograph=False,
+            # Three calls of one function, not three copies of it.
+            experimental_attributes={"_noinline": True},
+        )
+        self._signatures = {
+            name: tf.function(function, input_signature=[TEXT], autograph=False)
+            for name, function in (
+                ("serving_default", self._continue),
+                ("score", self._score),
+                ("num_tokens", self._num_tokens),
+            )
+        }
+
+    def _tokenize(self, text):
+        """Ragged ids [B, None], and how many there are, END included."""
+        ids = self.tokenizer.tokenize(tf.ensure_shape(text, [None]))
+        return ids, tf.cast(ids.row_lengths(), tf.int32) + 1
+
+    def _continue(self, text):
+        ids, _ = self._tokenize(text)
+        prompts = ids[:, 1 - self.max_length :]
+        num_given = tf.cast(prompts.row_lengths(), tf.int32)
+        prompt_ids = prompts.to_tensor(PAD)
+        answers = halves.side_by_side(
+            self._hidden.search.get_concrete_function(),
+            prompt_ids,
+            num_given + self.max_new_tokens,
+        )
+        given = self.tokenizer.detokenize(prompt_ids)
+        whole = self.tokenizer.detokenize(answers.ids[:, 0])
+        # As a text of their own the new tokens would lose their first blank.
+        start = tf.minimum(tf.strings.length(given), tf.strings.length(whole))
+        length = tf.strings.length(whole) - start
+        continuation = tf.strings.substr(whole, start, length)
+        return {"continuation": data.valid_utf8(continuation)}
+
+    def _search(self, prompt_ids, max_lengths):
+        """Answers [b, 1, T] that begin with prompts [b, P], START left out."""
+        with self._hidden.weights.in_use():
+            room = tf.maximum(tf.reduce_max(max_lengths), 1)
+            batch_size = tf.shape(prompt_ids)[0]
+            return decoding.greedy_search(
+                decoding.without_source(self.model.step),
+                memory=(),
+                state=self.model.initial_state(batch_size, room),
+                source_mask=None,
+                max_lengths=max_lengths,
+                forbidden_ids=token_rows.FORBIDDEN_IDS,
+                prefix_ids=prompt_ids,
+            )
+
+    def _score(self, text):
+        ids, lengths = self._tokenize(text)
+        labels = token_rows.ended(ids[:, : self.max_length - 1])
+        starts = tf.fill([tf.shape(labels)[0], 1], START)
+        inputs = tf.concat([starts, labels], axis=1)[:, :-1]
+        with self._hidden.weights.in_use():
+            logits = self.model(inputs, training=False)
+        log_probability, num_tokens = decoding.sequence_log_probability(
+            logits, labels
+        )
+        return {
+            "log_probability": log_probability,
+            "num_tokens": num_tokens,
+            "truncated": lengths > self.max_length,
+        }
+
+    def _num_tokens(self, text):
+        _, lengths = self._tokenize(text)
+        limit = tf.fill(tf.shape(lengths), self.max_length)
+        return {"num_tokens": lengths, "limit": limit}

@@ -1,0 +1,28 @@
+"""Rows of token ids: with END and padding, and as pieces of text."""
+
+import tensorflow as tf
+
+from keras_attention.tokens import END, END_TEXT, PAD, START, UNK
+
+# What no search may write.
+FORBIDDEN_IDS = (PAD, UNK, START)
+
+
+def ended(ids):
+    """Ragged ids [B, None] with END, then padding: int [B, S].
+
+    A batch without rows has one column: recurrent networks cannot compute no
+    step.
+    """
+    ends = tf.fill([ids.nrows(), 1], END)
+    rows = tf.concat([ids, ends], axis=1).to_tensor(PAD)
+    missing = tf.maximum(1 - tf.shape(rows)[1], 0)
+    return tf.pad(rows, [[0, 0], [0, missing]], constant_values=PAD)
+
+
+def pieces(tokenizer, ids):
+    """The piece of each id: [B, T] -> string [B, T].
+
+    END is a piece of its own; padding gives "".
+    """
+    return tf.where(ids == END, END_TEXT, tokenizer.pieces(ids))

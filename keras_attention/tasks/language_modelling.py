@@ -1,0 +1,205 @@
+"""Texts alone: what comes next, scored by perplexity."""
+
+import math
+import time
+
+import tensorflow as tf
+
+from keras_attention.data import corpora, sentences, texts
+from keras_attention.data import pipeline as batches
+from keras_attention.serving import continuer
+from keras_attention.tasks import models, run_cards, vocabularies
+from keras_attention.tasks.task import Evaluation, Task, TestSet
+from keras_attention.training import losses
+
+EMBEDDED = "sentences"
+# The words of a sample that the model is given, and continues.
+PROMPT_WORDS = 3
+NUM_SAMPLES = 5
+
+
+class LanguageModelling(Task):
+    """Says how probable a text is, and continues one."""
+
+    name = "language_modelling"
+    columns = ("prompt", "continuation", "text")
+
+    def load(self, choices):
+        if choices.corpus == EMBEDDED:
+            splits = sentences.generate()
+        else:
+            splits = texts.load(choices.corpus)
+        return corpora.Corpus(
+            choices.corpus,
+            choices.source,
+            choices.source,
+            {name: _pairs(lines) for name, lines in splits.items()},
+            {name: len(lines) for name, lines in splits.items()},
+        )
+
+    def tokenizers(self, config, directory, corpus):
+        lines = {"joint": lambda: _texts(corpus.splits["train"])}
+        vocabularies.learn(directory, lines, config.vocabulary)
+        return self.load_tokenizers(directory)
+
+    def load_tokenizers(self, directory):
+        return (vocabularies.load(directory, "joint"),)
+
+    def pipeline(self, config, corpus, tokenizers, replicas):
+        return _TextPipeline(
+            corpus,
+            tokenizers * 2,
+            max_length=config.data.max_length,
+            max_tokens=config.data.max_tokens,
+            seed=config.run.seed,
+            subword_sampling=config.vocabulary.subword_sampling,
+            replicas=replicas,
+        )
+
+    def create_model(self, config, tokenizers):
+        (tokenizer,) = tokenizers
+        return models.create(
+            config.architecture, vocabulary_size=tokenizer.vocabulary_size
+        )
+
+    def measures(self, config):
+        return losses.TokenMeasures(config.optimizer.label_smoothing)
+
+    def rank(self, logs):
+        return (-logs["val_loss"],)
+
+    def servable(self, config, model, tokenizers, stored_precision="float32"):
+        return continuer.Continuer(
+            model,
+            *tokenizers,
+            max_length=config.data.max_length,
+            stored_precision=stored_precision,
+        )
+
+    def validation(self, config, corpus, servable):
+        count = min(NUM_SAMPLES, config.data.validation_sentences)
+        lines = list(_texts(corpus.splits["validation"].take(count)))
+
+        def validate(epoch, logs):
+            print(
+                f"\nepoch {epoch + 1}: validation perplexity "
+                f"{logs['val_perplexity']:.3f}"
+            )
+            for prompt, continuation, _ in _samples(servable, lines):
+                print(f"  {prompt} | {continuation}")
+
+        return validate
+
+    def held_out(self, corpus):
+        split = "test" if "test" in corpus.splits else "validation"
+        lines = list(_texts(corpus.splits[split]))
+        embedded = EMBEDDED if corpus.name == EMBEDDED else None
+        return TestSet(split, lines, lines, embedded=embedded)
+
+    def read_test_set(self, source, reference, target_language=None):
+        if not source or reference:
+            raise ValueError(
+                "Expected --source, a file of texts, and no --reference for a "
+                f"language model. Received: source={source}, "
+                f"reference={reference}"
+            )
+        lines = list(corpora.read_lines(source))
+        return TestSet(source.name, lines, lines)
+
+    def evaluate(self, servable, test_set, truncate=False, **options):
+        if options:
+            raise ValueError(
+                "Expected no options of a search for a language model. "
+                f"Received: {', '.join(options)}"
+            )
+        lines = test_set.sources
+        start = time.monotonic()
+        scored = servable.score(lines, truncate=truncate)
+        seconds = time.monotonic() - start
+        log_probability = sum(one for one, _ in scored)
+        num_tokens = sum(count for _, count in scored)
+        scores = {
+            "perplexity": math.exp(-log_probability / num_tokens),
+            "log_probability": log_probability,
+            "tokens": num_tokens,
+            "sentences": len(lines),
+        }
+        if test_set.embedded:
+            scores |= _truth(lines)
+        if truncate:
+            scores["truncated"] = servable.num_truncated(lines)
+        return Evaluation(test_set, lines, scores, seconds)
+
+    def samples(self, servable, evaluation):
+        return _samples(servable, evaluation.test_set.sources[:NUM_SAMPLES])
+
+    def draw(self, folder, servable, evaluation):
+        return {}
+
+    def card(self, config, scores, servable):
+        names = ("perplexity", "source_perplexity", "entropy_perplexity")
+        rows = [
+            (name.replace("_", " "), f"{scores[name]:.3f}", "")
+            for name in names
+            if name in scores
+        ]
+        return run_cards.card(
+            "Language model", "", config, scores, rows, servable
+        )
+
+    def summary(self, evaluation):
+        scores = evaluation.scores
+        known = ""
+        if "entropy_perplexity" in scores:
+            known = (
+                "; the source's entropy rate makes "
+                f"{scores['entropy_perplexity']:.3f}, its own probabilities "
+                f"of these sentences {scores['source_perplexity']:.3f}"
+            )
+        return (
+            f"perplexity {scores['perplexity']:.3f} of "
+            f"{scores['tokens']:,} tokens in {scores['sentences']:,} "
+            f"held-out sentences{known}"
+        )
+
+
+class _TextPipeline(batches.Pipeline):
+    """The batches of texts that are paired with themselves: targets alone."""
+
+    def training(self, epoch, start=0, limit=None):
+        return super().training(epoch, start, limit).map(_target)
+
+    def validation(self):
+        return super().validation().map(_target)
+
+
+def _target(inputs, labels, weights):
+    return inputs["target_ids"], labels, weights
+
+
+def _pairs(lines) -> tf.data.Dataset:
+    """Each text beside itself: the pipeline is that of pairs."""
+    return tf.data.Dataset.from_tensor_slices(
+        {"source": lines, "target": lines}
+    )
+
+
+def _texts(pairs):
+    return batches.texts(pairs, "target")
+
+
+def _truth(lines) -> dict:
+    """What is known of the source: no model has a smaller loss on average."""
+    log_probability = sum(map(sentences.log_probability, lines))
+    num_tokens = sum(len(line.split()) + 1 for line in lines)  # and END
+    return {
+        "source_perplexity": math.exp(-log_probability / num_tokens),
+        "entropy_perplexity": math.exp(sentences.entropy_rate()),
+    }
+
+
+def _samples(servable, lines) -> list[tuple[str, str, str]]:
+    """Beginnings, how the model goes on, and the texts they are from."""
+    prompts = [" ".join(line.split()[:PROMPT_WORDS]) for line in lines]
+    answers = servable(prompts, truncate=True)
+    return list(zip(prompts, answers, lines, strict=True))

@@ -1,0 +1,224 @@
+"""Text in, what comes next out: a language model, live and loaded."""
+
+import json
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import ops
+
+from keras_attention.serving import continuer, savedmodel
+from keras_attention.tokens import END, START
+
+LOADERS = pathlib.Path(__file__).with_name("loaders")
+TEXTS = ["one two", "three", "", "nine eight seven", "  ", "zwölf", "日本語"]
+
+
+class Tiny(keras.Model):
+    """A GRU on the contract of language models."""
+
+    def __init__(self, vocabulary_size, units=23):
+        super().__init__()
+        self.units = units
+        self.embedding = keras.layers.Embedding(vocabulary_size, units)
+        self.gru = keras.layers.GRU(
+            units, return_sequences=True, return_state=True
+        )
+        self.projection = keras.layers.Dense(vocabulary_size)
+
+    def initial_state(self, batch_size, max_length):
+        return ops.zeros((batch_size, self.units))
+
+    def step(self, token_ids, state):
+        x = self.embedding(token_ids[:, None])
+        x, state = self.gru(x, initial_state=state)
+        return self.projection(x)[:, 0], state
+
+    def call(self, token_ids, training=None):
+        return self.projection(self.gru(self.embedding(token_ids))[0])
+
+
+def make(tokenizer, **options):
+    keras.utils.set_random_seed(2)
+    model = Tiny(tokenizer.vocabulary_size)
+    model(np.array([[START, 5]]))
+    for variable in model.trainable_variables:
+        # Larger logits: one token is clearly the best.
+        variable.assign(4 * variable)
+    return continuer.Continuer(
+        model, tokenizer, **{"max_length": 13, "max_new_tokens": 7} | options
+    )
+
+
+@pytest.fixture(scope="module")
+def live(tokenizers):
+    return make(tokenizers[0])
+
+
+@pytest.fixture(scope="module")
+def version(live, tmp_path_factory):
+    return live.export(tmp_path_factory.mktemp("exported") / "language_model")
+
+
+@pytest.fixture(scope="module")
+def loaded(version):
+    return savedmodel.load(version.parent)
+
+
+def continued(live, text, limit):
+    """The greedy way, a token at a time, through `call`."""
+    ids = live.tokenizer.tokenize([text]).numpy()[0].tolist()[1 - limit :]
+    given = len(ids)
+    for count in range(live.max_new_tokens):
+        logits = live.model(np.array([[START, *ids]])).numpy()[0, -1]
+        logits[[0, 1, 2]] = -np.inf
+        best = int(np.argmax(logits))
+        if best == END or count == live.max_new_tokens - 1:
+            break
+        ids.append(best)
+    rows = tf.ragged.constant([ids, ids[:given]], dtype=tf.int32)
+    whole, start = live.tokenizer.detokenize(rows).numpy()
+    return whole.removeprefix(start).decode("utf-8", "replace")
+
+
+def test_the_most_probable_token_comes_next(live):
+    texts = [*TEXTS, "three " * 30 + "one two"]
+    received = live(texts, truncate=True)
+    assert received == [continued(live, text, 13) for text in texts]
+    assert len(set(received)) > 4
+    # Of a long text, the end is continued.
+    ids = live.tokenizer.tokenize(texts[-1:]).numpy()[0]
+    end = live.tokenizer.detokenize([ids[-12:]]).numpy()[0].decode()
+    assert live.num_tokens([end]) == [13]
+    assert live([end]) == received[-1:]
+
+
+def test_a_blank_text_is_begun(live):
+    assert live(["", " "]) == [continued(live, "", 13)] * 2
+    assert live([""]) != [""]
+
+
+def test_a_continuation_begins_with_the_blank_of_a_word(tokenizers):
+    continuer_ = make(tokenizers[0])
+    word = continuer_.tokenizer.tokenize(["two"]).numpy()[0]
+    assert len(word) == 1
+    bias = np.zeros(continuer_.tokenizer.vocabulary_size, "float32")
+    bias[word] = 1e4
+    continuer_.model.projection.bias.assign(bias)
+    assert continuer_(["one", ""]) == [" two" * 6, " ".join(["two"] * 6)]
+
+
+def test_score_is_the_log_probability_of_the_text(live):
+    """Against a sum over the model's logits, token by token."""
+    for text, (log_probability, num_tokens) in zip(
+        TEXTS, live.score(TEXTS, truncate=True), strict=True
+    ):
+        ids = live.tokenizer.tokenize([text]).numpy()[0].tolist()[:12]
+        logits = live.model(np.array([[START, *ids]])).numpy()[0]
+        expected = 0.0
+        for row, label in zip(
+            logits.astype("float64"), [*ids, END], strict=True
+        ):
+            expected += row[label] - np.log(np.sum(np.exp(row)))
+        assert num_tokens == len(ids) + 1
+        assert log_probability == pytest.approx(expected, rel=1e-4)
+
+
+def test_an_answer_does_not_depend_on_the_batch(live):
+    texts = [*TEXTS, "five six", "seven"]
+    together = live(texts)
+    assert live(texts, batch_size=1) == together
+    assert live(texts[::-1], batch_size=2) == together[::-1]
+    scores = live.score(texts)
+    np.testing.assert_allclose(live.score(texts, batch_size=1), scores, 1e-5)
+
+
+def test_a_text_over_the_limit_is_refused(live, loaded):
+    long = "three " * 30
+    for model in (live, loaded):
+        ((num_tokens, limit),) = model.too_long([long]).values()
+        assert num_tokens > limit == 13
+        for asked in (model, model.score):
+            with pytest.raises(ValueError, match="at most 13 .* in line 2"):
+                asked(["one", long])
+    outputs = live.signatures["score"](text=tf.constant(["one", long]))
+    assert outputs["truncated"].numpy().tolist() == [False, True]
+
+
+def test_the_loaded_one_answers_alike(live, loaded):
+    assert isinstance(loaded, savedmodel.LoadedContinuer)
+    assert loaded(TEXTS) == live(TEXTS)
+    np.testing.assert_allclose(loaded.score(TEXTS), live.score(TEXTS), 1e-5)
+    assert loaded.num_tokens(TEXTS) == live.num_tokens(TEXTS)
+    assert set(loaded.signatures) == set(live.signatures)
+
+
+def test_the_signatures_are_dense_with_the_batch_first(loaded):
+    shapes = {
+        (name, key): (spec.dtype.name, spec.shape.as_list())
+        for name, function in loaded.signatures.items()
+        for key, spec in function.structured_outputs.items()
+    }
+    assert shapes == {
+        ("serving_default", "continuation"): ("string", [None]),
+        ("score", "log_probability"): ("float32", [None]),
+        ("score", "num_tokens"): ("int32", [None]),
+        ("score", "truncated"): ("bool", [None]),
+        ("num_tokens", "num_tokens"): ("int32", [None]),
+        ("num_tokens", "limit"): ("int32", [None]),
+    }
+    for function in loaded.signatures.values():
+        for texts in ([], [""], [b"\xff\xfe", b"\x00"]):
+            outputs = function(text=tf.constant(texts, tf.string))
+            assert {value.shape[0] for value in outputs.values()} == {
+                len(texts)
+            }
+
+
+def test_a_bare_session_continues(live, version):
+    """Graph mode, what TF Serving does, and without this package."""
+    result = subprocess.run(
+        [
+            sys.executable,
+            LOADERS / "session.py",
+            version,
+            "serving_default",
+            "continuation",
+        ],
+        input=json.dumps(TEXTS),
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 0, result.stderr[-2000:]
+    assert json.loads(result.stdout) == live(TEXTS)
+
+
+def test_its_card_says_what_it_is(version):
+    card = (version.parent / "README.md").read_text()
+    assert "\n- Longest input: 13 tokens" in card
+    assert "\n- Longest continuation: 7 tokens" in card
+    assert "\n| `serving_default` | `text` | `continuation` |" in card
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"max_length": 1}, {"max_new_tokens": 0}, {"stored_precision": "int8"}],
+)
+def test_a_continuer_that_cannot_be(wrong, live):
+    ((name, value),) = wrong.items()
+    with pytest.raises(ValueError, match=f"Received: .*{name}={value!r}"):
+        continuer.Continuer(live.model, live.tokenizer, **wrong)
+
+
+def test_half_precision_is_that_of_rounded_weights(tokenizers):
+    whole = make(tokenizers[0])
+    half = make(tokenizers[0], stored_precision="float16")
+    before = whole.score(TEXTS)
+    for variable in whole.model.trainable_variables:
+        variable.assign(np.float16(variable))
+    assert half.score(TEXTS) == whole.score(TEXTS) != before
+    assert half(TEXTS) == whole(TEXTS)

@@ -79,6 +79,8 @@ def translate(
     )
     if translator.task != "translation":
         _check_no_search(translator, options)
+    if options.n_best or options.scores or options.attention:
+        _check_own_beams(translator, options)
     lines = words or _standard_input()
     too_long = {} if options.truncate else translator.too_long(lines)
     short = [text for line, text in enumerate(lines, 1) if line not in too_long]
@@ -127,7 +129,6 @@ def _answers(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
         search = {"num_beams": options.num_beams} if options.num_beams else {}
         answers = translator(texts, truncate=options.truncate, **search)
         return ([_one_line(answer)] for answer in answers)
-    _check_own_beams(translator, options)
     count = 1 if options.n_best is None else options.n_best
     if count > translator.num_beams:
         raise ValueError(

@@ -120,12 +120,10 @@ def fit(parts: Parts, progress: Progress) -> None:
         if batches.cardinality() == 0:
             restore_metrics(parts, progress)
         else:
+            print(_heading(parts, progress), flush=True)
             trainer.fit(
                 batches,
-                initial_epoch=progress.epoch,
-                epochs=progress.epoch + 1,
                 shuffle=False,
-                verbose="auto",
                 callbacks=[
                     keras.callbacks.LambdaCallback(
                         on_epoch_begin=lambda *_: restore_metrics(
@@ -146,6 +144,12 @@ def fit(parts: Parts, progress: Progress) -> None:
         _remove_old_weights(parts, progress)
     if config.training.average_last:
         _average_last(parts, progress)
+
+
+def _heading(parts, progress) -> str:
+    """Which epoch runs; for Keras each one is the first of one."""
+    epochs = parts.config.training.epochs
+    return f"Epoch {progress.epoch + 1}" + (f"/{epochs}" if epochs else "")
 
 
 def _updates(parts) -> int:

@@ -84,7 +84,12 @@ def translate(
     lines = words or _standard_input()
     too_long = {} if options.truncate else translator.too_long(lines)
     short = [text for line, text in enumerate(lines, 1) if line not in too_long]
-    answers = _answers(translator, short, options)
+    if options.n_best or options.scores:
+        answers = _n_best(translator, short, options)
+    else:
+        search = {"num_beams": options.num_beams} if options.num_beams else {}
+        texts = translator(short, truncate=options.truncate, **search)
+        answers = ([_one_line(text)] for text in texts)
     for line in range(1, len(lines) + 1):
         print(*([""] if line in too_long else next(answers)), sep="\n")
     if options.attention:
@@ -114,8 +119,12 @@ def _texts(words: tuple[str, ...]) -> list[str]:
 
 
 def _standard_input() -> list[str]:
-    content = sys.stdin.buffer.read().decode("utf-8", "replace")
-    return content.removesuffix("\n").split("\n") if content else []
+    from keras_attention.data import lines
+
+    return [
+        line.decode("utf-8", "replace")
+        for line in lines.split_lines(sys.stdin.buffer)
+    ]
 
 
 def _one_line(text: str) -> str:
@@ -123,17 +132,13 @@ def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _answers(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
-    """The lines to print for each text."""
-    if options.n_best is None and not options.scores:
-        search = {"num_beams": options.num_beams} if options.num_beams else {}
-        answers = translator(texts, truncate=options.truncate, **search)
-        return ([_one_line(answer)] for answer in answers)
+def _n_best(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
+    """The lines to print for each text: its best translations."""
     count = 1 if options.n_best is None else options.n_best
     if count > translator.num_beams:
         raise ValueError(
-            f"Expected n_best from 1 to {translator.num_beams}, the model's "
-            f"number of beams. Received: n_best={count}"
+            f"Expected n_best of at most {translator.num_beams}, the beams of "
+            f"this model. Received: n_best={count}"
         )
     missing = [("", float("-inf"))] * count
     return (

@@ -53,10 +53,13 @@ class Data(Choices):
 
     corpus: str | None = choice(
         None,
-        'What to train on: "phrases" (generated offline), a folder with '
-        "train.en, train.de, validation.en, ... (plain or compressed), or "
-        '"tfds:NAME/CONFIG". For language models, a folder with train.txt, '
-        "validation.txt and test.txt. By default the task's embedded corpus.",
+        'What to train on. "phrases" is generated. A folder holds files of '
+        "aligned lines (train.en, train.de, validation.en, ...) or of lines "
+        "with a tab between source and target (train.tsv, ...), plain or "
+        "compressed. One tab-separated file is split by its sources. "
+        '"tfds:NAME/CONFIG" may end in "@" and slices. For language models, a '
+        "folder holds train.txt and validation.txt. By default the corpus is "
+        "the one that is embedded for the task.",
         is_path=True,
     )
     source: str = choice("en", "The language code of the source.")

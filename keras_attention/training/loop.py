@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from keras_attention import config as configuration
 from keras_attention import devices, files
+from keras_attention.data import counted_pairs
 from keras_attention.training import (
     callbacks,
     checkpoints,
@@ -121,20 +122,23 @@ def fit(parts: Parts, progress: Progress) -> None:
             restore_metrics(parts, progress)
         else:
             print(_heading(parts, progress), flush=True)
-            trainer.fit(
-                batches,
-                shuffle=False,
-                callbacks=[
-                    keras.callbacks.LambdaCallback(
-                        on_epoch_begin=lambda *_: restore_metrics(
-                            parts, progress
-                        )
-                    ),
-                    callbacks.EverySteps(
-                        config.run.checkpoint_steps, save_step, progress.step
-                    ),
-                ],
-            )
+            with counted_pairs.clear_errors():
+                trainer.fit(
+                    batches,
+                    shuffle=False,
+                    callbacks=[
+                        keras.callbacks.LambdaCallback(
+                            on_epoch_begin=lambda *_: restore_metrics(
+                                parts, progress
+                            )
+                        ),
+                        callbacks.EverySteps(
+                            config.run.checkpoint_steps,
+                            save_step,
+                            progress.step,
+                        ),
+                    ],
+                )
         progress.history.append(_validated(parts, progress))
         _keep_weights(parts, progress)
         progress.epoch += 1

@@ -21,7 +21,7 @@ OTHERWISE = "otherwise"
 
 def choice(
     default,
-    help: str,  # noqa: A002: the name that readers of dataclasses know.
+    help: str,
     *,
     one_of: tuple | None = None,
     at_least: float | None = None,
@@ -49,7 +49,7 @@ def choice(
         ]
         rest = defaults.get(OTHERWISE)
         ending = "" if rest is None else f", else {rest}"
-        help += f" By default {', '.join(named)}{ending}."  # noqa: A001
+        help += f" By default {', '.join(named)}{ending}."
     kind = "default_factory" if isinstance(default, type) else "default"
     metadata = {
         "help": help,

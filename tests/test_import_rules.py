@@ -12,7 +12,6 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 
 ARRAYS = {"keras", "numpy"}
 GRAPH = ARRAYS | {"tensorflow"}
-ANY = "anything"
 
 # The longest matching key decides. Left: parts of this package; right: other
 # distributions. The standard library is free to all but tokens.

@@ -21,7 +21,7 @@ OTHERWISE = "otherwise"
 
 def choice(
     default,
-    help: str,  # The name that readers of dataclasses know.
+    help: str,
     *,
     one_of: tuple | None = None,
     at_least: float | None = None,

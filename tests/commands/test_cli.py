@@ -17,7 +17,7 @@ from keras_attention import cli, config, files, tasks
 from keras_attention.commands import runs
 from keras_attention.serving import translator
 from keras_attention.tasks import translation
-from keras_attention.training import run_directory
+from keras_attention.training import report, run_directory
 
 PACKAGE = pathlib.Path(keras_attention.__file__).parent
 # Our functions from the command line to the gradient.
@@ -442,6 +442,34 @@ def test_mistakes_are_one_clear_line(
     assert message.format(run=run) in str(error.value)
     assert "Received" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_python_trains_as_the_command_line_does(run):
+    choices = run_directory.read_config(run_directory.at(run))
+    with pytest.raises(ValueError, match="add --resume"):
+        runs.train(choices)
+    trained = runs.train(choices, resume=True)
+    assert trained.directory.path == run and trained.config == choices
+    with pytest.raises(ValueError, match="Received: nowhere"):
+        runs.train(config.make(corpus="nowhere"))
+
+
+def test_the_report_is_written_while_nobody_else_trains(
+    moved, monkeypatch, capsys
+):
+    run, place = moved
+    run.scores.unlink()
+
+    def finish(parts):
+        with pytest.raises(ValueError, match="nobody else writes in now"):
+            with files.lock(run.path):
+                pass
+        parts.directory.scores.write_text("{}")
+
+    monkeypatch.setattr(report, "finish", finish)
+    go_on = ["train", f"--output={run.path}", "--resume"]
+    cli.main([*go_on, f"--corpus={place}"])
+    assert run.scores.read_text() == "{}"
 
 
 def test_two_processes_do_not_train_in_one_folder(

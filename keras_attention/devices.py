@@ -8,8 +8,11 @@ import tensorflow as tf
 
 
 def num_replicas(replicas: int | None = None) -> int:
-    """How many copies of the model there are: what is asked for, or one on
-    each GPU, or one on the CPU."""
+    """The number of copies of the model.
+
+    Args:
+        replicas: the number, or None for one on each GPU, or one on the CPU.
+    """
     if replicas is not None:
         return replicas
     return max(1, len(tf.config.list_physical_devices("GPU")))
@@ -19,8 +22,9 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     """A strategy over all GPUs, or over `replicas` devices.
 
     Args:
-        replicas: copies of the model; by default one on each GPU, or one
-            on the CPU. On a CPU, `make_logical_devices` comes first.
+        replicas: copies of the model. By default there is one on each GPU, or
+            one on the CPU. For several on a CPU, call `make_logical_devices`
+            before.
 
     Raises:
         ValueError: If there are fewer devices.
@@ -44,19 +48,20 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     )
 
 
-# Batches of fewer target tokens are faster with `share_cores`; those of 4,096
-# are slower, as their matrix products want both cores.
+# Batches of up to this many target tokens are faster with `share_cores`. Those
+# of 4,096 are slower, as their matrix products want both cores.
 SMALL_BATCH = 1024
 
 
 def share_cores() -> None:
-    """On two cores: two operations at a time, each on one of them.
+    """On a two-core machine, limits each TensorFlow operation to one core.
 
-    Short operations are not worth cutting in two, but many of a backward
-    pass do not need each other, nor do the two halves of a batch that is
-    translated. On other machines, after TensorFlow's first operation, and
-    where the number of threads of an operation was chosen before, this does
-    nothing.
+    Two operations then run at the same time. This is faster where operations
+    are short and do not need each other: in a backward pass, or in the two
+    halves of a batch that is translated.
+
+    It does nothing on other machines, after TensorFlow's first operation, and
+    if the number of threads of an operation was chosen before.
     """
     chosen = tf.config.threading.get_intra_op_parallelism_threads()
     if chosen or "TF_NUM_INTRAOP_THREADS" in os.environ:
@@ -75,10 +80,12 @@ def share_cores() -> None:
 def keep_memory() -> None:
     """Keeps the memory of large tensors from step to step.
 
-    By default a tensor of more than 32 MB, such as the logits of a large
-    batch, is mapped anew each time, and each of its pages faults when it is
-    first written: that takes longer than to compute it. To be called before
-    TensorFlow's first operation; of use with glibc, elsewhere it does nothing.
+    By default, a tensor of more than 32 MB is mapped anew each time. The logits
+    of a large batch are such a tensor. Each of its pages then faults when it is
+    first written, which takes longer than to compute it.
+
+    Call this before TensorFlow's first operation. It works with glibc, and does
+    nothing elsewhere.
     """
     if sys.platform != "linux":
         return

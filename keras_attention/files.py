@@ -12,7 +12,7 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
 
     Args:
         path: the file; its folder exists.
-        data: what it shall hold.
+        data: its new content.
     """
     path = pathlib.Path(path)
     handle, temporary = tempfile.mkstemp(
@@ -39,10 +39,11 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
 def lock(folder: pathlib.Path):
     """Keeps other processes and threads from writing in a folder.
 
-    The folder is made; the lock ends with the process, however that ends.
+    The folder is made if it is not there. The lock ends with the process,
+    even if the process is killed.
 
     Raises:
-        ValueError: If another one holds the lock.
+        ValueError: If another process or thread holds the lock.
     """
     folder = pathlib.Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,13 +62,13 @@ def lock(folder: pathlib.Path):
 
 
 def file_mode() -> int:
-    """What `open` would give a new file; `mkstemp` keeps it to its owner."""
+    """The mode that `open` gives a new file, unlike `mkstemp`."""
     umask = os.umask(0)
     os.umask(umask)
     return 0o666 & ~umask
 
 
 def remove_temporaries(folder: pathlib.Path) -> None:
-    """Removes what writes that were killed have left in a folder."""
+    """Removes the files that killed writes have left in a folder."""
     for path in pathlib.Path(folder).glob(".*.writing-*"):
         path.unlink(missing_ok=True)

@@ -16,7 +16,7 @@ from keras_attention.config import choices
 
 
 def make_app(name: str, help_text: str, **options) -> cyclopts.App:
-    """An application whose flags have their fields' names and raise errors."""
+    """An application. Its flags have the names of fields; it raises errors."""
     return cyclopts.App(
         name=name,
         help=help_text,
@@ -32,12 +32,12 @@ def make_app(name: str, help_text: str, **options) -> cyclopts.App:
 
 
 def group(title: str) -> Parameter:
-    """Of a dataclass: its fields are flags, under this title in the help."""
+    """Makes flags of a dataclass's fields, under this title in the help."""
     return Parameter(name="*", group=cyclopts.Group.create_ordered(title))
 
 
 def described(help_text: str) -> Parameter:
-    """Of an argument: what it means."""
+    """Gives an argument its help."""
     return Parameter(help=help_text)
 
 
@@ -46,10 +46,10 @@ Model = Annotated[str, described("The folder of a SavedModel or of a run.")]
 
 
 def find_model(path: str) -> pathlib.Path:
-    """The folder of a SavedModel or of a run.
+    """The folder of a SavedModel or of a run, found without TensorFlow.
 
     Raises:
-        ValueError: If there is neither, which is found without TensorFlow.
+        ValueError: If there is neither.
     """
     folder = pathlib.Path(path).expanduser()
     marks = ("config.yaml", "saved_model.pb", "*/saved_model.pb")
@@ -64,10 +64,10 @@ def find_model(path: str) -> pathlib.Path:
 
 
 def find_run(path: str) -> pathlib.Path:
-    """The folder of a run.
+    """The folder of a run, found without TensorFlow.
 
     Raises:
-        ValueError: If there is none, which is found without TensorFlow.
+        ValueError: If there is none.
     """
     folder = pathlib.Path(path).expanduser()
     if not (folder / "config.yaml").is_file():
@@ -95,9 +95,10 @@ def find_file(name: str, path: str | None) -> pathlib.Path | None:
 def import_tensorflow() -> None:
     """Imports TensorFlow without the lines that it prints by itself.
 
-    They say what it was built for and which drivers it misses, and come before
-    it reads its own settings: standard error is turned away for that long.
-    They stay where TF_CPP_MIN_LOG_LEVEL is set, and where the import fails.
+    These lines say what it was built for and which drivers it misses. They come
+    before it reads its own settings, so standard error is turned away during
+    the import. The lines are printed if TF_CPP_MIN_LOG_LEVEL is set, or if the
+    import fails.
     """
     if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
         return

@@ -2,8 +2,8 @@
 
 Training is measured through `fit` with its input pipeline, decoding through an
 exported SavedModel and, without text, as the search that is in it. The weights
-are random: speed does not depend on them, as lengths are fixed. Peers are
-measured on the same data by the programs in the repository's `benchmarks/`.
+are random: lengths are fixed, so speed does not depend on the weights. The
+programs in the repository's `benchmarks/` measure peers on the same data.
 """
 
 import dataclasses
@@ -89,14 +89,14 @@ def matrix_peak(dtype: str = "float32", size: int = 2048) -> float:
 
 
 def matrix_flops(model, rows: int, source: int, target: int) -> float:
-    """Of the matrix products of one training step, by the equations.
+    """The FLOPs of a training step's matrix products, by the equations.
 
     Args:
         model: a `Transformer` or an `RNNSearch`.
         rows, source, target: B, S and T of the batch, padding included.
 
     Returns:
-        Forward and backward: three times the forward ones.
+        Those of forward and backward: three times the forward ones.
     """
     sizes = model.config
     vocabulary = sizes["vocabulary_size"]
@@ -120,7 +120,7 @@ def matrix_flops(model, rows: int, source: int, target: int) -> float:
 
 
 class _Timer(keras.callbacks.Callback):
-    """When each step ended; stops the training after `seconds`."""
+    """Notes when each step ends, and stops the training after `seconds`."""
 
     def __init__(self, seconds):
         super().__init__()
@@ -326,7 +326,7 @@ def peak_memory_mb() -> float:
 
 
 def machine() -> dict:
-    """What the figures were measured on."""
+    """The machine and the versions that give the figures."""
     name = platform.processor() or platform.machine()
     if os.path.exists("/proc/cpuinfo"):
         text = pathlib.Path("/proc/cpuinfo").read_text()

@@ -14,11 +14,11 @@ def load(
     num_beams: int | None = None,
     length_penalty: float | None = None,
 ):
-    """Loads a translator, or what else a model of the package is for.
+    """Loads a SavedModel or a run, such as a translator.
 
     On a two-core machine, it limits each TensorFlow operation to one core, so
-    that the two halves of a batch run in parallel (see
-    `devices.share_cores`). This works only before TensorFlow has run anything.
+    that the two halves of a batch run in parallel (`devices.share_cores`).
+    This works only before TensorFlow has run anything.
 
     Args:
         path: `savedmodels/NAME`, one of its versions, or a run's folder.
@@ -29,8 +29,8 @@ def load(
         A function of a list of texts, see `serving.text_to_text.TextToText`.
 
     Raises:
-        ValueError: If there is neither, a file is damaged, or a SavedModel is
-            to have another search.
+        ValueError: If there is neither, if a file is damaged, or if a
+            SavedModel is asked for another search.
     """
     devices.share_cores()
     directory = run_directory.at(path)
@@ -59,16 +59,16 @@ def train(
     """Trains what a configuration says, and keeps the selected weights.
 
     Args:
-        config: the choices, as `config.make` takes them. What is not said is
-            left to corpus, task and model.
+        config: the choices, as `config.make` makes them. `config.resolve` fills
+            in the others.
         resume: whether to go on with the run in the folder `output`.
 
     Returns:
         The parts of the training; `directory.path` is the run's folder.
 
     Raises:
-        ValueError: If the folder holds another run, the corpus cannot be
-            read, or the configuration cannot be trained.
+        ValueError: If the folder holds another run, if the corpus cannot be
+            read, or if the configuration cannot be trained.
     """
     configuration.check_corpus(config.data.corpus)
     config = configuration.resolve(config)
@@ -87,7 +87,7 @@ def with_search(
 
 
 def labels(models: list[str]) -> list[str]:
-    """The ends of the paths, as long as it takes to tell them apart."""
+    """The shortest ends of the paths that tell them apart."""
     parts = [pathlib.Path(model).parts for model in models]
     for count in range(2, max(map(len, parts)) + 1):
         found = ["/".join(names[-count:]) for names in parts]

@@ -12,23 +12,23 @@ from keras_attention.training import run_directory
 def moved(
     config: configuration.TrainingConfig, corpus: str | None
 ) -> configuration.TrainingConfig:
-    """A run's choices, with its corpus at another place if there is one."""
+    """A run's choices, with another place of its corpus if one is given."""
     if corpus is None:
         return config
     return configuration.resolve(configuration.replace(config, corpus=corpus))
 
 
 def score_models(names, source, reference, options) -> Iterator[dict]:
-    """A row for each model: its scores, and what it has over the one before.
+    """A row for each model: its scores, and its difference from the one before.
 
     Args:
-        names: folders of models, the one that is evaluated last.
-        source, reference: files of the test set; without both, the last
-            model's corpus has held one out.
+        names: folders of models. The one that is evaluated is the last.
+        source, reference: files of the test set. Without both, the test set is
+            the held-out split of the last model's corpus.
         options: `commands.evaluate.Options`.
 
     Raises:
-        ValueError: If there is no test set, or a model cannot answer it.
+        ValueError: If there is no test set, or if a model cannot answer it.
     """
     devices.share_cores()
     task, test_set, last = _test_set(names[-1], source, reference, options)
@@ -54,9 +54,9 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
 
 
 def _test_set(name, source, reference, options) -> tuple:
-    """The task of a model, what it is scored on, and the model if loaded.
+    """The task of a model, its test set, and the model if it was loaded.
 
-    A SavedModel is loaded to know its task.
+    Only a loaded SavedModel tells its task.
     """
     directory = run_directory.at(name)
     if not directory.config.is_file():
@@ -74,14 +74,14 @@ def _test_set(name, source, reference, options) -> tuple:
 def _search(name, options) -> tuple:
     """The search that a run's model is loaded with.
 
-    A SavedModel is asked for another number of beams by each call.
+    A SavedModel takes another number of beams with each call.
     """
     is_run = run_directory.at(name).config.is_file()
     return options.num_beams if is_run else None, options.length_penalty
 
 
 def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
-    # Of a run's own test set what is too long is always cut, and counted.
+    # A run's own test set may have long texts. They are cut, and counted.
     asked = {"truncate": options.truncate or options.source is None}
     if options.num_beams is not None:
         asked["num_beams"] = options.num_beams
@@ -92,7 +92,7 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
 
 
 def _difference(label, baseline, result, options) -> dict:
-    """What a model has over the one before it."""
+    """The difference of a model from the one before it."""
     return {
         "model": label,
         **{

@@ -20,7 +20,7 @@ def _fill(collection, choices: dict, origin: str) -> None:
 
 
 def _said(collection) -> configuration.TrainingConfig:
-    """What flags and file say so far."""
+    """The choices of flags and file so far."""
     given = (a for a in collection if a.tokens and a.keys)
     return configuration.make(**{a.keys[-1]: a.convert() for a in given})
 
@@ -34,7 +34,7 @@ def _names_another_corpus(collection, choices: dict) -> bool:
 
 
 def choices_below_flags(app, commands, collection) -> None:
-    """First the flags hold, then the file, then the run that is resumed."""
+    """A flag wins over the file, and the file over the run that is resumed."""
     file = collection["--config"].convert()
     if isinstance(file, str):
         choices = configuration.read(file)

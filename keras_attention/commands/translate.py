@@ -48,7 +48,7 @@ class Options(Choices):
     )
 
 
-# Of all applications, only a `meta` one says where `--` stood.
+# Only a `meta` application tells where `--` stood.
 app = arguments.make_app("translate", "Translate texts, or lines.").meta
 
 
@@ -79,10 +79,17 @@ def translate(
     )
     if translator.task != "translation":
         _check_no_search(translator, options)
+    if options.n_best or options.scores or options.attention:
+        _check_own_beams(translator, options)
     lines = words or _standard_input()
     too_long = {} if options.truncate else translator.too_long(lines)
     short = [text for line, text in enumerate(lines, 1) if line not in too_long]
-    answers = _answers(translator, short, options)
+    if options.n_best or options.scores:
+        answers = _n_best(translator, short, options)
+    else:
+        search = {"num_beams": options.num_beams} if options.num_beams else {}
+        texts = translator(short, truncate=options.truncate, **search)
+        answers = ([_one_line(text)] for text in texts)
     for line in range(1, len(lines) + 1):
         print(*([""] if line in too_long else next(answers)), sep="\n")
     if options.attention:
@@ -98,7 +105,7 @@ def translate(
 
 
 def _texts(words: tuple[str, ...]) -> list[str]:
-    """The words without `--`; before it, a mistyped option is no text."""
+    """The words without `--`. Before it, a mistyped option is an error."""
     end = words.index("--") if "--" in words else len(words)
     for word in words[:end]:
         if word.startswith("--") and " " not in word.partition("=")[0]:
@@ -112,27 +119,26 @@ def _texts(words: tuple[str, ...]) -> list[str]:
 
 
 def _standard_input() -> list[str]:
-    content = sys.stdin.buffer.read().decode("utf-8", "replace")
-    return content.removesuffix("\n").split("\n") if content else []
+    from keras_attention.data import lines
+
+    return [
+        line.decode("utf-8", "replace")
+        for line in lines.split_lines(sys.stdin.buffer)
+    ]
 
 
 def _one_line(text: str) -> str:
-    """A translation may hold line ends: those would shift the lines."""
+    """The translation without line ends, which would shift the lines."""
     return " ".join(text.splitlines())
 
 
-def _answers(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
-    """The lines to print for each text."""
-    if options.n_best is None and not options.scores:
-        search = {"num_beams": options.num_beams} if options.num_beams else {}
-        answers = translator(texts, truncate=options.truncate, **search)
-        return ([_one_line(answer)] for answer in answers)
-    _check_own_beams(translator, options)
+def _n_best(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
+    """The lines to print for each text: its best translations."""
     count = 1 if options.n_best is None else options.n_best
     if count > translator.num_beams:
         raise ValueError(
-            f"This model has {translator.num_beams} beams; ask for one to as "
-            f"many translations. Received: n_best={count}"
+            f"Expected n_best of at most {translator.num_beams}, the beams of "
+            f"this model. Received: n_best={count}"
         )
     missing = [("", float("-inf"))] * count
     return (
@@ -157,8 +163,8 @@ def _check_no_search(model, options) -> None:
 def _check_own_beams(translator, options) -> None:
     if options.num_beams not in (None, translator.num_beams):
         raise ValueError(
-            f"A SavedModel of {translator.num_beams} beams gives n-best "
-            "lists, scores and attention of these. Received: "
+            f"Expected num_beams={translator.num_beams}: n-best lists and "
+            "scores are those of the SavedModel's own beams. Received: "
             f"num_beams={options.num_beams}"
         )
 

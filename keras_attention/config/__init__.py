@@ -70,7 +70,7 @@ def make(**choices) -> TrainingConfig:
     """A configuration from choices by their names.
 
     Raises:
-        ValueError: If a choice is unknown or cannot be meant.
+        ValueError: If a choice is unknown or has a wrong value.
     """
     return replace(DEFAULTS, **choices)
 
@@ -79,7 +79,7 @@ def replace(config: TrainingConfig, **choices) -> TrainingConfig:
     """The configuration with other choices, by their names.
 
     Raises:
-        ValueError: If a choice is unknown or cannot be meant.
+        ValueError: If a choice is unknown or has a wrong value.
     """
     groups: dict = {}
     for name, value in choices.items():
@@ -110,8 +110,8 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
             groups, or leave them out.
 
     Raises:
-        ValueError: If there is no such file, it holds something else than
-            choices, or a choice cannot be meant.
+        ValueError: If there is no such file, if it holds no choices, or if a
+            choice has a wrong value.
     """
     path = pathlib.Path(name).expanduser()
     if not path.is_file():
@@ -150,18 +150,18 @@ def text(config: TrainingConfig) -> str:
 
 
 def corpus_name(corpus: str) -> str:
-    """What a corpus is called: a folder by its name, without its path."""
+    """The name of a corpus. The name of a folder is without its path."""
     is_path = not corpus.startswith("tfds:")
     return pathlib.Path(corpus).resolve().name if is_path else corpus
 
 
 def is_folder(corpus: str) -> bool:
-    """Whether a corpus is files of the user's, by its name."""
+    """Whether the name of a corpus means files of the user."""
     return corpus not in EMBEDDED.values() and not corpus.startswith("tfds:")
 
 
 def check_corpus(corpus: str | None) -> None:
-    """That a corpus is there, as far as its name tells.
+    """Refuses a corpus that is not there, as far as its name tells.
 
     Raises:
         ValueError: If it is no folder or file, and no corpus of another kind.
@@ -175,9 +175,10 @@ def check_corpus(corpus: str | None) -> None:
 
 
 def resolve(config: TrainingConfig) -> TrainingConfig:
-    """Fills in what is left to corpus, task and model, and the output's name.
+    """Fills in the choices that are left to corpus, task and model.
 
-    A folder as the corpus becomes absolute: the run is used from anywhere.
+    It also names the output. The path of a corpus becomes absolute, so that
+    the run can be used from anywhere.
 
     Raises:
         ValueError: If the model has no such size.

@@ -21,7 +21,7 @@ OTHERWISE = "otherwise"
 
 def choice(
     default,
-    help: str,  # noqa: A002: the name that readers of dataclasses know.
+    help: str,  # The name that readers of dataclasses know.
     *,
     one_of: tuple | None = None,
     at_least: float | None = None,
@@ -33,12 +33,13 @@ def choice(
     """A field of a group of choices.
 
     Args:
-        default: the value where nothing is said, or a type that makes it.
+        default: the value if no other is given, or a type that makes it.
         help: what the choice means, in sentences.
         one_of: the values that there are.
         at_least, above, below: bounds of a number.
-        defaults: where `default` is None, the value for "CORPUS/MODEL", for
-            "CORPUS", for "TASK" and "otherwise", the first that is there.
+        defaults: for a `default` of None, the values by key. The first key
+            that is there counts: "CORPUS/MODEL", "CORPUS", "TASK" or
+            "otherwise".
         is_path: whether the value is a path, or may be one.
     """
     if defaults and "By default" not in help:
@@ -49,7 +50,7 @@ def choice(
         ]
         rest = defaults.get(OTHERWISE)
         ending = "" if rest is None else f", else {rest}"
-        help += f" By default {', '.join(named)}{ending}."  # noqa: A001
+        help += f" By default {', '.join(named)}{ending}."
     kind = "default_factory" if isinstance(default, type) else "default"
     metadata = {
         "help": help,
@@ -62,7 +63,7 @@ def choice(
 
 
 class Choices:
-    """A group of choices; its constructor refuses what cannot be meant.
+    """A group of choices. Its constructor refuses wrong values.
 
     Raises:
         ValueError: If a choice has another type or is out of its bounds.
@@ -129,7 +130,7 @@ def _check(field: dataclasses.Field, value) -> None:
 
 
 class Loader(yaml.SafeLoader):
-    """YAML that knows 3e-3 as a number, as YAML 1.2 does."""
+    """YAML that reads 3e-3 as a number, as YAML 1.2 does."""
 
 
 Loader.add_implicit_resolver(
@@ -140,7 +141,7 @@ Loader.add_implicit_resolver(
 
 
 def parse(kind, text: str):
-    """What a flag's text stands for: itself, or a value as YAML has it."""
+    """The value of a flag's text: the text itself, or what YAML reads in it."""
     kinds = _kinds(kind)
     if str in kinds or typing.get_origin(kinds[0]) is Literal or not text:
         return text

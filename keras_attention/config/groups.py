@@ -22,7 +22,7 @@ class Architecture(Choices):
     model: str = choice(
         "transformer",
         "The architecture, by the name of its paper's file. It decides the "
-        "task. `train --list` tells them all.",
+        "task. `train --list` lists them all.",
         one_of=tuple(catalog.CATALOG),
     )
     size: str | None = choice(
@@ -53,10 +53,13 @@ class Data(Choices):
 
     corpus: str | None = choice(
         None,
-        'What to train on: "phrases" (generated offline), a folder with '
-        "train.en, train.de, validation.en, ... (plain or compressed), or "
-        '"tfds:NAME/CONFIG". For language models, a folder with train.txt, '
-        "validation.txt and test.txt. By default the task's embedded corpus.",
+        'What to train on. "phrases" is generated. A folder holds files of '
+        "aligned lines (train.en, train.de, validation.en, ...) or of lines "
+        "with a tab between source and target (train.tsv, ...), plain or "
+        "compressed. One tab-separated file is split by its sources. "
+        '"tfds:NAME/CONFIG" may end in "@" and slices. For language models, a '
+        "folder holds train.txt and validation.txt. By default the corpus is "
+        "the one that is embedded for the task.",
         is_path=True,
     )
     source: str = choice("en", "The language code of the source.")
@@ -115,9 +118,10 @@ class Vocabulary(Choices):
         "as_written", "identity", "nfkc", "nmt_nfkc", "nfkc_cf", "nmt_nfkc_cf"
     ] = choice(
         "as_written",
-        'By which rule texts are read. "as_written" keeps what people write, '
-        'but for blanks and control characters. The rules with "nfkc" unite '
-        "characters that mean the same, those with _cf also lower all letters.",
+        'The rule by which texts are read. "as_written" keeps what people '
+        "write, but for blanks and control characters. The rules with nfkc "
+        "unite characters that mean the same. Those with _cf also lower all "
+        "letters.",
     )
     joint_vocabulary: bool = choice(
         True,
@@ -142,8 +146,8 @@ class Optimizer(Choices):
         below=1,
         defaults={"language_modelling": 0.0, OTHERWISE: 0.1},
     )
-    # With half of 0.004, Luong's found its attention two epochs later (before
-    # its score was divided by the width).
+    # With half of 0.004, Luong's model found its attention two epochs later.
+    # Its score was not yet divided by the width.
     learning_rate: float | None = choice(
         None,
         "The peak of the learning rate.",
@@ -180,9 +184,9 @@ class Training(Choices):
 
     epochs: int | None = choice(
         None,
-        "Passes over the training pairs. There is no limit where `steps` is "
-        "given. A run may be resumed with more: the schedule is then that of "
-        "the longer run.",
+        "Passes over the training pairs. If `steps` is given alone, epochs "
+        "have no limit. A run may be resumed with more epochs: the schedule is "
+        "then that of the longer run.",
         at_least=1,
         defaults={"phrases": 8, "sentences": 8, OTHERWISE: 30},
     )
@@ -235,7 +239,7 @@ class Run(Choices):
     )
     checkpoint_steps: int = choice(
         200,
-        "Batches between two checkpoints in an epoch. 0 keeps one an epoch.",
+        "Batches between two checkpoints in an epoch. 0 writes one an epoch.",
         at_least=0,
     )
 

@@ -5,13 +5,15 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from keras_attention import data
+from keras_attention.data import counted_pairs
 
 
 def texts(pairs: tf.data.Dataset, side: str) -> Iterator[str]:
     """The texts of one side ("source" or "target"), one by one."""
-    for block in pairs.batch(1000):
-        for line in block[side].numpy():
-            yield line.decode("utf-8", "replace")
+    with counted_pairs.clear_errors():
+        for block in pairs.batch(1000):
+            for line in block[side].numpy():
+                yield line.decode("utf-8", "replace")
 
 
 # Of a larger corpus the ids are not kept in memory, but made in each epoch

@@ -21,17 +21,19 @@ other rows.
 A language model has no source. Its searches take
 `without_source(model.step)`, an empty `memory` and `None` as `source_mask`:
 
-    greedy_search(
-        without_source(model.step),
-        memory=(),
-        state=model.initial_state(batch_size, max_length),
-        source_mask=None,
-        max_lengths=max_lengths,
-        prefix_ids=prompt_ids,
-    )
+```
+greedy_search(
+    without_source(model.step),
+    memory=(),
+    state=model.initial_state(batch_size, max_length),
+    source_mask=None,
+    max_lengths=max_lengths,
+    prefix_ids=prompt_ids,
+)
+```
 
-A step with a source that looks nowhere returns None as its weights: the
-result's are then 0.
+A step with a source may look nowhere. It then returns None as its weights, and
+the result's weights are 0.
 """
 
 from keras_attention.decoding.beam import beam_search

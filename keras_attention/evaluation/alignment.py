@@ -1,8 +1,8 @@
-"""Which source token each target token comes from, and how well one knows.
+"""Links between source and target tokens, and how many of them are right.
 
 A link is a pair (source position, target position). The true links of the
-corpus `phrases` follow from how it was written; a model's are where its
-attention is greatest; IBM Model 1 finds some from counts alone.
+corpus `phrases` follow from how it was written. A model's link is where its
+attention is greatest. IBM Model 1 finds links from counts alone.
 """
 
 import itertools
@@ -20,11 +20,11 @@ NULL = -1  # A target token that comes from no source token.
 
 
 def token_spans(pieces: Sequence[str], text: str) -> list[Span]:
-    """Where each piece of a text stands in it.
+    """The place of each piece in its text.
 
     Args:
         pieces: SentencePiece's, END left out.
-        text: what they spell, normalised.
+        text: the normalised text that they spell.
 
     Returns:
         (start, end) in characters for each piece.
@@ -38,7 +38,7 @@ def token_spans(pieces: Sequence[str], text: str) -> list[Span]:
         else piece.replace(BLANK, " ").encode()
         for piece in pieces
     ]
-    # What stands at each byte; first the blank before the first word.
+    # The character at each byte, after the blank before the first word.
     added = len(b"".join(spelt)) - len(text.encode())
     characters = [0] * added + [
         index
@@ -62,16 +62,18 @@ def token_links(
     source_spans: Sequence[Span],
     target_spans: Sequence[Span],
 ) -> tuple[set[Link], set[Link]]:
-    """True links of characters as links of tokens.
+    """Turns true links of characters into links of tokens.
 
     Args:
-        links: what says the same: spans of the source, of the target.
-        source_spans, target_spans: where the tokens stand.
+        links: pairs (spans of the source, spans of the target) that say the
+            same.
+        source_spans, target_spans: the places of the tokens.
 
     Returns:
-        `(sure, possible)`, as Och and Ney (2003) tell them apart: a link is
-        sure where one token says what one or several say on the other side,
-        and possible also where several say it on both.
+        `(sure, possible)`, as Och and Ney (2003) tell them apart. A link is
+        sure if one token on a side says the same as one or several tokens on
+        the other. A link is possible also if several tokens on each side say
+        the same.
     """
     sure, possible = set(), set()
     for source_parts, target_parts in links:
@@ -85,7 +87,7 @@ def token_links(
 
 
 def _touching(spans, parts):
-    """Positions of the tokens that share a character with one of the parts."""
+    """The positions of the tokens that share a character with a part."""
     return [
         position
         for position, (start, end) in enumerate(spans)
@@ -100,7 +102,7 @@ def best_links(attention_weights: np.ndarray) -> list[int]:
         attention_weights: [T, S].
 
     Returns:
-        T positions; `NULL` for a token that looks nowhere.
+        T positions. That of a token that looks nowhere is `NULL`.
     """
     looks = attention_weights.any(axis=-1)
     return np.where(looks, attention_weights.argmax(axis=-1), NULL).tolist()
@@ -109,17 +111,18 @@ def best_links(attention_weights: np.ndarray) -> list[int]:
 def true_links(
     num_targets: int, sure: set[Link], possible: set[Link]
 ) -> list[int]:
-    """One true source position for each target token: the best there is.
+    """The best links that have one source position for each target token.
 
-    Where a token says what several source tokens say, one of them is left
-    out, so that its error rate is not 0.
+    If a target token says the same as several source tokens, only one of them
+    is linked. So the error rate of these links is not 0.
 
     Args:
         num_targets: T.
         sure, possible: from `token_links`.
 
     Returns:
-        T positions: of a sure link, else of a possible one, else `NULL`.
+        T positions: that of a sure link, or else of a possible one, or else
+        `NULL`.
     """
     links = {target: source for source, target in sorted(possible)}
     links |= {target: source for source, target in sorted(sure)}
@@ -131,16 +134,18 @@ def alignment_error_rate(
 ) -> float:
     """`AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)`.
 
-    Och and Ney 2003. Deviation: A has no links of target tokens that have
-    no true one (blanks and commas), as attention always looks somewhere.
+    A are the links that were made, S the sure ones, P the possible ones (Och
+    and Ney 2003). Deviation: A has no links of target tokens without a true
+    link, such as blanks and commas, because attention always looks somewhere.
 
     Args:
-        aligned: for each sentence the source position of each target token,
-            `NULL` for none; its sure links, its possible links.
+        aligned: for each sentence, the source position of each target token
+            (`NULL` for none), the sure links and the possible links.
 
     Returns:
-        0 for all sure links and only possible ones, up to 1 for none that
-        is possible (also where no link is sure and none was made).
+        A share from 0 to 1. It is 0 if all sure links were made, and only
+        possible ones. It is 1 if no link is possible, and also if no link is
+        sure and none was made.
 
     Reference: https://aclanthology.org/J03-1002
     """
@@ -160,11 +165,11 @@ def alignment_error_rate(
 def ibm_model_1(
     pairs: Sequence[tuple[Sequence[int], Sequence[int]]], iterations: int = 5
 ) -> list[list[int]]:
-    """Aligns pairs by which tokens stand in the same pairs, and no more.
+    """Aligns pairs. It knows only which tokens stand in the same pairs.
 
-    Brown et al. 1993, section 4.1: each target token f was made by one
-    source token e of its sentence, or by none, with probability t(f | e),
-    all positions being equal. Expectation maximisation, from equal t:
+    By Brown et al. 1993, section 4.1, one source token e of the sentence, or
+    none, makes each target token f with probability t(f | e). All positions are
+    equal. Expectation maximisation begins with equal t:
 
     ```
     c(f, e) = sum over pairs  t(f | e) / sum_e' t(f | e')
@@ -172,9 +177,9 @@ def ibm_model_1(
     ```
 
     Args:
-        pairs: source ids and target ids; a sentence to be aligned must be
-            among them.
-        iterations: of expectation maximisation.
+        pairs: source ids and target ids, also those of the sentences to be
+            aligned.
+        iterations: how many rounds of expectation maximisation there are.
 
     Returns:
         For each pair, the source position of each target token, or `NULL`.

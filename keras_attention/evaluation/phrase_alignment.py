@@ -20,28 +20,30 @@ def measure(
 ) -> list[dict]:
     """The alignment error rate of each model on the test split of `phrases`.
 
-    The models write the right translations; a token is linked to the source
-    token that it looks at most, END left out. (Of the models without
-    attention, `rnn_encoder_decoder` looks at END alone and links nothing,
-    `lstm_encoder_decoder` links all to the first token.) IBM Model 1 stands
-    beside them, trained on the tokens of training and test split. It may link
-    a token to nothing; a model that attends always links.
+    The models write the right translations. Each target token is linked to the
+    source token that it looks at most, END left out. Two models have no
+    attention: `rnn_encoder_decoder` looks at END alone and links nothing, and
+    `lstm_encoder_decoder` links all tokens to the first one.
+
+    IBM Model 1 stands beside them. It is trained on the tokens of the training
+    and the test split. It may link a token to nothing, whereas a model that
+    attends always links.
 
     Args:
         translators: at least one `Translator` by its name, each trained on
             `phrases`.
         source, target: the corpus's languages, `en` and `de`.
-        picture: where to draw one phrase, the true links framed, of the
-            models that have the first one's tokens.
+        picture: where to draw one phrase with its true links in frames. It has
+            a panel for each model with the tokens of the first model.
 
     Returns:
         A row for each model, IBM Model 1 last: `model`, `aer` (percent),
-        `best` (that of one true link for each token: no model can be much
-        better), `by_category` (`aer` for each kind of phrase) and
-        `sentences`. Models of other vocabularies are asked for other links.
+        `best`, `by_category` (`aer` for each kind of phrase) and `sentences`.
+        `best` is the `aer` of one true link for each token: no model can be
+        much better. It differs between vocabularies, as their tokens differ.
 
     Raises:
-        ValueError: If the number words of a language are not known, or a
+        ValueError: If the number words of a language are not known, or if a
             phrase is too long for a model.
     """
     _check_languages(source, target)
@@ -53,7 +55,7 @@ def measure(
         name: translator.align(*texts)
         for name, translator in translators.items()
     }
-    # Their tokens may differ, where they were trained with other choices.
+    # Models of other choices may have other tokens.
     true = {
         name: _true_links(pairs, said, rows) for name, rows in aligned.items()
     }
@@ -126,7 +128,7 @@ def _row(name, pairs, links, true):
 
 
 def _draw(pairs, aligned, true, path):
-    """The first number in words that is short enough to be read."""
+    """Draws the first number in words that is short enough to be read."""
     index = next(
         index
         for index, pair in enumerate(pairs)

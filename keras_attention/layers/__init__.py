@@ -3,6 +3,7 @@
 from keras_attention.layers.additive_attention import AdditiveAttention
 from keras_attention.layers.attention import (
     Attention,
+    dot_product_attention,
     masked_softmax,
     weighted_sum,
 )
@@ -14,20 +15,18 @@ from keras_attention.layers.masks import (
     padding_mask,
 )
 from keras_attention.layers.maxout import Maxout
-from keras_attention.layers.multi_head_attention import (
-    MultiHeadAttention,
-    dot_product_attention,
-)
+from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.multiplicative_attention import (
     MultiplicativeAttention,
 )
+from keras_attention.layers.outputs_only import OutputsOnly
 from keras_attention.layers.position_encoding import (
     PositionEncoding,
     sinusoidal_positions,
 )
 from keras_attention.layers.recurrence import reverse_sequences, unroll
+from keras_attention.layers.residual import Residual
 from keras_attention.layers.transformer_layers import (
-    Residual,
     TransformerDecoderLayer,
     TransformerEncoderLayer,
 )
@@ -40,6 +39,7 @@ __all__ = [
     "Maxout",
     "MultiHeadAttention",
     "MultiplicativeAttention",
+    "OutputsOnly",
     "PositionEncoding",
     "Residual",
     "TransformerDecoderLayer",

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.layers import attention
+from keras_attention.layers import attention, weights
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -29,6 +29,9 @@ class AdditiveAttention(attention.Attention):
 
     Call arguments, masking and returns: see `Attention`.
 
+    Raises:
+        ValueError: If `units` is not positive, and as `Attention` does.
+
     Reference: https://arxiv.org/abs/1409.0473
     """
 
@@ -42,35 +45,45 @@ class AdditiveAttention(attention.Attention):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):
-        key_shape = key_shape or value_shape
-        self.query_kernel = self.add_weight(
+        self.query_kernel = weights.add(
+            self,
             name="query_kernel",
             shape=(query_shape[-1], self.units),
             initializer=self.kernel_initializer,
         )
-        self.key_kernel = self.add_weight(
-            name="key_kernel",
-            shape=(key_shape[-1], self.units),
-            initializer=self.kernel_initializer.clone(),
-        )
-        self.score_vector = self.add_weight(
+        self.key_kernel = self._add_key_kernel(key_shape or value_shape)
+        self.score_vector = weights.add(
+            self,
             name="score_vector",
             shape=(self.units, 1),
-            initializer=self.kernel_initializer.clone(),
+            initializer=weights.another(self.kernel_initializer),
+        )
+
+    def _add_key_kernel(self, key_shape):
+        return weights.add(
+            self,
+            name="key_kernel",
+            shape=(key_shape[-1], self.units),
+            initializer=weights.another(self.kernel_initializer),
         )
 
     def project(self, key):
         """U h_j for every key: [B, S, Dk] -> [B, S, units]."""
-        return ops.matmul(key, self._weight("key_kernel"))
+        weights.check_tensor(key)
+        if not hasattr(self, "key_kernel"):
+            with weights.scope(self):
+                self.key_kernel = self._add_key_kernel(key.shape)
+        return ops.matmul(key, self._cast(self.key_kernel))
 
     def score(self, query, projected_key):
         """v . tanh(W s + U h): [B, T, S]."""
-        query = ops.matmul(query, self._weight("query_kernel"))  # [B, T, units]
+        weights.build_after_project(self, query)
+        query = ops.matmul(query, self._cast(self.query_kernel))
         compared = ops.tanh(
             ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)
         )  # [B, T, S, units]
         return ops.squeeze(
-            ops.matmul(compared, self._weight("score_vector")), -1
+            ops.matmul(compared, self._cast(self.score_vector)), -1
         )
 
     def get_config(self):

@@ -1,5 +1,7 @@
 """Attention as functions of tensors, then the layer that learns a score."""
 
+import math
+
 import keras
 from keras import ops
 
@@ -52,13 +54,48 @@ def weighted_sum(attention_weights, value):
     return ops.matmul(ops.cast(attention_weights, value.dtype), value)
 
 
+def dot_product_attention(query, key, value, mask=None, dropout=None):
+    """`softmax(Q K^T / sqrt(d_k)) V` (Vaswani et al. 2017, equation 1).
+
+    Args:
+        query: [..., T, d_k].
+        key: [..., S, d_k].
+        value: [..., S, d_v].
+        mask: bool that broadcasts over [..., T, S], True = attend.
+        dropout: optional function of the weights, applied before the sum.
+
+    Returns:
+        `(context, attention_weights)`: [..., T, d_v], float32 [..., T, S].
+    """
+    query = query * (1.0 / math.sqrt(query.shape[-1]))
+    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
+    attention_weights = masked_softmax(scores, mask)
+    kept = attention_weights if dropout is None else dropout(attention_weights)
+    return weighted_sum(kept, value), attention_weights
+
+
 def output_spec(shapes, dtype):
     """Context and weights as Keras declares them: weights are float32."""
-    context, weights = shapes
+    context_shape, weights_shape = shapes
     return (
-        keras.KerasTensor(context, dtype),
-        keras.KerasTensor(weights, "float32"),
+        keras.KerasTensor(context_shape, dtype),
+        keras.KerasTensor(weights_shape, "float32"),
     )
+
+
+def check_separate(expected, arguments):
+    """Raises `ValueError` for a list of tensors, as Keras's layers take it.
+
+    Args:
+        expected: the call as it should be.
+        arguments: the arguments of the call.
+    """
+    for argument in arguments:
+        if isinstance(argument, (list, tuple, dict)):
+            raise ValueError(
+                f"Expected each tensor by keyword: {expected}. Received: a "
+                f"{type(argument).__name__} of {len(argument)}"
+            )
 
 
 def check_sequences(**tensors):
@@ -82,8 +119,11 @@ class Attention(keras.layers.Layer):
     ```
 
     A subclass implements `score`, and `project` where its score has a part
-    that depends on the keys alone: a decoder calls `project` once for each
-    sentence and `attend` at each step.
+    that depends on the keys alone. A decoder calls `project` once for each
+    sentence and `attend` at each step. It need not call the layer itself: in
+    the package's layers `project` makes the weights of the keys, and `attend`
+    the others. A subclass whose `project` has weights does the same, or has
+    them made by `if not self.built: self.build(key.shape, key.shape)`.
 
     Call arguments:
         query: [B, T, Dq].
@@ -92,21 +132,45 @@ class Attention(keras.layers.Layer):
         padding_mask: bool [B, S], True at real keys.
         attention_mask: bool [B, T, S] or [T, S], True where a query may
             attend.
+        value_mask, key_mask: bool [B, S]. Keras fills them in.
 
     Returns:
         `(context, attention_weights)`: [B, T, Dv] and float32 [B, T, S].
 
-    Masking: explicit masks only, none that Keras passes along. Masked keys
-    have weight exactly 0 (their values must be finite all the same); a row
-    with every key masked has weights and context 0.
+    Masking: where `padding_mask` is not given, the mask that Keras passes
+    along with value or key takes its place (that of
+    `Embedding(mask_zero=True)`, say). Masked keys have weight exactly 0. Their
+    values must be finite all the same. A row with every key masked has
+    weights and context 0. The context has the mask of the query.
 
-    Errors: `ValueError` for a query, value or key that is not of rank 3, and
-    for a mask of another rank than these.
+    Raises:
+        ValueError: If a query, value or key is not of rank 3, if a mask has
+            another rank than these, or if tensors come in a list.
     """
 
-    def _weight(self, name):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        self.supports_masking = True
+
+    def __call__(self, *args, **kwargs):
+        check_separate(
+            "layer(query=query, value=value)", [*args, *kwargs.values()]
+        )
+        return super().__call__(*args, **kwargs)
+
+    def _cast(self, weight):
         # Keras casts by itself in `call`, but not in `project` and `attend`.
-        return ops.cast(getattr(self, name), self.compute_dtype)
+        return ops.cast(weight, self.compute_dtype)
+
+    def _build_if_new(self, query, key, value):
+        """Builds a subclass with weights of which `attend` is called first.
+
+        One with a `project` of its own is built there.
+        """
+        has_weights = type(self).build is not keras.layers.Layer.build
+        has_project = type(self).project is not Attention.project
+        if has_weights and not (has_project or self.built):
+            self.build(query.shape, value.shape, key.shape)
 
     def project(self, key):
         """The part of the score that depends on the keys alone."""
@@ -124,17 +188,30 @@ class Attention(keras.layers.Layer):
         padding_mask=None,
         attention_mask=None,
     ):
-        """Like calling the layer, with keys that `project` has seen."""
+        """Like calling the layer, with keys that `project` has seen.
+
+        It reads the masks that it is given, and none that Keras passes along.
+        """
+        self._build_if_new(query, key=projected_key, value=value)
         mask = masks.combine_masks(padding_mask, attention_mask)
         scores = self.score(query, projected_key)  # [B, T, S]
         attention_weights = masked_softmax(scores, mask)  # [B, T, S]
         return weighted_sum(attention_weights, value), attention_weights
 
     def call(
-        self, query, value, key=None, padding_mask=None, attention_mask=None
+        self,
+        query,
+        value,
+        key=None,
+        padding_mask=None,
+        attention_mask=None,
+        value_mask=None,
+        key_mask=None,
     ):
         check_sequences(query=query, value=value, key=key)
         key = value if key is None else key
+        if padding_mask is None:
+            padding_mask = masks.either_or_both(value_mask, key_mask)
         return self.attend(
             query=query,
             projected_key=self.project(key),
@@ -153,4 +230,7 @@ class Attention(keras.layers.Layer):
     def compute_output_spec(self, query, value, key=None, *args, **kwargs):
         check_sequences(query=query, value=value, key=key)
         shapes = self.compute_output_shape(query.shape, value.shape)
-        return output_spec(shapes, self.compute_dtype)
+        # `weighted_sum` of integers is float32.
+        is_float = keras.backend.is_float_dtype(value.dtype)
+        dtype = self.compute_dtype if is_float else "float32"
+        return output_spec(shapes, dtype)

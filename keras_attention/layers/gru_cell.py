@@ -40,7 +40,8 @@ class GRUCell(keras.layers.Layer):
     Returns:
         `(h', [h'])`.
 
-    Errors: `ValueError` for no units.
+    Raises:
+        ValueError: If `units` is not positive.
 
     References: https://arxiv.org/abs/1406.1078,
     https://arxiv.org/abs/1409.0473
@@ -84,6 +85,10 @@ class GRUCell(keras.layers.Layer):
         candidate = ops.tanh(to_candidate + ops.matmul(r * hidden, u))
         hidden = z * hidden + (1 - z) * candidate
         return hidden, [hidden]
+
+    def compute_output_shape(self, inputs_shape, states_shape=None):
+        hidden_shape = (inputs_shape[0], self.units)
+        return hidden_shape, [hidden_shape]
 
     def get_config(self):
         return {**super().get_config(), "units": self.units}

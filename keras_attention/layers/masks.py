@@ -41,7 +41,8 @@ def combine_masks(padding_mask=None, attention_mask=None):
     Returns:
         bool [B or 1, T or 1, S], or None if both are None.
 
-    Errors: `ValueError` for a mask of another rank.
+    Raises:
+        ValueError: If a mask has another rank.
     """
     _check_rank("padding_mask", padding_mask, [2])
     _check_rank("attention_mask", attention_mask, [2, 3])
@@ -53,6 +54,17 @@ def combine_masks(padding_mask=None, attention_mask=None):
     if attention_mask is None:
         return padding_mask
     return ops.logical_and(padding_mask, attention_mask)
+
+
+def either_or_both(mask, other):
+    """True where no mask is False: two masks [B, S], of which any may be None.
+
+    Returns:
+        bool [B, S], or None if both are None.
+    """
+    if mask is None or other is None:
+        return other if mask is None else mask
+    return ops.logical_and(mask, other)
 
 
 def _check_rank(name, mask, ranks):

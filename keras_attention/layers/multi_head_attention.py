@@ -1,32 +1,11 @@
 """Multi-head scaled dot-product attention, with its decoding cache."""
 
 import functools
-import math
 
 import keras
 from keras import ops
 
-from keras_attention.layers import attention, masks
-
-
-def dot_product_attention(query, key, value, mask=None, dropout=None):
-    """`softmax(Q K^T / sqrt(d_k)) V` (Vaswani et al. 2017, equation 1).
-
-    Args:
-        query: [..., T, d_k].
-        key: [..., S, d_k].
-        value: [..., S, d_v].
-        mask: bool that broadcasts over [..., T, S], True = attend.
-        dropout: optional function of the weights, applied before the sum.
-
-    Returns:
-        `(context, attention_weights)`: [..., T, d_v], float32 [..., T, S].
-    """
-    query = query * (1.0 / math.sqrt(query.shape[-1]))
-    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
-    attention_weights = attention.masked_softmax(scores, mask)
-    kept = attention_weights if dropout is None else dropout(attention_weights)
-    return attention.weighted_sum(kept, value), attention_weights
+from keras_attention.layers import attention, caches, masks, weights
 
 
 def _check_lengths(query, value):
@@ -60,7 +39,8 @@ class MultiHeadAttention(keras.layers.Layer):
 
     Decoding: `project` gives the keys and values of a memory once;
     `attend` and `attend_one` use them at many steps; `initial_cache` and
-    `step` attend to the tokens produced so far.
+    `step` attend to the tokens produced so far. The layer need not be called
+    before: each method makes the weights that are not there yet.
 
     Args:
         num_heads: number of heads.
@@ -79,17 +59,22 @@ class MultiHeadAttention(keras.layers.Layer):
         use_causal_mask: position t attends to positions 0 ... t only
             (self-attention: S = T).
         training: whether dropout acts.
+        mask, query_mask, value_mask, key_mask: bool, [B, T] or [B, S]. Keras
+            fills them in.
 
     Returns:
         `(context, attention_weights)`: [B, T, Dq], float32 [B, H, T, S].
 
-    Masking: explicit masks only, none that Keras passes along. Masked keys
-    have weight exactly 0 (their values must be finite all the same); a row
-    with every key masked has weights 0.
+    Masking: where `padding_mask` is not given, the mask that Keras passes
+    along with value or key takes its place (that of
+    `Embedding(mask_zero=True)`, say). Masked keys have weight exactly 0. Their
+    values must be finite all the same. A row with every key masked has
+    weights 0. The context has the mask of the query.
 
-    Errors: `ValueError` for a query, value or key that is not of rank 3, for
-    a mask of another rank than these, and for `use_causal_mask` where S is
-    known not to be T.
+    Raises:
+        ValueError: If a query, value or key is not of rank 3, if a mask has
+            another rank than these, if tensors come in a list, and if S is
+            known not to be T with `use_causal_mask`.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -114,46 +99,89 @@ class MultiHeadAttention(keras.layers.Layer):
         self.dropout = dropout
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
         )
+
+    def __call__(self, *args, **kwargs):
+        attention.check_separate(
+            "layer(query=query, value=value)", [*args, *kwargs.values()]
+        )
+        return super().__call__(*args, **kwargs)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         value_shape = value_shape or query_shape
         key_shape = key_shape or value_shape
         query_dim, inner_dim = query_shape[-1], self.num_heads * self.key_dim
-        self._add_projection("query", query_dim, inner_dim)
-        self._add_projection("key", key_shape[-1], inner_dim)
-        self._add_projection("value", value_shape[-1], inner_dim)
-        self._add_projection("output", inner_dim, query_dim)
-
-    def _add_projection(self, name, input_dim, output_dim):
-        kernel = self.add_weight(
-            name=f"{name}_kernel",
-            shape=(input_dim, output_dim),
-            initializer=self.kernel_initializer.clone(),
+        self.query_kernel = self._add_kernel(
+            "query_kernel", query_dim, inner_dim
         )
-        setattr(self, f"{name}_kernel", kernel)
-        if self.use_bias:
-            bias = self.add_weight(
-                name=f"{name}_bias", shape=(output_dim,), initializer="zeros"
+        self.query_bias = self._add_bias("query_bias", inner_dim)
+        self.key_kernel = self._add_kernel(
+            "key_kernel", key_shape[-1], inner_dim
+        )
+        self.key_bias = self._add_bias("key_bias", inner_dim)
+        self.value_kernel = self._add_kernel(
+            "value_kernel", value_shape[-1], inner_dim
+        )
+        self.value_bias = self._add_bias("value_bias", inner_dim)
+        self.output_kernel = self._add_kernel(
+            "output_kernel", inner_dim, query_dim
+        )
+        self.output_bias = self._add_bias("output_bias", query_dim)
+
+    def _add_kernel(self, name, input_dim, output_dim):
+        return weights.add(
+            self,
+            name=name,
+            shape=(input_dim, output_dim),
+            initializer=weights.another(self.kernel_initializer),
+        )
+
+    def _add_bias(self, name, output_dim):
+        if not self.use_bias:
+            return None
+        return weights.add(
+            self,
+            name=name,
+            shape=(output_dim,),
+            initializer="zeros",
+        )
+
+    def _build_memory(self, key, value):
+        """The weights of keys and values, where `project` comes first."""
+        weights.check_tensor(key)
+        weights.check_tensor(value)
+        if hasattr(self, "key_kernel"):
+            return
+        inner_dim = self.num_heads * self.key_dim
+        with weights.scope(self):
+            self.key_kernel = self._add_kernel(
+                "key_kernel", key.shape[-1], inner_dim
             )
-            setattr(self, f"{name}_bias", bias)
+            self.key_bias = self._add_bias("key_bias", inner_dim)
+            self.value_kernel = self._add_kernel(
+                "value_kernel", value.shape[-1], inner_dim
+            )
+            self.value_bias = self._add_bias("value_bias", inner_dim)
 
-    def _weight(self, name):
+    def _linear(self, inputs, kernel, bias):
+        """`inputs W + b`."""
         # Keras casts by itself in `call`, but not in `project` and `step`.
-        return ops.cast(getattr(self, name), self.compute_dtype)
-
-    def _project(self, inputs, *names):
-        """One matrix product for all the named projections of `inputs`."""
-        kernels = [self._weight(f"{name}_kernel") for name in names]
-        fused = len(kernels) > 1
-        kernel = ops.concatenate(kernels, axis=1) if fused else kernels[0]
-        outputs = ops.matmul(inputs, kernel)
+        outputs = ops.matmul(inputs, ops.cast(kernel, self.compute_dtype))
         if self.use_bias:
-            biases = [self._weight(f"{name}_bias") for name in names]
-            outputs += ops.concatenate(biases, axis=0) if fused else biases[0]
-        return ops.split(outputs, len(names), axis=-1) if fused else outputs
+            outputs += ops.cast(bias, self.compute_dtype)
+        return outputs
+
+    def _joined_linear(self, inputs, kernels, biases):
+        """One matrix product for several projections of `inputs`."""
+        outputs = self._linear(
+            inputs,
+            ops.concatenate(kernels, axis=1),
+            ops.concatenate(biases, axis=0) if self.use_bias else None,
+        )
+        return ops.split(outputs, len(kernels), axis=-1)
 
     def _split_heads(self, inputs):
         batch, length = ops.shape(inputs)[:2]
@@ -170,11 +198,16 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             `(key, value)`: both [B, H, S, key_dim].
         """
+        self._build_memory(key=value if key is None else key, value=value)
         if key is None:
-            key, value = self._project(value, "key", "value")
+            key, value = self._joined_linear(
+                value,
+                [self.key_kernel, self.value_kernel],
+                [self.key_bias, self.value_bias],
+            )
         else:
-            key = self._project(key, "key")
-            value = self._project(value, "value")
+            key = self._linear(key, self.key_kernel, self.key_bias)
+            value = self._linear(value, self.value_kernel, self.value_bias)
         return self._split_heads(key), self._split_heads(value)
 
     def attend(self, query, key, value, mask=None, training=None):
@@ -182,9 +215,14 @@ class MultiHeadAttention(keras.layers.Layer):
 
         `mask` is a bool that broadcasts over [B, T, S].
         """
-        query = self._split_heads(self._project(query, "query"))
+        weights.build_after_project(self, query)
+        query = self._linear(query, self.query_kernel, self.query_bias)
         return self._attend_heads(
-            query=query, key=key, value=value, mask=mask, training=training
+            query=self._split_heads(query),
+            key=key,
+            value=value,
+            mask=mask,
+            training=training,
         )
 
     def attend_one(self, query, key, value, mask=None):
@@ -201,14 +239,18 @@ class MultiHeadAttention(keras.layers.Layer):
         Returns:
             `(context, attention_weights)`: [B, Dq], float32 [B, H, S].
         """
-        context, attention_weights = dot_product_attention(
-            query=self._heads_of_one(self._project(query, "query")),
+        weights.build_after_project(self, query)
+        query = self._linear(query, self.query_kernel, self.query_bias)
+        context, attention_weights = attention.dot_product_attention(
+            query=self._heads_of_one(query),
             key=key,
             value=value,
             mask=None if mask is None else mask[:, None, None],
         )  # [B, H, 1, key_dim], [B, H, 1, S]
         joined = (-1, self.num_heads * self.key_dim)
-        context = self._project(ops.reshape(context, joined), "output")
+        context = self._linear(
+            ops.reshape(context, joined), self.output_kernel, self.output_bias
+        )
         return context, attention_weights[:, :, 0]
 
     def _attend_heads(self, query, key, value, mask, training):
@@ -217,65 +259,55 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout = None
         if self.dropout > 0:
             dropout = functools.partial(self.dropout_layer, training=training)
-        context, attention_weights = dot_product_attention(
+        context, attention_weights = attention.dot_product_attention(
             query=query, key=key, value=value, mask=mask, dropout=dropout
         )  # [B, H, T, key_dim], [B, H, T, S]
         context = ops.transpose(context, (0, 2, 1, 3))
         batch, length = ops.shape(context)[:2]
         joined = (batch, length, self.num_heads * self.key_dim)
-        context = self._project(ops.reshape(context, joined), "output")
+        context = self._linear(
+            ops.reshape(context, joined), self.output_kernel, self.output_bias
+        )
         return context, attention_weights
 
     def initial_cache(self, batch_size, max_length):
-        """Room for the keys and values of `max_length` tokens to come.
-
-        Where TensorFlow does not know `max_length` when it makes the graph,
-        the cache is empty and grows: at each write in a loop TensorFlow
-        copies the whole room, while joining copies what is filled.
-        """
-        shape = (batch_size, self.num_heads, max_length, self.key_dim)
-        cache = [ops.zeros(shape, self.compute_dtype) for _ in range(2)]
-        if cache[0].shape[2] is None:
-            cache = [room[:, :, : 0 * max_length] for room in cache]
-        return tuple(cache)
+        """Room for the keys and values of `max_length` tokens to come."""
+        return caches.empty(
+            batch_size,
+            self.num_heads,
+            max_length,
+            self.key_dim,
+            self.compute_dtype,
+        )
 
     def step(self, query, cache, position):
         """Causal self-attention of one more token.
 
-        A cache of known length has room for so many tokens and no more.
-
         Args:
             query: [B, Dq], the token at `position`.
-            cache: as `initial_cache` or the last `step` returned it, in the
-                same graph: whether its length is known tells how to write.
+            cache: as `initial_cache` or the last `step` returned it.
             position: int scalar, 0 for the first token.
 
         Returns:
             `(context, attention_weights, cache)`: [B, Dq], [B, H, cached]
             and the cache with this token in it.
         """
+        weights.check_tensor(query)
+        if not self.built:
+            self.build((None, None, query.shape[-1]))
         # One by one: kernels that are joined would be copied at each step.
-        added = [
-            self._heads_of_one(self._project(query, name))
-            for name in ("key", "value")
-        ]
-        mask = None
-        if cache[0].shape[2] is None:
-            cache = [
-                ops.concatenate(pair, axis=2)
-                for pair in zip(cache, added, strict=True)
-            ]
-        else:
-            cache = [
-                ops.slice_update(room, (0, 0, position, 0), token)
-                for room, token in zip(cache, added, strict=True)
-            ]
-            mask = (ops.arange(cache[0].shape[2]) <= position)[None, :]
-        key, value = cache
-        context, attention_weights = self.attend_one(
-            query=query, key=key, value=value, mask=mask
+        key = self._linear(query, self.key_kernel, self.key_bias)
+        value = self._linear(query, self.value_kernel, self.value_bias)
+        cache, mask = caches.write(
+            cache,
+            key=self._heads_of_one(key),
+            value=self._heads_of_one(value),
+            position=position,
         )
-        return context, attention_weights, tuple(cache)
+        context, attention_weights = self.attend_one(
+            query=query, key=cache.key, value=cache.value, mask=mask
+        )
+        return context, attention_weights, cache
 
     def call(
         self,
@@ -286,26 +318,41 @@ class MultiHeadAttention(keras.layers.Layer):
         attention_mask=None,
         use_causal_mask=False,
         training=None,
+        mask=None,
+        query_mask=None,
+        value_mask=None,
+        key_mask=None,
     ):
         attention.check_sequences(query=query, value=value, key=key)
-        mask = masks.combine_masks(padding_mask, attention_mask)
+        if padding_mask is None:
+            if value is None:
+                # Keras calls the mask of a single tensor `mask`.
+                value_mask = mask if query_mask is None else query_mask
+            padding_mask = masks.either_or_both(value_mask, key_mask)
+        allowed = masks.combine_masks(padding_mask, attention_mask)
         if use_causal_mask:
             _check_lengths(query, value)
             causal = masks.causal_mask(ops.shape(query)[1])
-            mask = causal if mask is None else ops.logical_and(mask, causal)
+            if allowed is not None:
+                causal = ops.logical_and(allowed, causal)
+            allowed = causal
         if value is None and key is None:
-            query, key, value = self._project(query, "query", "key", "value")
+            query, key, value = self._joined_linear(
+                query,
+                [self.query_kernel, self.key_kernel, self.value_kernel],
+                [self.query_bias, self.key_bias, self.value_bias],
+            )
             return self._attend_heads(
                 query=self._split_heads(query),
                 key=self._split_heads(key),
                 value=self._split_heads(value),
-                mask=mask,
+                mask=allowed,
                 training=training,
             )
         value = query if value is None else value
         key, value = self.project(value=value, key=key)
         return self.attend(
-            query=query, key=key, value=value, mask=mask, training=training
+            query=query, key=key, value=value, mask=allowed, training=training
         )
 
     def compute_output_shape(

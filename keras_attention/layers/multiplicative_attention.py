@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.layers import attention
+from keras_attention.layers import attention, weights
 
 SCORINGS = ("dot", "general", "concat")
 
@@ -40,10 +40,16 @@ class MultiplicativeAttention(attention.Attention):
         units: width of W for "concat"; by default that of the query.
         kernel_initializer: initializer of W and v.
 
-    Call arguments, masking and returns: see `Attention`.
+    Call arguments, masking and returns: see `Attention`. Where `project`
+    comes before the first call, W is made for queries as wide as the keys,
+    unless `units` are given: for other queries, `build(query_shape,
+    value_shape)` first.
 
-    Errors: `ValueError` for another `scoring`, for `units` without
-    "concat", and for "dot" with keys of another width than the queries.
+    Raises:
+        ValueError: If `scoring` is none of these, if there are `units`
+            without "concat", if the widths of keys and queries differ in
+            "dot", if queries have another width than the layer was built
+            for, and as `Attention` does.
 
     Reference: https://arxiv.org/abs/1508.04025
     """
@@ -75,10 +81,11 @@ class MultiplicativeAttention(attention.Attention):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def _add_kernel(self, name, shape):
-        return self.add_weight(
+        return weights.add(
+            self,
             name=name,
             shape=shape,
-            initializer=self.kernel_initializer.clone(),
+            initializer=weights.another(self.kernel_initializer),
         )
 
     def build(self, query_shape, value_shape, key_shape=None):
@@ -104,23 +111,37 @@ class MultiplicativeAttention(attention.Attention):
 
     def project(self, key):
         """W h_s for every key; the keys themselves for "dot"."""
+        weights.check_tensor(key)
         if self.scoring == "dot":
             return key
-        return ops.matmul(key, self._weight("key_kernel"))
+        if not hasattr(self, "key_kernel"):
+            if self.units is None:
+                self.build(key.shape, key.shape)
+            else:
+                with weights.scope(self):
+                    self.key_kernel = self._add_kernel(
+                        "key_kernel", (key.shape[-1], self.units)
+                    )
+        return ops.matmul(key, self._cast(self.key_kernel))
 
     def score(self, query, projected_key):
         """Section 3.1: [B, T, S]."""
-        if self.scoring == "concat":
-            query = ops.matmul(
-                query, self._weight("query_kernel")
-            )  # [B, T, units]
-            compared = ops.tanh(
-                ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)
-            )  # [B, T, S, units]
-            return ops.squeeze(
-                ops.matmul(compared, self._weight("score_vector")), -1
-            )
-        return ops.matmul(query, ops.swapaxes(projected_key, 1, 2))
+        if self.scoring == "dot":
+            if not self.built:
+                self.build(query.shape, projected_key.shape)
+            return ops.matmul(query, ops.swapaxes(projected_key, 1, 2))
+        weights.build_after_project(self, query)
+        if self.scoring == "general":
+            _check_width(query, self.key_kernel.shape[1])
+            return ops.matmul(query, ops.swapaxes(projected_key, 1, 2))
+        _check_width(query, self.query_kernel.shape[0])
+        query = ops.matmul(query, self._cast(self.query_kernel))
+        compared = ops.tanh(
+            ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)
+        )  # [B, T, S, units]
+        return ops.squeeze(
+            ops.matmul(compared, self._cast(self.score_vector)), -1
+        )
 
     def get_config(self):
         return {
@@ -131,3 +152,14 @@ class MultiplicativeAttention(attention.Attention):
                 self.kernel_initializer
             ),
         }
+
+
+def _check_width(query, width):
+    if query.shape[-1] != width:
+        raise ValueError(
+            f"Expected queries of width {width}, for which the layer was "
+            "built. `project` before the first call takes queries to be as "
+            "wide as the keys: if they are not, call `build(query_shape, "
+            "value_shape)` before it. Received: queries of width "
+            f"{query.shape[-1]}"
+        )

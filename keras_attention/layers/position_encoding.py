@@ -23,6 +23,9 @@ def sinusoidal_positions(positions, dim):
 
     Returns:
         float32 tensor [T, dim], sines at even places, cosines at odd ones.
+
+    Raises:
+        ValueError: If `dim` is odd.
     """
     if dim % 2:
         raise ValueError(
@@ -51,7 +54,8 @@ class PositionEncoding(keras.layers.Layer):
     Returns:
         [B, T, D].
 
-    Errors: `ValueError` for an odd D, and for inputs that are not of rank 3.
+    Raises:
+        ValueError: If D is odd, or if the inputs are not of rank 3.
 
     Reference: https://arxiv.org/abs/1706.03762
     """

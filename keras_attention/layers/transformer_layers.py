@@ -2,70 +2,12 @@
 
 import keras
 
-from keras_attention.layers import feed_forward, multi_head_attention
-
-
-@keras.saving.register_keras_serializable(package="keras_attention")
-class Residual(keras.layers.Layer):
-    """The path around a sublayer, with its dropout and normalisation.
-
-    ```
-    post-norm  LayerNorm(x + Dropout(f(x)))      the paper's
-    pre-norm   x + Dropout(f(LayerNorm(x)))      trains without warm-up
-    ```
-
-    `enter(x)` gives the sublayer its input, `leave(x, f)` takes its output;
-    a call is `leave`.
-
-    Args:
-        dropout: rate.
-        norm_first: pre-norm if True.
-
-    Call arguments:
-        inputs: x [..., D].
-        outputs: f(...) [..., D].
-        training: whether dropout acts.
-
-    Returns:
-        [..., D].
-
-    References: https://arxiv.org/abs/1706.03762 (5.4),
-    https://arxiv.org/abs/2002.04745 (pre-norm)
-    """
-
-    def __init__(self, dropout=0.0, norm_first=False, **kwargs):
-        super().__init__(**kwargs)
-        self.dropout = dropout
-        self.norm_first = norm_first
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=1e-6, dtype=self.dtype_policy, name="norm"
-        )
-        self.dropout_layer = keras.layers.Dropout(
-            dropout, dtype=self.dtype_policy, name="dropout"
-        )
-
-    def build(self, inputs_shape):
-        if not self.norm.built:
-            self.norm.build(inputs_shape)
-
-    def enter(self, inputs):
-        """The sublayer's input."""
-        return self.norm(inputs) if self.norm_first else inputs
-
-    def leave(self, inputs, outputs, training=None):
-        """Joins the sublayer's `outputs` to the residual path."""
-        joined = inputs + self.dropout_layer(outputs, training=training)
-        return joined if self.norm_first else self.norm(joined)
-
-    def call(self, inputs, outputs, training=None):
-        return self.leave(inputs, outputs, training=training)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "dropout": self.dropout,
-            "norm_first": self.norm_first,
-        }
+from keras_attention.layers import (
+    attention,
+    feed_forward,
+    multi_head_attention,
+    residual,
+)
 
 
 class TransformerLayer(keras.layers.Layer):
@@ -77,11 +19,13 @@ class TransformerLayer(keras.layers.Layer):
         dropout: rate on each sublayer's output (Vaswani 2017, 5.4).
         norm_first: pre-norm if True, the paper's post-norm if False.
 
-    Errors: `ValueError` where `num_heads` or `intermediate_dim` is not
-    positive, and where `num_heads` does not divide the width.
+    Raises:
+        ValueError: If `num_heads` or `intermediate_dim` is not positive, if
+            `num_heads` does not divide the width, or if tensors come in a
+            list.
     """
 
-    sublayer_names = ()
+    expected_call = "layer(inputs=inputs)"
 
     def __init__(
         self,
@@ -102,19 +46,24 @@ class TransformerLayer(keras.layers.Layer):
         self.intermediate_dim = intermediate_dim
         self.dropout = dropout
         self.norm_first = norm_first
-        for name in self.sublayer_names:
-            residual = Residual(
-                dropout,
-                norm_first,
-                dtype=self.dtype_policy,
-                name=f"{name}_residual",
-            )
-            setattr(self, f"{name}_residual", residual)
-        self.feed_forward = feed_forward.FeedForward(
-            intermediate_dim, dtype=self.dtype_policy, name="feed_forward"
+        self.supports_masking = True
+
+    def __call__(self, *args, **kwargs):
+        attention.check_separate(self.expected_call, [*args, *kwargs.values()])
+        return super().__call__(*args, **kwargs)
+
+    def _residual(self, name):
+        return residual.Residual(
+            self.dropout, self.norm_first, dtype=self.dtype_policy, name=name
         )
 
-    def _attention(self, name, hidden_dim):
+    def _feed_forward_network(self):
+        return feed_forward.FeedForward(
+            self.intermediate_dim, dtype=self.dtype_policy, name="feed_forward"
+        )
+
+    def _attention(self, name, inputs_shape):
+        hidden_dim = inputs_shape[-1]
         if hidden_dim % self.num_heads:
             raise ValueError(
                 "`num_heads` must divide the width of the layer. Received: "
@@ -126,19 +75,6 @@ class TransformerLayer(keras.layers.Layer):
             dtype=self.dtype_policy,
             name=name,
         )
-
-    def _build_sublayers(self, inputs_shape, memory_shape):
-        for name in self.sublayer_names:
-            getattr(self, f"{name}_residual").build(inputs_shape)
-            if name == "feed_forward":
-                self.feed_forward.build(inputs_shape)
-                continue
-            layer = self._attention(name, inputs_shape[-1])
-            layer.build(
-                inputs_shape,
-                memory_shape if name == "cross_attention" else inputs_shape,
-            )
-            setattr(self, name, layer)
 
     def _feed_forward(self, inputs, training):
         outputs = self.feed_forward(self.feed_forward_residual.enter(inputs))
@@ -168,19 +104,40 @@ class TransformerEncoderLayer(TransformerLayer):
         use_causal_mask: a token attends to those before it and itself only:
             the layer of a language model.
         training: whether dropout acts.
+        mask, inputs_mask: bool [B, S]. Keras fills them in.
 
     Returns:
-        `(outputs, attention_weights)`: [B, S, D], float32 [B, H, S, S].
+        `(outputs, attention_weights)`: [B, S, D], float32 [B, H, S, S]. For
+        `keras.Sequential` and `keras.layers.TimeDistributed`, which take one
+        tensor from a layer, `OutputsOnly(layer)` leaves the weights out.
 
-    Masking: explicit masks only, none that Keras passes along.
+    Masking: where `padding_mask` is not given, the mask that Keras passes
+    along with `inputs` takes its place. The outputs have this mask as well.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
 
-    sublayer_names = ("self_attention", "feed_forward")
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim,
+        dropout=0.0,
+        norm_first=False,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads, intermediate_dim, dropout, norm_first, **kwargs
+        )
+        self.self_attention_residual = self._residual("self_attention_residual")
+        self.feed_forward_residual = self._residual("feed_forward_residual")
+        self.feed_forward = self._feed_forward_network()
 
     def build(self, inputs_shape):
-        self._build_sublayers(inputs_shape, memory_shape=None)
+        self.self_attention_residual.build(inputs_shape)
+        self.self_attention = self._attention("self_attention", inputs_shape)
+        self.self_attention.build(inputs_shape)
+        self.feed_forward_residual.build(inputs_shape)
+        self.feed_forward.build(inputs_shape)
 
     def call(
         self,
@@ -189,7 +146,13 @@ class TransformerEncoderLayer(TransformerLayer):
         attention_mask=None,
         use_causal_mask=False,
         training=None,
+        mask=None,
+        inputs_mask=None,
     ):
+        attention.check_sequences(inputs=inputs)
+        if padding_mask is None:
+            # Keras calls the mask of a single tensor `mask`.
+            padding_mask = mask if inputs_mask is None else inputs_mask
         context, attention_weights = self.self_attention(
             query=self.self_attention_residual.enter(inputs),
             padding_mask=padding_mask,
@@ -199,6 +162,16 @@ class TransformerEncoderLayer(TransformerLayer):
         )
         x = self.self_attention_residual.leave(inputs, context, training)
         return self._feed_forward(x, training), attention_weights
+
+    def compute_output_shape(self, inputs_shape):
+        batch, length = inputs_shape[:2]
+        weights_shape = (batch, self.num_heads, length, length)
+        return tuple(inputs_shape), weights_shape
+
+    def compute_output_spec(self, inputs, *args, **kwargs):
+        attention.check_sequences(inputs=inputs)
+        shapes = self.compute_output_shape(inputs.shape)
+        return attention.output_spec(shapes, self.compute_dtype)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -217,28 +190,83 @@ class TransformerDecoderLayer(TransformerLayer):
         padding_mask: bool [B, T], True at real inputs; those padded at the
             end need none, as no input sees a later one.
         training: whether dropout acts.
+        inputs_mask: bool [B, T]. Keras fills it in.
 
     Returns:
         `(outputs, attention_weights)`: [B, T, D] and the weights of the
         attention to the memory, float32 [B, H, T, S].
 
-    Masking: explicit masks; only `memory_mask`, where it is not given, is the
-    mask that Keras passes along with `memory`, if there is one.
+    Masking: where `memory_mask` or `padding_mask` is not given, the mask that
+    Keras passes along with `memory` or `inputs` takes its place. The outputs
+    have the mask of the inputs.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
 
-    sublayer_names = ("self_attention", "cross_attention", "feed_forward")
+    expected_call = "layer(inputs=inputs, memory=memory)"
+
+    def __init__(
+        self,
+        num_heads,
+        intermediate_dim,
+        dropout=0.0,
+        norm_first=False,
+        **kwargs,
+    ):
+        super().__init__(
+            num_heads, intermediate_dim, dropout, norm_first, **kwargs
+        )
+        self.self_attention_residual = self._residual("self_attention_residual")
+        self.cross_attention_residual = self._residual(
+            "cross_attention_residual"
+        )
+        self.feed_forward_residual = self._residual("feed_forward_residual")
+        self.feed_forward = self._feed_forward_network()
 
     def build(self, inputs_shape, memory_shape=None):
-        self._build_sublayers(inputs_shape, memory_shape)
+        self.self_attention_residual.build(inputs_shape)
+        self.self_attention = self._attention("self_attention", inputs_shape)
+        self.self_attention.build(inputs_shape)
+        self.cross_attention_residual.build(inputs_shape)
+        self.cross_attention = self._attention("cross_attention", inputs_shape)
+        self.cross_attention.build(inputs_shape, memory_shape)
+        self.feed_forward_residual.build(inputs_shape)
+        self.feed_forward.build(inputs_shape)
+
+    def _check_width(self, inputs):
+        width = self.cross_attention.query_kernel.shape[0]
+        if inputs.shape[-1] != width:
+            raise ValueError(
+                f"Expected inputs of width {width}, for which the layer was "
+                "built. `project_memory` before the first call takes inputs "
+                "to be as wide as the memory: if they are not, call "
+                "`build(inputs_shape, memory_shape)` before it. Received: "
+                f"inputs of width {inputs.shape[-1]}"
+            )
 
     def project_memory(self, memory):
-        """Keys and values of the memory: computed once for a sentence."""
+        """Keys and values of the memory: computed once for a sentence.
+
+        A layer that has not been called is built for inputs as wide as the
+        memory: for others, `build(inputs_shape, memory_shape)` first.
+        """
+        if not self.built:
+            self.build(memory.shape)
         return self.cross_attention.project(memory)
 
     def initial_cache(self, batch_size, max_length):
-        """Room for the self-attention's keys and values."""
+        """Room for the self-attention's keys and values.
+
+        Raises:
+            ValueError: If the layer is not built: it has no width yet.
+        """
+        if not self.built:
+            raise ValueError(
+                "Expected a layer that knows its width. Call "
+                "`project_memory(memory)`, the layer itself or "
+                "`build(inputs_shape, memory_shape)` before `initial_cache`. "
+                "Received: a layer that is not built"
+            )
         return self.self_attention.initial_cache(batch_size, max_length)
 
     def call(
@@ -248,7 +276,12 @@ class TransformerDecoderLayer(TransformerLayer):
         memory_mask=None,
         padding_mask=None,
         training=None,
+        inputs_mask=None,
     ):
+        attention.check_sequences(inputs=inputs, memory=memory)
+        self._check_width(inputs)
+        if padding_mask is None:
+            padding_mask = inputs_mask
         context, _ = self.self_attention(
             query=self.self_attention_residual.enter(inputs),
             padding_mask=padding_mask,
@@ -265,6 +298,17 @@ class TransformerDecoderLayer(TransformerLayer):
         x = self.cross_attention_residual.leave(x, context, training)
         return self._feed_forward(x, training), attention_weights
 
+    def compute_output_shape(self, inputs_shape, memory_shape):
+        batch, length = inputs_shape[:2]
+        weights_shape = (batch, self.num_heads, length, memory_shape[1])
+        return tuple(inputs_shape), weights_shape
+
+    def compute_output_spec(self, inputs, memory, *args, **kwargs):
+        attention.check_sequences(inputs=inputs, memory=memory)
+        self._check_width(inputs)
+        shapes = self.compute_output_shape(inputs.shape, memory.shape)
+        return attention.output_spec(shapes, self.compute_dtype)
+
     def step(self, inputs, projected_memory, memory_mask, cache, position):
         """One more token.
 
@@ -279,6 +323,9 @@ class TransformerDecoderLayer(TransformerLayer):
             `(outputs, attention_weights, cache)`: [B, D], [B, H, S], and
             the cache with this token in it.
         """
+        if not self.built:
+            self.build((None, None, inputs.shape[-1]))
+        self._check_width(inputs)
         context, _, cache = self.self_attention.step(
             query=self.self_attention_residual.enter(inputs),
             cache=cache,

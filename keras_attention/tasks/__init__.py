@@ -13,6 +13,6 @@ _CLASSES = {
 
 
 def get(name: str) -> Task:
-    """The task of that name, as the catalogue of models says it."""
+    """The task of a name, which the catalogue of models gives."""
     module = importlib.import_module(f"{__name__}.{name}")
     return getattr(module, _CLASSES[name])()

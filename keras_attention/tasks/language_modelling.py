@@ -1,4 +1,4 @@
-"""Texts alone: what comes next, scored by perplexity."""
+"""Texts without translations: which word comes next, scored by perplexity."""
 
 import math
 import time
@@ -178,7 +178,7 @@ def _target(inputs, labels, weights):
 
 
 def _pairs(lines) -> tf.data.Dataset:
-    """Each text beside itself: the pipeline is that of pairs."""
+    """Each text beside itself, as the pipeline takes pairs."""
     return tf.data.Dataset.from_tensor_slices(
         {"source": lines, "target": lines}
     )
@@ -189,7 +189,7 @@ def _texts(pairs):
 
 
 def _truth(lines) -> dict:
-    """What is known of the source: no model has a smaller loss on average."""
+    """The scores of the source itself. On average, no model has better ones."""
     log_probability = sum(map(sentences.log_probability, lines))
     num_tokens = sum(len(line.split()) + 1 for line in lines)  # and END
     return {
@@ -199,7 +199,7 @@ def _truth(lines) -> dict:
 
 
 def _samples(servable, lines) -> list[tuple[str, str, str]]:
-    """Beginnings, how the model goes on, and the texts they are from."""
+    """Prompts, their continuations, and the texts that the prompts are from."""
     prompts = [" ".join(line.split()[:PROMPT_WORDS]) for line in lines]
     answers = servable(prompts, truncate=True)
     return list(zip(prompts, answers, lines, strict=True))

@@ -1,4 +1,4 @@
-"""The card of a run's model: what its training knows, and what it is."""
+"""The card of a run's model: what the model is, and how it was trained."""
 
 from collections.abc import Sequence
 

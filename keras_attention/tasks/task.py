@@ -11,12 +11,12 @@ class TestSet:
     """Examples to be scored on.
 
     Args:
-        name: of the split or the file.
-        sources: texts that a model gets.
-        references: what it should answer, one for each source. A language
-            model's are the sources themselves.
-        target_language: code of the references' language, where it is known.
-        embedded: the corpus of the package that it is from, if it is.
+        name: that of the split or of the file.
+        sources: the texts that a model gets.
+        references: the right answers, one for each source. For a language
+            model, they are the sources themselves.
+        target_language: the code of the references' language, if it is known.
+        embedded: the name of the embedded corpus, if the set is from one.
     """
 
     name: str
@@ -28,11 +28,11 @@ class TestSet:
 
 @dataclasses.dataclass(frozen=True)
 class Evaluation:
-    """What a model has answered to a test set, and its scores.
+    """The answers of a model to a test set, and its scores.
 
     Args:
-        test_set: what it was asked.
-        hypotheses: its answers, one for each source.
+        test_set: the questions.
+        hypotheses: the answers, one for each source.
         scores: what `evaluate` prints and `scores.json` holds.
         seconds: how long the answers took.
     """
@@ -47,12 +47,12 @@ class Task(abc.ABC):
     """What is learned: its examples, its loss, its scores and its report.
 
     `training` gets a task as an argument and never asks which one it is. A
-    *servable* is what answers texts, and what is exported: the translator of a
-    translation model, for example.
+    *servable* answers texts and is exported. The translator of a translation
+    model is one.
 
     Attributes:
-        name: as the catalogue of models says it.
-        columns: what the columns of `samples` are called.
+        name: the name by which the catalogue of models knows the task.
+        columns: the titles of the columns of `samples`.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Task(abc.ABC):
         """The corpus that the group `data` of a configuration names.
 
         Raises:
-            ValueError: If it is not there, or not sound.
+            ValueError: If the corpus is not there, or not sound.
         """
 
     @abc.abstractmethod
@@ -103,13 +103,13 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def rank(self, logs: dict) -> tuple:
-        """By what the best epoch is found: the greatest rank of its logs."""
+        """The rank of an epoch by its logs. The best epoch has the greatest."""
 
     @abc.abstractmethod
     def servable(
         self, config, model, tokenizers, stored_precision: str = "float32"
     ):
-        """What answers texts with a model, and is exported."""
+        """The servable of a model: it answers texts, and is exported."""
 
     @abc.abstractmethod
     def validation(
@@ -135,17 +135,17 @@ class Task(abc.ABC):
             target_language: of the references, where it is known.
 
         Raises:
-            ValueError: If a file that the task needs is missing, or they
-                do not belong together.
+            ValueError: If a file that the task needs is missing, or if the
+                files do not belong together.
         """
 
     @abc.abstractmethod
     def evaluate(self, servable, test_set: TestSet, **options) -> Evaluation:
-        """Scores what a servable answers.
+        """Scores the answers of a servable.
 
         Args:
             servable: of this task.
-            test_set: what it is asked.
+            test_set: the questions.
             options: as for a call of the servable.
         """
 

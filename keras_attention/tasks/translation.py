@@ -36,7 +36,7 @@ class Translation(Task):
         pairs = corpus.splits["train"]
 
         def joint():
-            # In turn: a large corpus is not read to its end.
+            # In turn, so that a large corpus is not read to its end.
             for source, target in zip(
                 batches.texts(pairs, "source"),
                 batches.texts(pairs, "target"),
@@ -230,7 +230,11 @@ def bleu_by_length(servable, result: Evaluation, **options) -> list[dict]:
 
 
 def draw_attention(servable, texts, path) -> bool:
-    """Draws the first text that is not blank; whether there is one."""
+    """Draws the attention of the first text that is not blank.
+
+    Returns:
+        Whether there is such a text.
+    """
     for text in texts:
         (shown,) = servable.with_attention([text], truncate=True)
         if shown["target_tokens"]:

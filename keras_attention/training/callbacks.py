@@ -1,4 +1,4 @@
-"""What happens while `fit` runs: scores, samples, checkpoints."""
+"""Callbacks of `fit`: scores, samples, checkpoints."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,8 @@ class TranslationScores(keras.callbacks.Callback):
     and prints a few translations beside their references.
 
     Args:
-        translate: function of a list of texts, returns their translations.
+        translate: a function of a list of texts, which returns their
+            translations.
         sources, references: held-out pairs.
         num_samples: how many translations are printed.
         write: where they are printed.
@@ -55,7 +56,7 @@ class EverySteps(keras.callbacks.Callback):
 
     Args:
         steps: how many batches lie between two calls; 0 for no call.
-        function: called with the number of batches done in this epoch.
+        function: gets the number of batches that are done in this epoch.
         start: batches of this epoch that were done before `fit` began.
     """
 

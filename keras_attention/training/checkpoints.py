@@ -13,7 +13,7 @@ import numpy as np
 from keras_attention import files
 
 _META = "__meta__"
-# What zipfile, zlib and numpy raise where a file is damaged.
+# What zipfile, zlib and numpy raise if a file is damaged.
 _DAMAGES = (
     zipfile.BadZipFile,
     zlib.error,
@@ -29,7 +29,7 @@ _DAMAGES = (
 def save(path: pathlib.Path, arrays: dict, meta: dict) -> None:
     """Writes arrays and a JSON-able dict to one `.npz` file, atomically.
 
-    The file carries checksums: `load` refuses one that was damaged.
+    The file has checksums, by which `load` refuses a damaged one.
     """
     path = pathlib.Path(path)
     text = json.dumps({"meta": meta, "names": [*arrays]})
@@ -46,14 +46,14 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
         `(arrays, meta)`.
 
     Raises:
-        ValueError: If the file is damaged or no checkpoint.
-        OSError: If it cannot be read.
+        ValueError: If the file is damaged or is no checkpoint.
+        OSError: If the file cannot be read.
     """
     arrays = {}
     content = pathlib.Path(path).read_bytes()
     try:
-        # Each member is read whole before it is parsed: only then zipfile
-        # compares its checksum. `np.load` trusts the header of the array.
+        # zipfile compares the checksum of a member that is read whole.
+        # `np.load` would trust the header of the array.
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for name in archive.namelist():
                 member = io.BytesIO(archive.read(name))
@@ -73,7 +73,7 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
 
 
 def variables_to_arrays(prefix: str, variables: list) -> dict:
-    """Values of variables, named by place and path."""
+    """The values of variables, named by place and path."""
     return {
         f"{prefix}/{index:04d}/{variable.path}": (
             keras.ops.convert_to_numpy(variable)
@@ -86,8 +86,8 @@ def arrays_to_variables(arrays: dict, prefix: str, variables: list) -> None:
     """Gives variables the values that `variables_to_arrays` took.
 
     Raises:
-        ValueError: If their number or shapes differ. The configuration is
-            then another one than that of the checkpoint.
+        ValueError: If their number or shapes differ. The checkpoint then has
+            another configuration.
     """
     names = sorted(name for name in arrays if name.startswith(f"{prefix}/"))
     shapes = [tuple(arrays[name].shape) for name in names]
@@ -104,10 +104,9 @@ def arrays_to_variables(arrays: dict, prefix: str, variables: list) -> None:
             f"{len(shapes)} arrays",
         )
         raise ValueError(
-            f"The checkpoint does not fit this {prefix}: it was written with "
-            "another configuration. Use that one, or another output folder. "
-            f"Expected {len(expected)} arrays of given shapes. "
-            f"Received: {different}"
+            f"Expected {len(expected)} arrays with the shapes of this "
+            f"{prefix}: the checkpoint has another configuration. Use that "
+            f"one, or another output folder. Received: {different}"
         )
     for name, variable in zip(names, variables, strict=True):
         variable.assign(arrays[name])

@@ -1,14 +1,14 @@
 """Self-distillation: a model learns from its own translations.
 
 A trained model, the teacher, translates the sources of its training pairs by
-beam search. Then it goes on, as the student, with both: each pair and, beside
-it, the same source with the teacher's translation, which is simpler and more
-uniform than what people wrote.
+beam search. The student then begins with the teacher's weights. It trains on
+the pairs of people and, beside each, on the same source with the teacher's
+translation. A teacher's translations are simpler and more uniform than those
+of people. The student is kept, even if it is not better than its teacher.
 
-The student is what is kept, whether or not it is better than its teacher.
-Deviations: the teacher has the student's size and gives it its weights, where
-Kim and Rush 2016 distil a large model into a small one that starts anew; and
-the people's translations stay in.
+Deviations from Kim and Rush 2016: They distil a large model into a small one
+that starts anew. Here the teacher has the student's size and gives it its
+weights. And the translations of people stay in the corpus.
 
 References: https://arxiv.org/abs/1606.07947 (3.2, sequence-level knowledge
 distillation), https://arxiv.org/abs/1805.04770 (a teacher of the same size)
@@ -26,7 +26,7 @@ from keras_attention import files
 from keras_attention.training import parts, restore, run_directory
 
 BLOCK_SIZE = 1000
-# Of a teacher that has begun to translate, these may not change either.
+# Choices that may not change once the teacher has begun to translate.
 SETTLED = {"epochs", "steps"}
 
 
@@ -41,11 +41,12 @@ def build_teacher(
 ) -> parts.Parts:
     """The parts of the training before the distillation.
 
-    Its choices are the run's; of a teacher that has begun to translate, they
-    are its own.
+    The teacher has the choices of the run. Once it has begun to translate, it
+    keeps its own.
 
     Raises:
-        ValueError: If that one is asked to train on.
+        ValueError: If a teacher that has begun to translate is asked to train
+            on.
     """
     teacher = directory.teacher
     wanted = configuration.replace(
@@ -65,7 +66,7 @@ def build_teacher(
 def student_config(
     config: configuration.TrainingConfig,
 ) -> configuration.TrainingConfig:
-    """The choices of the training from the teacher's weights on."""
+    """The choices of the training that begins with the teacher's weights."""
     return configuration.replace(
         config,
         epochs=config.training.distillation_epochs,
@@ -77,8 +78,8 @@ def student_config(
 def translate(teacher: parts.Parts) -> None:
     """Lets a teacher translate the training sources with its own search.
 
-    It writes a file for each `BLOCK_SIZE` texts. Those that are there stay:
-    what was stopped goes on.
+    It writes a file for each `BLOCK_SIZE` texts. Files that are there stay, so
+    that a translation that was stopped goes on.
 
     Args:
         teacher: the parts of a finished training.
@@ -99,7 +100,7 @@ def translate(teacher: parts.Parts) -> None:
             text.decode("utf-8", "replace") for text in block["source"].numpy()
         ]
         translations = translate_texts(texts, truncate=True)
-        # One line each, whatever the white space.
+        # One line a text: line ends become blanks.
         lines = [" ".join(text.split()) + "\n" for text in translations]
         path = folder / f"{index:06d}.txt"
         files.write_atomically(path, "".join(lines).encode())
@@ -107,16 +108,16 @@ def translate(teacher: parts.Parts) -> None:
 
 
 def with_translations(corpus, teacher: run_directory.RunDirectory):
-    """A corpus whose training pairs each have the teacher's pair behind them.
+    """A corpus with the teacher's pair behind each training pair.
 
-    Where the teacher had nothing to say, the pair itself comes twice.
+    Where the teacher's translation is empty, the pair itself comes twice.
 
     Args:
         corpus: the teacher's `data.corpora.Corpus`.
         teacher: the folder of a run that has translated it, see `translate`.
 
     Raises:
-        ValueError: If it has not.
+        ValueError: If the run has not translated all of the corpus.
     """
     paths, size = _paths(teacher), corpus.sizes["train"]
     if not (len(paths) - 1) * BLOCK_SIZE < size <= len(paths) * BLOCK_SIZE:

@@ -1,10 +1,11 @@
 """The loop over epochs, from a configuration to the weights that are kept.
 
-A run that is killed at any moment and resumed ends with the same weights,
-bit for bit on a CPU, as one that was left alone: every batch is a function
-of seed, epoch and step, and the checkpoint holds all state there is. (The
-logs of an epoch that was broken off are as exact with one replica; with
-several, their sums are rounded once more.)
+A run may be killed at any moment and resumed. On a CPU it then ends with the
+same weights, bit for bit, as a run that was left alone. For this, every batch
+is a function of seed, epoch and step, and the checkpoint holds all state.
+
+With one replica, the logs of an epoch that was broken off are exact too. With
+several replicas, their sums are rounded once more.
 """
 
 import json
@@ -15,6 +16,7 @@ import tensorflow as tf
 
 from keras_attention import config as configuration
 from keras_attention import devices, files
+from keras_attention.data import counted_pairs
 from keras_attention.training import (
     callbacks,
     checkpoints,
@@ -47,9 +49,9 @@ def train(
         distillation.
 
     Raises:
-        ValueError: If the folder holds another run or another process trains
-            in it, the corpus cannot be read, or the configuration cannot be
-            trained.
+        ValueError: If the folder holds another run, if another process trains
+            in it, if the corpus cannot be read, or if the configuration
+            cannot be trained.
     """
     replicas = devices.num_replicas(config.run.replicas)
     config = configuration.replace(config, replicas=replicas)
@@ -80,7 +82,7 @@ def train(
 
 
 def begin(parts: Parts, initial_weights=None) -> Progress:
-    """Where a training goes on, or begins.
+    """The progress with which a training goes on, or begins.
 
     Args:
         parts: of the training.
@@ -104,7 +106,7 @@ def fit(parts: Parts, progress: Progress) -> None:
 
     Args:
         parts: of the training.
-        progress: how far it has come; it is carried on, and saved.
+        progress: how far it has come. `fit` changes and saves it.
     """
     config, trainer = parts.config, parts.trainer
 
@@ -112,30 +114,31 @@ def fit(parts: Parts, progress: Progress) -> None:
         progress.step = done
         save(parts, progress)
 
-    # With a step done, the epoch is still to be validated.
+    # An epoch that has begun is ended and validated, whatever the limits.
     while progress.step or not _is_finished(parts, progress):
         parts.directory.scores.unlink(missing_ok=True)
         batches = _batches_left(parts, progress)
         if batches.cardinality() == 0:
             restore_metrics(parts, progress)
         else:
-            trainer.fit(
-                batches,
-                initial_epoch=progress.epoch,
-                epochs=progress.epoch + 1,
-                shuffle=False,
-                verbose="auto",
-                callbacks=[
-                    keras.callbacks.LambdaCallback(
-                        on_epoch_begin=lambda *_: restore_metrics(
-                            parts, progress
-                        )
-                    ),
-                    callbacks.EverySteps(
-                        config.run.checkpoint_steps, save_step, progress.step
-                    ),
-                ],
-            )
+            print(_heading(parts, progress), flush=True)
+            with counted_pairs.clear_errors():
+                trainer.fit(
+                    batches,
+                    shuffle=False,
+                    callbacks=[
+                        keras.callbacks.LambdaCallback(
+                            on_epoch_begin=lambda *_: restore_metrics(
+                                parts, progress
+                            )
+                        ),
+                        callbacks.EverySteps(
+                            config.run.checkpoint_steps,
+                            save_step,
+                            progress.step,
+                        ),
+                    ],
+                )
         progress.history.append(_validated(parts, progress))
         _keep_weights(parts, progress)
         progress.epoch += 1
@@ -147,13 +150,19 @@ def fit(parts: Parts, progress: Progress) -> None:
         _average_last(parts, progress)
 
 
+def _heading(parts, progress) -> str:
+    """Which epoch runs; for Keras each one is the first of one."""
+    epochs = parts.config.training.epochs
+    return f"Epoch {progress.epoch + 1}" + (f"/{epochs}" if epochs else "")
+
+
 def _updates(parts) -> int:
-    """Optimizer steps in all."""
+    """The number of steps that the optimizer has made."""
     return int(parts.trainer.optimizer.iterations.numpy())
 
 
 def _batches_left(parts, progress):
-    """The rest of the epoch that the progress names."""
+    """The batches that are left of the current epoch."""
     steps = parts.config.training.steps
     left = max(0, steps - _updates(parts)) if steps else None
     return parts.pipeline.training(progress.epoch, progress.step, left)
@@ -204,7 +213,7 @@ def _keep_weights(parts, progress) -> None:
 
 
 def _remove_old_weights(parts, progress) -> None:
-    """Those that no average needs, once a checkpoint is past them."""
+    """Removes weights that no mean needs, once a checkpoint is past them."""
     for epoch in range(progress.epoch - parts.config.training.average_last):
         parts.directory.epoch_weights(epoch).unlink(missing_ok=True)
 
@@ -225,7 +234,7 @@ def _average_last(parts, progress) -> None:
 
 
 def _write_logs(parts, progress) -> None:
-    """history.json, and scalars for TensorBoard."""
+    """Writes history.json, and scalars for TensorBoard."""
     history = json.dumps(progress.history, indent=1)
     files.write_atomically(parts.directory.history, history.encode())
     folder = str(parts.directory.path / "tensorboard")

@@ -10,8 +10,9 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
     """Label-smoothed cross-entropy of each token.
 
     The target distribution is `q = (1 - e) onehot(label) + e / V` (Szegedy
-    et al. 2015, section 7; Vaswani et al. 2017, 5.4), the loss
-    `- sum_v q_v log softmax(logits)_v`, its gradient `softmax(logits) - q`.
+    et al. 2015, section 7; Vaswani et al. 2017, 5.4). The loss is
+    `- sum_v q_v log softmax(logits)_v`, and its gradient is
+    `softmax(logits) - q`.
 
     Args:
         logits: [..., V].
@@ -19,8 +20,8 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
         label_smoothing: e.
 
     Returns:
-        float32 [...]; NaN for a label outside 0 ... V-1, unless TensorFlow
-        refuses it (outside -V ... V-1, on a CPU and not compiled).
+        float32 [...]. A label outside 0 ... V-1 gives NaN. TensorFlow refuses
+        a label outside -V ... V-1 on a CPU, where it is not compiled.
     """
     vocabulary_size = logits.shape[-1]
 
@@ -65,12 +66,12 @@ def label_logits(logits, labels):
 def without_smoothing(loss, logits, labels, label_smoothing):
     """The negative log-likelihood of each token, from its smoothed loss.
 
-    `loss = -log p(label) + e (l_label - mean(l))`, l being the logits: no
+    With the logits l, `loss = -log p(label) + e (l_label - mean(l))`. So no
     second softmax is needed.
 
     Args:
-        loss: [...], what `token_cross_entropy` returned for the others.
-        logits, labels, label_smoothing: what it was given.
+        loss: [...], what `token_cross_entropy` returned.
+        logits, labels, label_smoothing: what `token_cross_entropy` got.
 
     Returns:
         float32 [...].
@@ -93,10 +94,11 @@ def is_greatest(logits, labels):
 class TokenCrossEntropy(keras.losses.Loss):
     """Label-smoothed cross-entropy on integer labels, padding left out.
 
-    Without sample weights: the mean over the real tokens of the batch (of
-    one replica's share of it). With the weights that `data.to_examples`
-    makes, 1 / (real tokens of the whole batch): their weighted sum, so that
-    the gradient does not depend on how replicas share the batch.
+    Without sample weights, it is the mean over the real tokens of the batch,
+    or of one replica's share of it. With sample weights, it is the weighted
+    sum. `data.to_examples` gives each token the weight 1 / (real tokens of the
+    whole batch). The gradient then does not depend on how replicas share the
+    batch.
 
     Args:
         label_smoothing: e, see `token_cross_entropy`.
@@ -105,11 +107,11 @@ class TokenCrossEntropy(keras.losses.Loss):
         y_true: int [B, T], 0 ... V-1; PAD where there is no token.
         y_pred: logits [B, T, V].
         sample_weight: float [B, T], [B] (one for each example), a scalar
-            or None; the sum is not divided by theirs.
+            or None. The loss is not divided by the sum of the weights.
 
     Returns:
-        float32 scalar; NaN for labels out of range, see
-        `token_cross_entropy`, but not where their weight is 0.
+        float32 scalar. A label out of range gives NaN, see
+        `token_cross_entropy`, unless its weight is 0.
 
     Raises:
         ValueError: If the label smoothing is out of range, or labels or
@@ -147,7 +149,7 @@ class TokenCrossEntropy(keras.losses.Loss):
                     f"Received: shape {tuple(sample_weight.shape)}"
                 )
             weights *= sample_weight
-        # Not 0 * NaN, where what does not count is no label at all.
+        # 0 * NaN is NaN: a label that does not count may be out of range.
         return ops.sum(ops.where(weights == 0, 0.0, losses * weights))
 
     def call(self, y_true, y_pred):
@@ -158,7 +160,7 @@ class TokenCrossEntropy(keras.losses.Loss):
 
 
 class TokenMeasures:
-    """What a `Trainer` measures of each label: the loss, and how good it is.
+    """What a `Trainer` measures of each label: its loss, and if it is right.
 
     Args:
         label_smoothing: of the loss.
@@ -168,7 +170,7 @@ class TokenMeasures:
         labels: int [B, T].
 
     Returns:
-        A dict of `names` to float32 [B, T]; the trainer takes means of the
+        A dict of `names` to float32 [B, T]. The trainer takes means over the
         real labels.
     """
 
@@ -189,7 +191,7 @@ class TokenMeasures:
         }
 
     def results(self, means):
-        """What is shown of the means: perplexity for the likelihood."""
+        """The means as they are shown: perplexity in place of likelihood."""
         results = dict(means)
         likelihood = results.pop("negative_log_likelihood")
         return {**results, "perplexity": ops.exp(likelihood)}

@@ -10,9 +10,9 @@ from keras_attention.training import losses
 class TokenMean(keras.metrics.Mean):
     """A mean over all real tokens seen: abstract.
 
-    A subclass says what is averaged. Sums and counts are kept apart and
-    added over replicas, so that uneven shares do not matter; sample weights
-    are ignored, since labels say what is real.
+    A subclass says what the mean is taken of. Sums and counts are kept apart
+    and added over replicas, so uneven shares do not matter. Sample weights are
+    ignored, since labels say which tokens are real.
 
     Call arguments of `update_state`:
         y_true: int [B, T], PAD where there is no token.
@@ -35,7 +35,7 @@ class TokenMean(keras.metrics.Mean):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TokenLoss(TokenMean):
-    """Mean (label-smoothed) cross-entropy of a token, in nats."""
+    """The mean (label-smoothed) cross-entropy of a token, in nats."""
 
     def __init__(self, label_smoothing=0.0, name="token_loss", **kwargs):
         super().__init__(name=name, **kwargs)
@@ -54,7 +54,7 @@ class TokenLoss(TokenMean):
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TokenAccuracy(TokenMean):
-    """Share of tokens whose logit no other is above."""
+    """The share of labels that no other logit is above."""
 
     def __init__(self, name="accuracy", **kwargs):
         super().__init__(name=name, **kwargs)

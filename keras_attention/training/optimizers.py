@@ -8,12 +8,14 @@ import tensorflow as tf
 class Adam(keras.optimizers.Adam):
     """Keras's Adam, through TensorFlow's fused update; on TensorFlow only.
 
-    The same arithmetic (Kingma and Ba 2014, section 2, last paragraph) in
-    one operation instead of a dozen: with a hundred small weights, Keras's
-    own takes about as long as the model's forward pass. Arguments are those
-    of `keras.optimizers.Adam`; `amsgrad` is not offered. With `use_ema` the
-    weights stay what training made them when `fit` ends, so that it can go
-    on: `keras.callbacks.SwapEMAWeights` puts their averages in place.
+    It does the same arithmetic (Kingma and Ba 2014, section 2, last paragraph)
+    in one operation instead of a dozen. With a hundred small weights, Keras's
+    own Adam takes about as long as the model's forward pass. The arguments are
+    those of `keras.optimizers.Adam`, without `amsgrad`.
+
+    With `use_ema`, the weights stay what training made them when `fit` ends,
+    so that training can go on. `keras.callbacks.SwapEMAWeights` puts their
+    averages in place.
 
     Raises:
         ValueError: If `amsgrad` is True.

@@ -1,4 +1,4 @@
-"""What a training is made of: each part is made here, once."""
+"""The parts of a training. Each is made here, once."""
 
 import dataclasses
 import sys
@@ -26,7 +26,8 @@ class Parts:
         pipeline: the batches of each epoch.
         model: what is trained.
         trainer: fits the model, exactly over replicas.
-        validate: a function of an epoch and its logs, which adds scores.
+        validate: a function of an epoch and its logs, which adds scores to
+            the logs.
     """
 
     config: configuration.TrainingConfig
@@ -47,7 +48,7 @@ def make_optimizer(
 
     Args:
         choices: the group `optimizer` of a configuration.
-        num_steps: updates in all.
+        num_steps: the number of updates in all.
     """
     warmup = min(choices.warmup_steps, max(1, num_steps // 2))
     rate = choices.learning_rate
@@ -74,11 +75,11 @@ def build(
     Args:
         config: every choice; `configuration.resolve` has filled it in.
         task: what is learned.
-        directory: the run's folder, which has been started.
+        directory: the run's folder, from `run_directory.start`.
         corpus: what the task has loaded.
 
     Raises:
-        ValueError: If the choices make no model, or no example fits.
+        ValueError: If the choices make no model, or if no example fits.
     """
     strategy = devices.make_strategy(config.run.replicas)
     replicas = strategy.num_replicas_in_sync

@@ -1,4 +1,4 @@
-"""How far a training has come, and all its state in a checkpoint."""
+"""How far a training has come, and the checkpoint of all its state."""
 
 import dataclasses
 
@@ -11,12 +11,12 @@ class Progress:
     """How far a run has come: saved with every checkpoint.
 
     Args:
-        epoch: the epoch that runs, from 0.
-        step: batches of it that are done.
+        epoch: the current epoch, from 0.
+        step: how many of its batches are done.
         history: the logs of each finished epoch.
         best_epoch: the epoch whose weights are kept, from 0.
         corpus: checksums of training and validation examples as ids.
-        metrics: sums of the epoch that runs, where it was broken off.
+        metrics: the sums of the metrics, if the epoch was broken off.
     """
 
     epoch: int = 0
@@ -77,7 +77,10 @@ def restore(parts: Parts) -> Progress:
 
 
 def restore_metrics(parts: Parts, progress: Progress) -> None:
-    """After `fit` has reset them: the part of the epoch that is done."""
+    """Gives the metrics their sums of the part of the epoch that is done.
+
+    `fit` resets the metrics when an epoch begins.
+    """
     if progress.metrics is not None:
         variables = _variables(parts)["metrics"]
         checkpoints.arrays_to_variables(progress.metrics, "metrics", variables)

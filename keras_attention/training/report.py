@@ -1,4 +1,4 @@
-"""What a finished run shows: scores, pictures, a card, the SavedModel."""
+"""The report of a finished run: scores, pictures, a card, the SavedModel."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ from keras_attention.training.parts import Parts
 
 
 def saved_scores(evaluation, config) -> dict:
-    """What `scores.json` holds: scores, and what they are scores of."""
+    """The content of `scores.json`: scores, their split and their search."""
     return {
         "split": evaluation.test_set.name,
         "num_beams": config.search.num_beams,
@@ -24,7 +24,7 @@ def saved_scores(evaluation, config) -> dict:
 
 
 def read_scores(directory: run_directory.RunDirectory, config) -> dict | None:
-    """The scores of a run, unless they are those of another search."""
+    """The scores of a run, or None if there are none of this search."""
     if not directory.scores.is_file():
         return None
     scores = json.loads(directory.scores.read_text())

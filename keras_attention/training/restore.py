@@ -8,7 +8,7 @@ from keras_attention.training.parts import Parts
 def _read_weights(directory, model) -> None:
     if not directory.weights.is_file():
         raise ValueError(
-            "Expected a run that has finished an epoch at least (with "
+            "Expected a run that has finished at least one epoch (with "
             f"weights.npz): go on with --resume. Received: {directory.path}"
         )
     arrays, _ = checkpoints.load(directory.weights)
@@ -16,11 +16,12 @@ def _read_weights(directory, model) -> None:
 
 
 def selected(parts: Parts):
-    """What answers with the weights that a training has kept, in float32.
+    """The servable with the weights that a training has kept, in float32.
 
     Args:
-        parts: of a finished training. Its model gets these weights, unless it
-            computes otherwise: then there is another one.
+        parts: of a finished training. Its model gets these weights. If the
+            model has several replicas or another precision, a new model gets
+            them.
 
     Returns:
         What the task exports, such as a `Translator`.
@@ -40,21 +41,21 @@ def load_run(
     task,
     stored_precision: str = "float32",
 ):
-    """What answers with the weights that a run has kept, in float32.
+    """The servable with the weights that a run has kept, in float32.
 
     Args:
         directory: the run's folder.
-        config: its choices, the search among them.
+        config: its choices, also those of the search.
         task: what it has learned.
-        stored_precision: in which it keeps the weights, "float32" or
+        stored_precision: the precision of the stored weights, "float32" or
             "float16".
 
     Returns:
         What the task exports, such as a `Translator`.
 
     Raises:
-        ValueError: If the folder holds no finished run, for another
-            precision, and if a file is damaged.
+        ValueError: If the folder holds no finished epoch, if the precision is
+            another one, or if a file is damaged.
     """
     config = configuration.replace(config, precision="float32")
     tokenizers = task.load_tokenizers(directory)

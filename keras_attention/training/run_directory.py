@@ -33,7 +33,7 @@ class RunDirectory:
 
     @property
     def checkpoint(self) -> pathlib.Path:
-        """All state of the training, to go on from."""
+        """All state of the training, with which it goes on."""
         return self.path / "checkpoint.npz"
 
     @property
@@ -43,7 +43,7 @@ class RunDirectory:
 
     @property
     def scores(self) -> pathlib.Path:
-        """Scores on the held-out examples: the last thing that is written."""
+        """Scores on the held-out examples. This file is written last."""
         return self.path / "scores.json"
 
     @property
@@ -57,7 +57,7 @@ class RunDirectory:
         return self.path / "history.json"
 
     def epoch_weights(self, epoch: int) -> pathlib.Path:
-        """Weights after an epoch, kept to be averaged."""
+        """Weights after an epoch, kept for the mean of the last epochs."""
         return self.path / f"weights-epoch-{epoch:04d}.npz"
 
     def vocabulary(self, side: str) -> pathlib.Path:
@@ -104,7 +104,7 @@ def check_resumable(
     config: configuration.TrainingConfig,
     free: frozenset = FREE_ON_RESUME,
 ) -> None:
-    """Refuses to go on with choices that would make it another run.
+    """Refuses choices with which a run would become another one.
 
     Args:
         saved: the choices that the run began with.
@@ -112,7 +112,7 @@ def check_resumable(
         free: names of the choices that may differ.
 
     Raises:
-        ValueError: If another choice differs. It names the first one.
+        ValueError: If another choice differs. The message names the first.
     """
     begun = configuration.flat(saved)
     for name, value in configuration.flat(config).items():
@@ -136,10 +136,9 @@ def start(
         resume: whether to go on with a run that is there.
 
     Raises:
-        ValueError: If the folder holds a run already and `resume` is not
-            set, if a choice differs from those the run began with, if a run's
-            checkpoint is gone, or if there is a `config.yaml` of something
-            else.
+        ValueError: If the folder holds a run and `resume` is not set. If a
+            choice differs from those that the run began with. If the run's
+            checkpoint is gone. If `config.yaml` is not that of a run.
     """
     directory = at(config.run.output)
     directory.path.mkdir(parents=True, exist_ok=True)
@@ -157,7 +156,7 @@ def start(
         check_resumable(read_config(directory), config)
         return directory
     _check_nothing_is_lost(directory, resume)
-    # Nothing was trained: what a first try has left may be wrong.
+    # Nothing was trained. The vocabulary of a first try may be wrong.
     for vocabulary in directory.path.glob("vocabulary.*.model"):
         vocabulary.unlink()
     write_config(directory, config)
@@ -165,10 +164,10 @@ def start(
 
 
 def _check_nothing_is_lost(directory: RunDirectory, resume: bool) -> None:
-    """Without a checkpoint: refuses to write over what a run has made.
+    """Refuses to write over the work of a run that has no checkpoint.
 
-    The weights and logs of a first epoch are written before the checkpoint:
-    a run that was stopped in between has these, and may start anew.
+    The weights and logs of the first epoch are written before the first
+    checkpoint. A run that was stopped in between may start anew.
     """
     if directory.config.is_file():
         read_config(directory)

@@ -11,7 +11,7 @@ from keras_attention.devices import (
 )
 from keras_attention.training import losses
 
-# A trainer is made under a strategy: both are found in one place.
+# A trainer is made under a strategy, so both are found in one place.
 __all__ = [
     "Trainer",
     "keep_memory",
@@ -24,32 +24,39 @@ __all__ = [
 class Trainer(keras.Model):
     """Fits a model to a token-weighted loss, exactly over replicas.
 
-    `compile(optimizer)` and `fit` as usual, on batches that
-    `data.to_examples` made. Whatever the number of replicas and of
-    micro-batches, one step is the step of the whole batch: the loss is the
-    mean over all its real tokens, gradients are summed over replicas before
-    they are clipped, and the loss, accuracy and perplexity of an epoch are
-    means over all tokens. (While it runs, the progress bar shows the mean of
-    the replicas' own.) (`model.fit` itself is exact too, with the same
-    batches and `losses.TokenCrossEntropy`, but Keras's optimizers clip each
-    replica's gradient on its own, and its reported loss is a mean over
-    replicas.) `save` and `save_weights` are the model's own, so that
+    Call `compile(optimizer)` and `fit` as usual, on batches that
+    `data.to_examples` made. One step is the step of the whole batch, whatever
+    the number of replicas and of micro-batches:
+
+    - The loss is the mean over all real tokens of the batch.
+    - Gradients are summed over replicas before they are clipped.
+    - The loss, accuracy and perplexity of an epoch are means over all tokens.
+      While the epoch runs, the progress bar shows the mean of the replicas'
+      own.
+
+    `model.fit` is exact too, with the same batches and
+    `losses.TokenCrossEntropy`. But Keras's optimizers clip each replica's
+    gradient on its own, and the loss that Keras reports is a mean over
+    replicas.
+
+    `save` and `save_weights` are those of the model, so that
     `keras.callbacks.ModelCheckpoint` keeps the model.
 
     Args:
-        model: a built `models.Seq2Seq`, made under the strategy's scope as
-            this is.
-        label_smoothing: of the training loss.
-        clip_norm: greatest norm of the whole gradient; 0 for no clipping.
+        model: a built model, such as a `models.Seq2Seq`. Model and trainer are
+            made under the strategy's scope.
+        label_smoothing: that of the training loss.
+        clip_norm: the greatest norm of the whole gradient; 0 for no clipping.
         micro_batches: parts of each replica's share that are computed one
             after the other, to save memory.
-        measures: the loss of each label, and what else is measured: see
-            `losses.TokenMeasures`, which it is by default.
+        measures: the loss of each label, and what else is measured. By
+            default `losses.TokenMeasures`.
 
     Raises:
-        ValueError: If there is fewer than one micro-batch, if the model
-            computes in float16 (whose gradients need scaling: take bfloat16)
-            or has losses of its own, and if `compile` gets a loss or metrics.
+        ValueError: If there is fewer than one micro-batch. If the model
+            computes in float16, whose gradients need scaling: take bfloat16.
+            If the model has losses of its own. If `compile` gets a loss or
+            metrics.
     """
 
     def __init__(
@@ -125,7 +132,7 @@ class Trainer(keras.Model):
             self.optimizer.build(self.model.trainable_variables)
 
     def _forward(self, inputs, labels, weights, training):
-        """This replica's part of the loss; updates the metrics."""
+        """Updates the metrics, and returns this replica's part of the loss."""
         logits = self.model(inputs, training=training)
         if self.model.losses:
             raise ValueError(
@@ -146,9 +153,9 @@ class Trainer(keras.Model):
     def train_step(self, data):
         variables = self.model.trainable_variables
         gradients = None
-        # Keras finds the end of a dataset of unknown length by asking for a
-        # batch that is not there: without data nothing may be counted, no
-        # update of the optimizer and no draw of the dropout.
+        # Keras finds the end of a dataset of unknown length by a batch that is
+        # not there. Without data nothing may be counted: no update of the
+        # optimizer and no draw of the dropout.
         with tf.control_dependencies(tf.nest.flatten(data)):
             for part in range(self.micro_batches):
                 rows = slice(part, None, self.micro_batches)
@@ -174,7 +181,7 @@ class Trainer(keras.Model):
             return self.get_metrics_result()
 
     def _clip_over_replicas(self, gradients):
-        """Clips the sum over replicas; each gets its share back."""
+        """Clips the sum over replicas, and gives each replica its share."""
         context = tf.distribute.get_replica_context()
         replicas = context.num_replicas_in_sync
         if replicas > 1:

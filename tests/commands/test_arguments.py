@@ -179,7 +179,7 @@ def translated(model, monkeypatch):
     class Echo:
         """A translator that answers with the text."""
 
-        num_beams = 4
+        task, num_beams = "translation", 4
 
         def too_long(self, texts):
             return {}
@@ -191,6 +191,7 @@ def translated(model, monkeypatch):
     asked = {}
 
     def load(path, num_beams=None, length_penalty=None):
+        asked.clear()
         asked["search"] = num_beams, length_penalty
         return Echo()
 

@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention import cli, models
+from keras_attention import cli
 from keras_attention.commands import benchmark
+from keras_attention.models import catalog
 
 
 def products_in(graph):
@@ -28,7 +29,9 @@ def products_in(graph):
 
 
 def test_flops_are_those_of_the_graph():
-    model = models.transformer.tiny(101, num_layers=2)
+    model = catalog.create(
+        "transformer", "tiny", vocabulary_size=101, num_layers=2
+    )
     model.build()
     rows, source, target = 3, 5, 7
     graph = tf.function(
@@ -45,14 +48,14 @@ def test_flops_are_those_of_the_graph():
 
 
 def test_size_s_takes_14_mflop_a_token():
-    model = models.transformer.tiny(8000)
+    model = catalog.create("transformer", "tiny", vocabulary_size=8000)
     flops = benchmark.matrix_flops(model, 1, 16, 16) / 16
     assert flops == pytest.approx(14.2e6, rel=0.02)
 
 
 def test_sizes_can_be_made():
     for name, (model, size, arguments) in benchmark.SIZES.items():
-        made = getattr(getattr(models, model), size)(8000, **arguments)
+        made = catalog.create(model, size, vocabulary_size=8000, **arguments)
         flops = benchmark.matrix_flops(made, 1, 16, 16) / 16
         # What the forward and backward pass of a weight takes at least: not
         # all embeddings are multiplied.
@@ -116,7 +119,7 @@ def test_memory_is_that_of_the_process_alone():
     """On Linux a process begins with its parent's `ru_maxrss`."""
     big = np.ones(300_000_000, "int8")
     code = (
-        "from keras_attention import benchmark\n"
+        "from keras_attention.commands import benchmark\n"
         "print(benchmark.peak_memory_mb())"
     )
     root = str(pathlib.Path(benchmark.__file__).parents[2])

@@ -1,91 +1,60 @@
 """The command line from end to end, on a corpus of a few lines."""
 
 import io
-import itertools
 import json
-import os
 import pathlib
-import re
 import shutil
-import signal
 import subprocess
-import sys
-import time
+import traceback
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import yaml
 
-from keras_attention import cli, files
-from keras_attention.commands import parsing
+import keras_attention
+from keras_attention import cli, config, files, tasks
+from keras_attention.commands import runs
 from keras_attention.serving import translator
-from keras_attention.training import checkpoints, report, runs
+from keras_attention.tasks import translation
+from keras_attention.training import run_directory
 
-MODEL_ARGUMENTS = (
-    '{"num_layers": 1, "hidden_dim": 16, "intermediate_dim": 32, '
-    '"num_heads": 2}'
-)
-WORDS = "ein zwei drei vier fünf sechs sieben acht neun zehn".split()
-
-
-@pytest.fixture(scope="module")
-def corpus(tmp_path_factory):
-    """Digits and their names; the last line of the test set is blank."""
-    folder = tmp_path_factory.mktemp("corpus")
-    generator = np.random.default_rng(0)
-    for split, size in (("train", 150), ("validation", 7), ("test", 5)):
-        rows = [
-            generator.integers(0, 10, generator.integers(1, 6))
-            for _ in range(size)
-        ]
-        if split == "test":
-            rows.append([])
-        source = "\n".join(" ".join(map(str, row)) for row in rows)
-        target = "\n".join(" ".join(WORDS[d] for d in row) for row in rows)
-        (folder / f"{split}.en").write_text(source + "\n", "utf-8")
-        (folder / f"{split}.de").write_text(target + "\n", "utf-8")
-    return folder
-
-
-def train_arguments(corpus, output, *more):
-    return [
-        "train",
-        f"--corpus={corpus}",
-        f"--output={output}",
-        "--model_arguments",
-        MODEL_ARGUMENTS,
-        "--vocabulary_size=320",
-        "--max_tokens=64",
-        "--epochs=2",
-        "--warmup_steps=5",
-        "--checkpoint_steps=3",
-        *more,
-    ]
+PACKAGE = pathlib.Path(keras_attention.__file__).parent
+# Our functions from the command line to the gradient.
+WAY = []
 
 
 @pytest.fixture(scope="module")
-def run(corpus, tmp_path_factory):
+def run(corpus, train_arguments, tmp_path_factory):
+    """A run whose corpus was named from where it lies."""
     output = tmp_path_factory.mktemp("runs") / "digits"
-    cli.main(train_arguments(corpus, output))
+    gradient = tf.GradientTape.gradient
+
+    def traced(*args, **options):
+        if not WAY:
+            WAY.extend(traceback.extract_stack()[:-1])
+        return gradient(*args, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(corpus.parent)
+        patch.setattr(tf.GradientTape, "gradient", traced)
+        cli.main(train_arguments(corpus.name, output))
     return output
 
 
-def command(arguments):
-    return [sys.executable, "-m", "keras_attention", *arguments]
-
-
-def environment():
-    root = pathlib.Path(cli.__file__).parents[1]
-    return {**os.environ, "PYTHONPATH": str(root)}
-
-
-def test_help_imports_neither_tensorflow_nor_keras():
-    code = (
-        "import sys; from keras_attention import cli, parsing; "
-        "parsing.make_parser(); "
-        "sys.exit(bool({'tensorflow', 'keras'} & set(sys.modules)))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, env=environment())
+def test_five_functions_from_the_command_line_to_the_gradient(run):
+    way = [
+        f"{pathlib.Path(frame.filename).stem}.{frame.name}"
+        for frame in WAY
+        if pathlib.Path(frame.filename).is_relative_to(PACKAGE)
+    ]
+    assert way == [
+        "cli.main",
+        "train.train",
+        "loop.train",
+        "loop.fit",
+        "trainer.train_step",
+    ]
 
 
 def test_train_leaves_everything_behind(run):
@@ -105,6 +74,11 @@ def test_train_leaves_everything_behind(run):
     assert history[1]["loss"] < history[0]["loss"]
 
 
+def test_a_corpus_is_known_from_anywhere(run, corpus):
+    kept = run_directory.read_config(run_directory.at(run))
+    assert kept.data.corpus == str(corpus)
+
+
 def test_evaluate_ends_with_one_json_object(run, corpus, capsys):
     scores = []
     for model in (run, run / "savedmodel"):
@@ -122,6 +96,13 @@ def test_evaluate_ends_with_one_json_object(run, corpus, capsys):
             assert set(scores[-1][name]) == {"score", "signature"}
         assert scores[-1].pop("sentences_per_second") > 0
     assert scores[0] == scores[1]
+
+
+def held_out(run):
+    """What the run's corpus has held out."""
+    choices = run_directory.read_config(run_directory.at(run))
+    task = tasks.get(choices.task)
+    return task.held_out(task.load(choices.data))
 
 
 def test_a_run_is_scored_on_its_held_out_pairs(run, capsys, tmp_path):
@@ -145,8 +126,7 @@ def test_a_run_is_scored_on_its_held_out_pairs(run, capsys, tmp_path):
     saved = json.loads((run / "scores.json").read_text())
     assert rows[1]["bleu"] == saved["bleu"]
     assert rows[0]["by_length"] == rows[1]["by_length"]
-    _, sources, _ = report.held_out(runs.read_config(runs.RunDirectory(run)))
-    lengths = runs.load(run).num_tokens(sources)
+    lengths = runs.load(run).num_tokens(held_out(run).sources)
     for row in rows[0]["by_length"]:
         inside = [row["low"] <= n <= (row["high"] or n) for n in lengths]
         assert row["sentences"] == sum(inside) > 0
@@ -173,7 +153,7 @@ def test_a_model_beside_itself_has_a_line_each_time(run, capsys):
     ],
 )
 def test_models_are_told_apart_in_a_picture(models, labels):
-    assert cli._labels(models) == labels
+    assert runs.labels(models) == labels
 
 
 def test_translate_keeps_the_order_of_lines(run, monkeypatch, capsys, tmp_path):
@@ -201,28 +181,33 @@ def test_n_best_with_scores_is_sorted(run, capsys):
         assert scores[start] >= scores[start + 1] >= scores[start + 2]
 
 
-@pytest.mark.parametrize(
-    "typed, ordered",
-    [
-        ("RUN a b", "RUN a b"),
-        ("RUN --n_best 3 a --scores b", "--n_best 3 --scores RUN a b"),
-        ("--num_beams 1 RUN a", "--num_beams 1 RUN a"),
-        ("RUN a --length_penalty 0 b", "--length_penalty 0 RUN a b"),
-        ("RUN --n_best=3 a", "--n_best=3 RUN a"),
-        ("RUN a --attention file.png", "--attention file.png RUN a"),
-        ("RUN a --scores -- --b --c", "--scores RUN a -- --b --c"),
-    ],
-)
-def test_options_of_translate_may_stand_anywhere(typed, ordered):
-    """Argparse finds no text behind MODEL and an option."""
-    argv = parsing.reordered(["translate", *typed.split()])
-    assert argv == ["translate", *ordered.split()]
-    parsed = parsing.make_parser().parse_args(argv).translate
-    assert parsed.model == "RUN" and parsed.texts[0] == "a"
-    # No option, but a text.
-    text = "-- Yes, I will."
-    argv = parsing.reordered(["translate", "RUN", text])
-    assert parsing.make_parser().parse_args(argv).translate.texts == [text]
+def test_standard_error_is_empty(run, command, environment):
+    """TensorFlow's own lines say nothing that a reader could do about."""
+    name = "TF_CPP_MIN_LOG_LEVEL"
+    quiet = {key: environment[key] for key in environment if key != name}
+    done = subprocess.run(
+        command(["translate", str(run / "savedmodel"), "1 2"]),
+        check=True,
+        capture_output=True,
+        text=True,
+        env=quiet,
+    )
+    assert done.stdout.splitlines() == runs.load(run)(["1 2"])
+    assert done.stderr == ""
+
+
+def test_lines_that_are_too_long_stay_empty(run, capsys, monkeypatch):
+    """The others are translated, and the first such line is named."""
+    texts = ["1 2", "1 " * 500, "3", "2 " * 500]
+    content = io.BytesIO("\n".join(texts).encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(content))
+    with pytest.raises(SystemExit, match="tokens in line 2; 2 such lines"):
+        cli.main(["translate", str(run)])
+    first, third = runs.load(run)(["1 2", "3"])
+    assert capsys.readouterr().out == f"{first}\n\n{third}\n\n"
+    cli.main(["translate", str(run), *texts, "--truncate"])
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == runs.load(run)(texts, truncate=True)
 
 
 def test_export_writes_the_next_version(run, tmp_path):
@@ -257,7 +242,7 @@ def test_a_savedmodel_searches_greedily_too(run, capsys):
 
 
 def test_what_is_cut_is_counted(run, capsys):
-    """By the name of the corpus; a file with such a text is refused."""
+    """Of what the corpus held out; a file with such a text is refused."""
     cli.main(
         ["evaluate", str(run), "--num_beams=1"]
         + ["--beside", str(run / "savedmodel")]
@@ -276,7 +261,9 @@ def test_what_is_cut_is_counted(run, capsys):
         )
     )
     assert alone == beside
-    result = report.evaluate(translate, "test", texts, texts, truncate=True)
+    result = translation.Translation().evaluate(
+        translate, tasks.TestSet("test", texts, texts), truncate=True
+    )
     assert result.scores["truncated"] == 1
 
 
@@ -284,7 +271,7 @@ def test_a_card_needs_no_corpus(run, capsys, monkeypatch):
     def fail(*arguments):
         pytest.fail("the corpus may be gone: the run has its scores")
 
-    monkeypatch.setattr(report, "held_out", fail)
+    monkeypatch.setattr(translation.Translation, "load", fail)
     monkeypatch.setattr(
         translator.Translator, "export", lambda self, to, card: card
     )
@@ -294,7 +281,7 @@ def test_a_card_needs_no_corpus(run, capsys, monkeypatch):
     assert f"| bleu | {scores['bleu']['score']:.2f} | " in card
     assert str(run.parent) not in card
     choices = card.partition("```yaml\n")[2].partition("```")[0]
-    assert yaml.safe_load(choices)["vocabulary_size"] == 320
+    assert yaml.safe_load(choices)["vocabulary"]["vocabulary_size"] == 320
 
 
 def test_scores_on_a_card_are_those_of_the_rounded_weights(
@@ -303,11 +290,12 @@ def test_scores_on_a_card_are_those_of_the_rounded_weights(
     scores = json.loads((run / "scores.json").read_text())
     others = scores | {"exact_match": 12.34}
 
-    def evaluate(translate, config):
-        assert translate.stored_precision == "float16"
-        return report.Evaluation("test", [], [], [], others, 0.0)
+    def evaluate(task, servable, test_set, **options):
+        assert servable.stored_precision == "float16"
+        assert options == {"truncate": True}
+        return tasks.Evaluation(test_set, [], others, 0.0)
 
-    monkeypatch.setattr(report, "evaluate_held_out", evaluate)
+    monkeypatch.setattr(translation.Translation, "evaluate", evaluate)
     monkeypatch.setattr(
         translator.Translator, "export", lambda self, to, card: card
     )
@@ -345,6 +333,60 @@ def test_the_program_on_a_card_runs(run):
     assert outputs["translation"].numpy()[0].decode() == expected[0]
 
 
+@pytest.fixture
+def moved(run, corpus, tmp_path):
+    """The run, as if its corpus had moved, and where that is now."""
+    directory = run_directory.at(shutil.copytree(run, tmp_path / "run"))
+    begun = run_directory.read_config(directory)
+    choices = config.replace(begun, corpus=str(tmp_path / "before"))
+    run_directory.write_config(directory, choices)
+    return directory, shutil.copytree(corpus, tmp_path / "now")
+
+
+def test_a_corpus_that_moved_is_found_by_evaluate(moved, capsys):
+    run, place = moved
+    with pytest.raises(SystemExit, match="Received: .*before"):
+        cli.main(["evaluate", str(run.path)])
+    cli.main(["evaluate", str(run.path), f"--corpus={place}"])
+    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert found["bleu"] == json.loads(run.scores.read_text())["bleu"]
+
+
+def test_a_corpus_that_moved_is_found_by_export(moved, tmp_path, capsys):
+    run, place = moved
+    export = ["export", str(run.path), "--to", str(tmp_path / "model")]
+    rounded = [*export, "--stored_precision", "float16"]
+    with pytest.raises(SystemExit, match="Received: .*before"):
+        cli.main(rounded)
+    cli.main([*rounded, "--corpus", str(place)])
+    assert capsys.readouterr().out.endswith("model/1\n")
+
+
+def test_a_corpus_that_moved_is_trained_on(
+    moved, monkeypatch, tmp_path, capsys
+):
+    """And its new place is kept; other pairs are refused there."""
+    run, place = moved
+    monkeypatch.chdir(tmp_path)
+    go_on = ["train", f"--output={run.path}", "--resume", "--corpus=now"]
+    lines = (place / "train.en").read_text("utf-8").splitlines()
+    (place / "train.en").write_text("\n".join([*lines[1:], lines[0]]), "utf-8")
+    with pytest.raises(SystemExit, match="now with other content"):
+        cli.main([*go_on, "--epochs=3"])
+    before = run_directory.read_config(run)
+    assert before.data.corpus == str(tmp_path / "before")
+    assert before.training.epochs == 2
+    (place / "train.en").write_text("\n".join(lines), "utf-8")
+    cli.main([*go_on, "--epochs=3"])
+    assert run_directory.read_config(run).data.corpus == str(place)
+    assert len(run_directory.read_history(run)) == 3
+    assert run.scores.is_file()
+    # Nothing is left to do, from anywhere.
+    monkeypatch.chdir(place)
+    cli.main(["train", f"--output={run.path}", "--resume"])
+    assert "All of it was done before" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -357,12 +399,32 @@ def test_the_program_on_a_card_runs(run):
         (["translate", "{run}", "a", "--n_best=0"], "n_best=0"),
         (
             ["translate", "{run}/savedmodel", "a", "--length_penalty=0"],
-            "length_penalty=0.0",
+            "length_penalty=0",
         ),
-        (["evaluate", "{tmp}"], "Expected --source and --reference"),
-        (["evaluate", "{run}", "--source", "a"], "reference=None"),
+        (
+            ["translate", "{run}/savedmodel", "a", "--n_best=9"],
+            "n_best=9",
+        ),
+        (
+            ["translate", "{run}/savedmodel", "a", "--num_beams=1", "--scores"],
+            "num_beams=1",
+        ),
+        (
+            ["translate", "{run}/savedmodel", "a", "--num_beams=1"]
+            + ["--attention=a.png"],
+            "num_beams=1",
+        ),
+        (["translate", "{run}", "", "--attention=a.png"], "1 blank texts"),
+        (["evaluate", "{run}/savedmodel"], "--source and --reference"),
+        (["evaluate", "{run}", "--source", "{run}/x"], "Received: {run}/x"),
+        (
+            ["evaluate", "{run}", "--source", "{run}/config.yaml"],
+            "reference=None",
+        ),
         (["export", "{tmp}", "--to", "{tmp}/x"], "Expected a run's folder"),
-        (["train", "--corpus", "{tmp}/nothing"], "line-aligned files"),
+        (["train", "--corpus", "{tmp}/nothing"], "as the corpus"),
+        (["train", "--corpus", "{tmp}"], "Received"),
+        (["align", "{run}"], "Expected runs on the corpus phrases"),
         (["train", "--output", "{run}"], "add --resume"),
         (
             ["train", "--output", "{run}", "--resume", "--seed", "7"],
@@ -377,134 +439,14 @@ def test_mistakes_are_one_clear_line(
     filled = [text.format(tmp=tmp_path, run=run) for text in arguments]
     with pytest.raises(SystemExit) as error:
         cli.main(filled)
-    assert message in str(error.value)
+    assert message.format(run=run) in str(error.value)
     assert "Received" in str(error.value)
+    assert "\n" not in str(error.value)
 
 
-def test_two_processes_do_not_train_in_one_folder(corpus, tmp_path):
+def test_two_processes_do_not_train_in_one_folder(
+    corpus, train_arguments, tmp_path
+):
     with files.lock(tmp_path / "run"):
         with pytest.raises(SystemExit, match="nobody else writes in now"):
             cli.main(train_arguments(corpus, tmp_path / "run"))
-
-
-# Training that kills itself when half of a checkpoint is written; not of the
-# first one, so that there is one to go on from.
-KILLS_ITSELF = """
-import os, pathlib, signal, sys
-from keras_attention import cli
-
-folder, *arguments = sys.argv[1:]
-folder, fsync = pathlib.Path(folder), os.fsync
-
-def killed(handle):
-    if (folder / "checkpoint.npz").is_file() and [*folder.glob(".checkpoint*")]:
-        os.ftruncate(handle, os.fstat(handle).st_size // 2)
-        os.kill(os.getpid(), signal.SIGKILL)
-        signal.pause()
-    fsync(handle)
-
-os.fsync = killed
-cli.main(arguments)
-"""
-
-
-def killed_run(arguments, folder, moment, wait):
-    """Starts training, and kills it.
-
-    Args:
-        moment: "write": it kills itself in the next write of a checkpoint;
-            "first" or "second": it is killed `wait` seconds after it began
-            its first, or its second epoch.
-
-    Returns:
-        Whether a write was broken off, and how far the checkpoint is:
-        epochs and batches.
-    """
-    checkpoint = folder / "checkpoint.npz"
-    start = command(arguments)
-    if moment == "write":
-        start = [sys.executable, "-c", KILLS_ITSELF, str(folder), *arguments]
-    with subprocess.Popen(
-        start,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-    ) as process:
-        try:
-            if moment != "write":
-                epochs = (line for line in process.stdout if b"Epoch " in line)
-                for _ in range(1 if moment == "first" else 2):
-                    next(epochs)
-                time.sleep(wait)
-                process.kill()
-            process.communicate()
-        finally:
-            process.kill()
-    assert process.returncode == -signal.SIGKILL, "it ended by itself"
-    progress = (0, 0)
-    if checkpoint.is_file():
-        _, meta = checkpoints.load(checkpoint)
-        progress = (meta["epoch"], meta["step"])
-    return any(folder.glob(".checkpoint*")), progress
-
-
-def timed_run(arguments):
-    """Trains to the end.
-
-    Returns:
-        Seconds of the first epoch, in which it traces, and of another.
-    """
-    words, times = (b"Epoch 1/", b"Epoch 2/", b"Epoch 12/"), {}
-    with subprocess.Popen(
-        command(arguments),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-    ) as process:
-        for line in process.stdout:
-            for word in words:
-                if word in line:
-                    times.setdefault(word, time.perf_counter())
-    assert process.returncode == 0
-    first, second, last = (times[word] for word in words)
-    return second - first, (last - second) / 10
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "model, kills", [("transformer", 10), ("rnnsearch", 3)]
-)
-def test_a_killed_run_resumes_to_the_same_bytes(corpus, tmp_path, model, kills):
-    """In the middle of a write, while it traces, and while it trains."""
-    more = ["--epochs=20", "--dropout=0.2", "--subword_sampling=0.1"]
-    if model != "transformer":
-        sizes = '{"embedding_dim": 16, "units": 16, "readout_dim": 16}'
-        more += [f"--model={model}", "--model_arguments", sizes]
-    whole, broken = tmp_path / "whole", tmp_path / "broken"
-    first, epoch = timed_run(train_arguments(corpus, whole, *more))
-    arguments = train_arguments(corpus, broken, *more, "--resume")
-    longest = {"write": 0, "first": first, "second": epoch}
-    moments = itertools.cycle(longest)
-    generator = np.random.default_rng(kills)
-    hits, progress = [], []
-    for moment in itertools.islice(moments, kills):
-        wait = generator.uniform(0, longest[moment])
-        hit, reached = killed_run(arguments, broken, moment, wait)
-        hits.append(hit)
-        progress.append(reached)
-    assert all(hits[::3])
-    # None fell back; and a fresh start could be told from the last one.
-    assert (0, 0) < progress[0] and progress == sorted(progress)
-    assert progress[-1] >= (1, 0)
-    options = {"check": True, "capture_output": True, "env": environment()}
-    words = subprocess.run(command(arguments), **options).stdout
-    started = int(re.search(rb"Epoch (\d+)/", words).group(1))
-    # They count from 1. After an epoch's last batch it is the next one.
-    assert started - 1 - progress[-1][0] in (0, 1)
-    for name in ("weights.npz", "checkpoint.npz"):
-        expected, expected_meta = checkpoints.load(whole / name)
-        resumed, resumed_meta = checkpoints.load(broken / name)
-        assert expected_meta == resumed_meta
-        assert expected.keys() == resumed.keys()
-        for key, array in expected.items():
-            assert array.tobytes() == resumed[key].tobytes(), key

@@ -9,7 +9,7 @@ from keras_attention.data import phrases
 from keras_attention.data.phrases import parts
 
 # The module; the package's name for it is the function.
-generate = importlib.import_module("keras_attention.corpora.phrases.generate")
+generate = importlib.import_module("keras_attention.data.phrases.generate")
 
 SIZES = {"train": 3000, "validation": 200, "test": 100}
 

@@ -34,7 +34,7 @@ def digest(splits):
 
 DIGEST = """
 import hashlib
-from keras_attention.corpora import phrases
+from keras_attention.data import phrases
 splits = phrases.generate("en", "de", train=3000, validation=200, test=100)
 texts = [(s, [p[:3] for p in pairs]) for s, pairs in splits.items()]
 text = repr(texts)

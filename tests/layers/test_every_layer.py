@@ -59,6 +59,15 @@ def call(name, layer, x, y, mask=None):
     return layer(x)
 
 
+def shapes_of(name, x_shape, y_shape):
+    """The arguments of `compute_output_shape` for inputs like `call`'s."""
+    if name in ATTENTIONS or name.startswith("decoder"):
+        return [x_shape, y_shape]
+    if name.startswith("residual"):
+        return [x_shape, x_shape]
+    return [y_shape] if name.startswith("encoder") else [x_shape]
+
+
 def arrays_of(outputs):
     return [
         keras.ops.convert_to_numpy(keras.ops.cast(x, "float32"))
@@ -123,15 +132,51 @@ def test_file_round_trip(name, x, y, mask, randomize, save_and_load):
 
 
 @every_layer
-def test_shapes_and_dtypes_are_those_promised(name, x, y):
-    layer = EVERY[name]()
+@pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "float16"])
+def test_shapes_and_dtypes_are_those_promised(name, policy, x, y):
+    layer = EVERY[name](dtype=policy)
     outputs = keras.tree.flatten(call(name, layer, x, y))
     symbolic = call(name, layer, keras.Input((T, D), B), keras.Input((S, D), B))
     for got, promised in zip(
         outputs, keras.tree.flatten(symbolic), strict=True
     ):
         assert tuple(got.shape) == tuple(promised.shape)
-        assert got.dtype == promised.dtype == "float32"
+        assert got.dtype == promised.dtype
+    for weights in outputs[1:]:
+        assert weights.dtype == "float32"
+
+
+@every_layer
+@pytest.mark.parametrize("known", [True, False])
+def test_output_shape_is_computed(name, known, rng):
+    layer = EVERY[name]()
+    x, y = rng.normal(size=(2, 4, D)), rng.normal(size=(2, 6, D))
+    outputs = call(name, layer, x, y)
+    # No other axis is of length 2, 4 or 6.
+    length = {n: n if known else None for n in (2, 4, 6)}
+    x_shape, y_shape = (length[2], length[4], D), (length[2], length[6], D)
+    assert layer.compute_output_shape(
+        *shapes_of(name, x_shape, y_shape)
+    ) == keras.tree.map_structure(
+        lambda output: tuple(length.get(n, n) for n in output.shape), outputs
+    )
+
+
+def test_output_shape_of_the_cell():
+    cell = layers.GRUCell(11)
+    hidden, states = cell.compute_output_shape((B, D), [(B, 11)])
+    assert hidden == (B, 11) and states == [(B, 11)]
+
+
+@attentions
+def test_context_of_integer_values_is_what_is_promised(name, x):
+    layer = ATTENTIONS[name](dtype="mixed_bfloat16")
+    value = np.ones((B, S, D), "int32")
+    outputs = layer(query=x, value=value)
+    symbolic = layer(
+        query=keras.Input((T, D)), value=keras.Input((S, D), dtype="int32")
+    )
+    assert [z.dtype for z in outputs] == [z.dtype for z in symbolic]
 
 
 @every_layer
@@ -281,10 +326,38 @@ def test_a_vector_is_not_taken_for_a_sequence(name, wrong, x, y):
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("encoder_pre_norm", "`query` of shape"),
+        ("encoder_pre_norm", "`inputs` of shape"),
         ("position_encoding", "expected ndim=3, found ndim=2"),
     ],
 )
 def test_a_layer_of_sequences_refuses_a_vector(name, message, x):
     with pytest.raises(ValueError, match=message):
         EVERY[name]()(x[0])
+
+
+LISTS = {
+    **dict.fromkeys(ATTENTIONS, r"layer\(query=query, value=value\)"),
+    "residual_pre_norm": r"layer\(inputs=inputs, outputs=outputs\)",
+    "encoder_pre_norm": r"layer\(inputs=inputs\)",
+    "decoder_pre_norm": r"layer\(inputs=inputs, memory=memory\)",
+}
+
+
+@pytest.mark.parametrize("name", LISTS)
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_a_list_of_tensors_is_told_how_to_call(name, symbolic, kind, x, y):
+    tensors = kind([x, y])
+    if symbolic:
+        tensors = kind([keras.Input((T, D)), keras.Input((S, D))])
+    message = f"{LISTS[name]}. Received: a {kind.__name__} of 2"
+    with pytest.raises(ValueError, match=message):
+        EVERY[name]()(tensors)
+
+
+@attentions
+def test_a_list_by_keyword_is_told_how_to_call(name, x, y):
+    with pytest.raises(ValueError, match="Received: a list of 2"):
+        EVERY[name]()(query=[x, y], value=y)
+    with pytest.raises(ValueError, match="Received: a dict of 2"):
+        EVERY[name]()({"query": x, "value": y})

@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import layers
-from keras_attention.layers import multi_head_attention
+from keras_attention.layers import caches, multi_head_attention
 
 B, T, S, QUERY_DIM, KEY_DIM, VALUE_DIM = 2, 3, 5, 7, 13, 17
 HEADS, HEAD_DIM = 3, 11
@@ -174,6 +174,55 @@ def test_steps_with_a_cache_equal_call(self_attention, max_length):
             step_weights[..., :S], weights[:, :, t], atol=1e-5
         )
         assert not step_weights[..., t + 1 :].numpy().any()
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_steps_in_a_loop_equal_call(self_attention, known):
+    """TensorFlow knows how long the cache gets, or it grows."""
+    layer, query = self_attention
+    kinds = []
+
+    def steps(query, max_length):
+        cache = layer.initial_cache(B, S if known else max_length)
+        kinds.append(type(cache))
+
+        def one(position, context, cache):
+            context, _, cache = layer.step(query[:, position], cache, position)
+            return position + 1, context, cache
+
+        _, context, cache = keras.ops.while_loop(
+            lambda position, context, cache: position < max_length,
+            one,
+            (0, tf.zeros_like(query[:, 0]), cache),
+        )
+        return context, cache
+
+    length = tf.TensorSpec([], "int32")
+    spec = tf.TensorSpec(query.shape)
+    graph = tf.function(steps, input_signature=[spec, length])
+    context, cache = graph(query, S)
+    kind = caches.FixedCache if known else caches.GrowingCache
+    assert kinds == [kind] and type(cache) is kind
+    assert cache.key.shape == (B, HEADS, S, HEAD_DIM)
+    expected, _ = layer(query, use_causal_mask=True)
+    np.testing.assert_allclose(context, expected[:, -1], atol=1e-5)
+
+
+def test_a_cache_keeps_its_kind_in_another_graph(self_attention):
+    """What a graph forgets of a shape does not change how a step writes."""
+    layer, query = self_attention
+    spec = tf.TensorSpec([B, HEADS, None, HEAD_DIM])
+    cache = layer.initial_cache(B, S)
+
+    @tf.function(input_signature=[tf.TensorSpec([B, QUERY_DIM]), spec, spec])
+    def step(query, key, value):
+        cache = caches.FixedCache(key=key, value=value)
+        return layer.step(query, cache, position=0)
+
+    expected, _, _ = layer.step(query[:, 0], cache, position=0)
+    context, _, cache = step(query[:, 0], cache.key, cache.value)
+    np.testing.assert_allclose(context, expected, atol=1e-6)
+    assert cache.key.shape == (B, HEADS, S, HEAD_DIM)
 
 
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])

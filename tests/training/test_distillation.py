@@ -203,11 +203,12 @@ SECOND_BLOCK = "translations/000001.txt"
 
 @pytest.fixture
 def fitted(monkeypatch):
-    """The epoch and the batches of each call of `fit`."""
+    """Of each call of `fit`: the updates before it, and its batches."""
     calls, fit = [], trainer.Trainer.fit
 
     def recorded(self, batches, **options):
-        calls.append((options["initial_epoch"], int(batches.cardinality())))
+        updates = int(self.optimizer.iterations.numpy())
+        calls.append((updates, int(batches.cardinality())))
         return fit(self, batches, **options)
 
     monkeypatch.setattr(trainer.Trainer, "fit", recorded)
@@ -224,8 +225,8 @@ def test_a_stopped_distillation_goes_on_exactly(
     assert task.calls == [30, 15]
     (_, teacher), _, (_, student), *_ = fitted
     assert fitted == [
-        *[(0, teacher), (1, teacher)],
-        *[(0, student), (1, student), (2, student)],
+        *[(0, teacher), (teacher, teacher)],
+        *[(0, student), (student, student), (2 * student, student)],
     ]
     fitted.clear()
     task.calls.clear()
@@ -242,8 +243,9 @@ def test_a_stopped_distillation_goes_on_exactly(
     run = loop.train(choose("broken", **choices), task, resume=True).directory
     # Nothing is done twice but what was not saved.
     assert fitted == [
-        *[(0, teacher), (1, teacher), (1, teacher - 1)],
-        *[(0, student), (1, student), (1, student - 1), (2, student)],
+        *[(0, teacher), (teacher, teacher), (teacher + 1, teacher - 1)],
+        *[(0, student), (student, student), (student + 1, student - 1)],
+        (2 * student, student),
     ]
     assert task.calls == [30, 15, 15]
     assert translations(run) == translations(whole)

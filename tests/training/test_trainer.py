@@ -47,7 +47,12 @@ def seven_rows():
             [[2, *row] for row in rows], dtype=tf.int32
         ),
     }
-    return tf.data.Dataset.from_tensors(batch).apply(data.to_examples())
+    blocks = tf.data.Dataset.from_tensors(batch)
+    return (
+        blocks.apply(data.batch_by_tokens(999, 1))
+        .apply(data.to_examples())
+        .apply(tf.data.experimental.assert_cardinality(1))
+    )
 
 
 def make_model(kind, dtype="float32", dropout=0.0):

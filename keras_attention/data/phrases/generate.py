@@ -177,8 +177,9 @@ def _clean(text: str) -> str:
 def _written(writing: Writing, language: str) -> str:
     """The text in one language.
 
-    Errors: `ValueError` for a language that the libraries cannot write: a
-    few of num2words' raise whatever comes, and for some values only.
+    Raises:
+        ValueError: If the libraries cannot write the language: a few of
+            num2words' raise whatever comes, and for some values only.
     """
     try:
         return _clean(writing.function(*writing.arguments, language))
@@ -228,8 +229,9 @@ def generate(
     Returns:
         Split -> shuffled pairs.
 
-    Errors: `ValueError` for a language that the libraries do not know, and
-    for sizes that are too small for the numbers or too large to be drawn.
+    Raises:
+        ValueError: If the libraries do not know a language, or sizes are
+            too small for the numbers or too large to be drawn.
     """
     if train < 101 or min(validation, test) < 1:
         raise ValueError(

@@ -259,8 +259,9 @@ def parts(pair: Pair, language: str) -> list[Part]:
 
     Joined, the parts are that text.
 
-    Errors: `ValueError` for number words of another language than English
-    and German.
+    Raises:
+        ValueError: For number words of another language than English and
+            German.
     """
     function, arguments = pair.writing
     return [
@@ -283,7 +284,8 @@ def links(
         List of `(source_spans, target_spans)`, lists of (start, end) in
         characters of `pair.source` and `pair.target`.
 
-    Errors: as `parts`.
+    Raises:
+        ValueError: As `parts`.
     """
     source_spans, target_spans = (
         _spans(parts(pair, language)) for language in (source, target)

@@ -37,7 +37,8 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
         reverse_source: whether the source is read backwards (3.3).
         dropout: rate.
 
-    Errors: `ValueError` for fewer than one layer.
+    Raises:
+        ValueError: If there is no layer.
 
     Reference: https://arxiv.org/abs/1409.3215
     """
@@ -66,8 +67,8 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
         }
         self.reverse_source = reverse_source
         policy = {"dtype": self.dtype_policy}
-        self.source_embedding, self.target_embedding = seq2seq.two_embeddings(
-            vocabulary_size, source_vocabulary_size, embedding_dim, policy
+        self.source_embedding, self.target_embedding = self._two_embeddings(
+            vocabulary_size, source_vocabulary_size, embedding_dim, **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
 

@@ -57,8 +57,9 @@ class Luong(seq2seq.Seq2Seq):
             half the width, one for each direction, side by side.
         dropout: rate.
 
-    Errors: `ValueError` for another `scoring`, for fewer than one layer, and
-    for odd `units` if `bidirectional`.
+    Raises:
+        ValueError: If `scoring` is another one, if there is no
+            layer, or if `units` are odd and `bidirectional`.
 
     Reference: https://arxiv.org/abs/1508.04025
     """
@@ -91,8 +92,8 @@ class Luong(seq2seq.Seq2Seq):
         }
         self.input_feeding = input_feeding
         policy = {"dtype": self.dtype_policy}
-        self.source_embedding, self.target_embedding = seq2seq.two_embeddings(
-            vocabulary_size, source_vocabulary_size, embedding_dim, policy
+        self.source_embedding, self.target_embedding = self._two_embeddings(
+            vocabulary_size, source_vocabulary_size, embedding_dim, **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         self.encoder = [

@@ -68,8 +68,8 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
             "dropout": dropout,
         }
         policy = {"dtype": self.dtype_policy}
-        self.source_embedding, self.target_embedding = seq2seq.two_embeddings(
-            vocabulary_size, source_vocabulary_size, embedding_dim, policy
+        self.source_embedding, self.target_embedding = self._two_embeddings(
+            vocabulary_size, source_vocabulary_size, embedding_dim, **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         self.encoder = keras.layers.RNN(

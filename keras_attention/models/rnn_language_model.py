@@ -60,7 +60,7 @@ class RNNLanguageModel(language_model.LanguageModel):
             `embedding_dim` is then equal to `units`.
 
     Raises:
-        ValueError: If `cell` is another one, if there are fewer than one
+        ValueError: If `cell` is another one, if there is no
             layer, or if `tied` meets two widths.
 
     References: Mikolov et al. 2010, Recurrent neural network based language

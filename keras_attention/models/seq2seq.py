@@ -7,30 +7,6 @@ from keras import ops
 LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
 
 
-def two_embeddings(
-    vocabulary_size, source_vocabulary_size, embedding_dim, policy
-):
-    """The embeddings of the source and of the target: two matrices.
-
-    Args:
-        vocabulary_size: that of the target.
-        source_vocabulary_size: that of the source, or None for the same.
-        embedding_dim: width of both.
-        policy: further arguments of both layers, such as `dtype`.
-
-    Returns:
-        Two Keras layers, `source_embedding` and `target_embedding`.
-    """
-    sizes = {
-        "source_embedding": source_vocabulary_size or vocabulary_size,
-        "target_embedding": vocabulary_size,
-    }
-    return [
-        keras.layers.Embedding(size, embedding_dim, name=name, **policy)
-        for name, size in sizes.items()
-    ]
-
-
 class Seq2Seq(keras.Model):
     """A model of `p(y_t | y_<t, x)`: abstract; each paper's model is final.
 
@@ -62,7 +38,8 @@ class Seq2Seq(keras.Model):
         `target_ids[:, t]`. Under mixed precision the last product runs in
         half precision, so that close logits may tie.
 
-    Errors: `ValueError` for inputs that are no such dict.
+    Raises:
+        ValueError: If the inputs are no such dict.
     """
 
     @staticmethod
@@ -72,6 +49,18 @@ class Seq2Seq(keras.Model):
                 "`num_layers` must be at least 1. "
                 f"Received: num_layers={num_layers}"
             )
+
+    @staticmethod
+    def _two_embeddings(vocabulary_size, source_size, embedding_dim, **policy):
+        """The layers `source_embedding` and `target_embedding`."""
+        sizes = {
+            "source_embedding": source_size or vocabulary_size,
+            "target_embedding": vocabulary_size,
+        }
+        return [
+            keras.layers.Embedding(size, embedding_dim, name=name, **policy)
+            for name, size in sizes.items()
+        ]
 
     def __call__(self, inputs, *args, **kwargs):
         names = {"source_ids", "target_ids"}

@@ -53,7 +53,8 @@ class Transformer(seq2seq.Seq2Seq):
         dropout: rate.
         norm_first: pre-norm or post-norm.
 
-    Errors: `ValueError` for fewer than one layer.
+    Raises:
+        ValueError: If there is no layer.
 
     Reference: https://arxiv.org/abs/1706.03762
     """

@@ -53,6 +53,12 @@ def models_and_layers():
             V, embedding_dim=7, units=12, num_layers=2, bidirectional=True
         ),
         "transformer": models.Transformer(V, **TRANSFORMER),
+        **{
+            f"language_model_{cell}": models.RNNLanguageModel(
+                V, **SIZES, cell=cell
+            )
+            for cell in ("rnn", "gru", "lstm")
+        },
     }
 
 
@@ -64,6 +70,11 @@ def forward(name, part):
         state = part.initial_state(memory, 5)
         first = part.step(INPUTS["target_ids"][:, 0], memory, state)
         return part(INPUTS), first
+    if isinstance(part, models.LanguageModel):
+        part.build()
+        token_ids = INPUTS["target_ids"]
+        first = part.step(token_ids[:, 0], part.initial_state(2, 5))
+        return part(token_ids), first
     rng = np.random.default_rng(1)
     x = rng.normal(size=(2, 3, D)).astype("float32")
     y = rng.normal(size=(2, 5, D)).astype("float32")

@@ -30,14 +30,15 @@ def attention_heat_map(
         source_tokens: The S tokens read. Long ones are cut to 24 characters.
         target_tokens: The T tokens written.
         attention_weights: Weights `[T, S]`, or `[H, T, S]` for H heads.
-        path: Where to write a PNG, if anywhere.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
         title: A line above the picture.
         names: What the H panels are called, if not heads: models, say.
         links: (source, target) positions with a frame around them, such as
             those of the true alignment.
 
-    Errors: `ValueError` if the weights do not fit the tokens, or are not
-    finite, or there is not one name for each panel.
+    Raises:
+        ValueError: If the weights do not fit the tokens, or are not finite,
+            or there is not one name for each panel.
     """
     weights = np.asarray(attention_weights, dtype="float64")
     expected = (len(target_tokens), len(source_tokens))

@@ -91,6 +91,21 @@ def test_boxes_do_not_overlap(name):
         assert beside or above, (one, two)
 
 
+def test_any_word_can_be_drawn_and_has_its_room():
+    words = ["$^$", "$", "a\nb", "Donaudampfschifffahrt", "x" * 30]
+    for figure in (
+        plotting.unrolled_rnn(words),
+        plotting.encoder_decoder(words, words),
+        plotting.soft_search(words, [0.2] * 5, words=("$_$", "$$")),
+        plotting.translator(("$1^$", "$")),
+    ):
+        with drawing.style():
+            boxes = label_boxes(figure)
+            figure._repr_png_()
+        for (one, box), (two, other) in itertools.combinations(boxes, 2):
+            assert not box.overlaps(other), (one, two)
+
+
 @each_diagram
 def test_a_diagram_is_as_wide_as_a_page_at_most(name):
     assert draw(name).get_size_inches()[0] < 8
@@ -192,9 +207,9 @@ def test_a_translator_searches_with_its_decoder():
 def test_nodes_have_names_and_edges_have_ends():
     node = diagram.Node("a", 0, 0, "A")
     with pytest.raises(ValueError, match=r"twice \['a'\]"):
-        diagram.Diagram((node, node), ())
+        diagram.draw([node, node], [])
     with pytest.raises(ValueError, match=r"no node \['b'\]"):
-        diagram.Diagram((node,), (diagram.Edge("a", "b"),))
+        diagram.draw([node], [diagram.Edge("a", "b")])
 
 
 def test_an_arrow_ends_at_the_rim_of_its_nodes():
@@ -210,5 +225,5 @@ def test_an_arrow_ends_at_the_rim_of_its_nodes():
         ("a", "c"): [(0.375, 0.25), (2.5, 5 / 3)],
     }.items():
         edge = diagram.Edge(*ends)
-        corners = diagram.Diagram(nodes, (edge,)).corners(edge)
+        corners = diagram.draw(nodes, [edge]).diagram.corners(edge)
         np.testing.assert_allclose(corners, expected, atol=1e-9)

@@ -191,6 +191,17 @@ def test_heat_map_names_panels_and_frames_links(tmp_path):
         np.testing.assert_allclose(centres, [(2, 1), (4, 2)])
 
 
+def test_heat_map_says_what_its_axes_are():
+    for options, expected in (
+        ({}, ("source", "target")),
+        ({"axis_names": ("memory", "asked")}, ("memory", "asked")),
+    ):
+        axes = plotting.attention_heat_map(
+            SOURCES, TARGETS, random_weights(3, 5), **options
+        ).axes[0]
+        assert (axes.get_xlabel(), axes.get_ylabel()) == expected
+
+
 def test_heat_map_wants_a_name_for_each_panel():
     with pytest.raises(ValueError, match="one name for each of 2 panels"):
         plotting.attention_heat_map(

@@ -7,6 +7,7 @@ one screen fits it on all.
 import dataclasses
 import math
 import os
+from collections.abc import Iterable
 
 from matplotlib import patches
 from matplotlib import path as mpl_path
@@ -84,9 +85,6 @@ class Diagram:
     Args:
         nodes: `Node`s; frames before what stands in them.
         edges: `Edge`s.
-
-    Raises:
-        ValueError: If two nodes share a name, or an edge names no node.
     """
 
     nodes: tuple[Node, ...]
@@ -118,18 +116,30 @@ class Diagram:
         return points
 
 
+def word(token):
+    """A token as a label: shown as it is, with no mathematics in it."""
+    return drawing.printable(token).replace("$", r"\$")
+
+
 def draw(
-    diagram: Diagram, path: str | os.PathLike | None = None
+    nodes: Iterable[Node],
+    edges: Iterable[Edge],
+    path: str | os.PathLike | None = None,
 ) -> drawing.Figure:
     """Draws a diagram in its own size.
 
     Args:
-        diagram: What to draw.
+        nodes: Its `Node`s.
+        edges: Its `Edge`s.
         path: Where to write a picture, if anywhere: .png, .svg or .pdf.
 
     Returns:
-        The figure, whose `diagram` is the one that was given.
+        The figure, which keeps what it shows as its `diagram`.
+
+    Raises:
+        ValueError: If two nodes share a name, or an edge names no node.
     """
+    diagram = Diagram(tuple(nodes), tuple(edges))
     left, right, bottom, top = _limits(diagram)
     with drawing.style():
         result = drawing.Figure(figsize=(right - left, top - bottom))
@@ -204,14 +214,13 @@ def _draw_edge(axes, edge, diagram):
     x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
     upright = abs(end[0] - start[0]) < abs(end[1] - start[1])
     shift = 0.07 * edge.label_side
-    axes.text(
-        x + shift * upright, y + shift * (not upright), edge.label,
-        ha=("left" if edge.label_side > 0 else "right") if upright
-        else "center",
-        va="center" if upright
-        else ("bottom" if edge.label_side > 0 else "top"),
-        fontsize=9.5, color="#666666", zorder=4,
-    )  # fmt: skip
+    if upright:
+        x += shift
+        look = {"ha": "left" if shift > 0 else "right", "va": "center"}
+    else:
+        y += shift
+        look = {"ha": "center", "va": "bottom" if shift > 0 else "top"}
+    axes.text(x, y, edge.label, fontsize=9.5, color="#666666", zorder=4, **look)
 
 
 def _length(part):

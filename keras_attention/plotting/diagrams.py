@@ -11,9 +11,13 @@ from collections.abc import Sequence
 
 from keras_attention.plotting import diagram, drawing
 
-Node, Edge, Diagram = diagram.Node, diagram.Edge, diagram.Diagram
-STEP = 0.8  # Inches from one time step to the next.
-STATE = 0.54  # The width of a state.
+Node, Edge = diagram.Node, diagram.Edge
+STATE = 0.54  # The width of a state, in inches.
+
+
+def _step(*words, least=0.8):
+    """Inches from one time step to the next: room for the longest word."""
+    return max(least, *(0.1 * len(word) + 0.08 for word in words))
 
 
 def unrolled_rnn(
@@ -26,6 +30,7 @@ def unrolled_rnn(
         words: What it reads, one at each step.
         path: Where to write a picture, if anywhere: .png, .svg or .pdf.
     """
+    step = _step(*words)
     nodes = [
         Node("x", 0.5, 0, "$x_t$", "text", 0.5),
         Node("h", 0.5, 1, "$h_t$", width=0.7),
@@ -39,18 +44,18 @@ def unrolled_rnn(
         Edge("h", "h", "U", via=((1.1, 1), (1.1, 0.55), (0.7, 0.55))),
     ]
     for t, word in enumerate(words, start=1):
-        x = 3.0 + STEP * t
+        x = 3.0 + step * t
         nodes += [
-            Node(f"x_{t}", x, 0, word, "text", STEP),
+            Node(f"x_{t}", x, 0, diagram.word(word), "text", step),
             Node(f"h_{t}", x, 1, f"$h_{{{t}}}$", width=STATE),
-            Node(f"y_{t}", x, 1.9, f"$p(x_{{{t + 1}}})$", "text", STEP),
+            Node(f"y_{t}", x, 1.9, f"$p(x_{{{t + 1}}})$", "text", step),
         ]
         edges += [
             Edge(f"h_{t - 1}", f"h_{t}", "U"),
             Edge(f"x_{t}", f"h_{t}", "W"),
             Edge(f"h_{t}", f"y_{t}"),
         ]
-    return diagram.draw(Diagram(tuple(nodes), tuple(edges)), path)
+    return diagram.draw(nodes, edges, path)
 
 
 def encoder_decoder(
@@ -69,27 +74,28 @@ def encoder_decoder(
             START and then what it has written.
         path: Where to write a picture, if anywhere: .png, .svg or .pdf.
     """
-    middle = STEP * (len(source) + 1) + 0.1
+    step = _step("START", *source, *target)
+    middle = step * (len(source) + 1) + 0.1
     nodes = [
-        *_frame("encoder", STEP, STEP * len(source)),
-        *_frame("decoder", middle + STEP, middle + STEP * len(target)),
+        *_frame("encoder", step, step * len(source), step),
+        *_frame("decoder", middle + step, middle + step * len(target), step),
         Node("c", middle, 1, "one\nvector", "vector", 0.62, 0.5),
     ]
     edges = [Edge(f"h_{len(source)}", "c")]
     for j, word in enumerate(source, start=1):
         nodes += [
-            Node(f"x_{j}", STEP * j, 0, word, "text", STEP),
-            Node(f"h_{j}", STEP * j, 1, f"$h_{{{j}}}$", width=STATE),
+            Node(f"x_{j}", step * j, 0, diagram.word(word), "text", step),
+            Node(f"h_{j}", step * j, 1, f"$h_{{{j}}}$", width=STATE),
         ]
         edges.append(Edge(f"x_{j}", f"h_{j}"))
         if j > 1:
             edges.append(Edge(f"h_{j - 1}", f"h_{j}"))
     for t, word in enumerate(target, start=1):
-        x = middle + STEP * t
+        x, read = middle + step * t, ("START", *target)[t - 1]
         nodes += [
-            Node(f"read_{t}", x, 0, ("START", *target)[t - 1], "text", STEP),
+            Node(f"read_{t}", x, 0, diagram.word(read), "text", step),
             Node(f"s_{t}", x, 1, f"$s_{{{t}}}$", width=STATE),
-            Node(f"y_{t}", x, 2.1, word, "text", STEP),
+            Node(f"y_{t}", x, 2.1, diagram.word(word), "text", step),
         ]
         shown_again = ((middle, 1.4), (x - 0.15, 1.4))
         edges += [
@@ -98,15 +104,15 @@ def encoder_decoder(
             Edge(f"s_{t}", f"y_{t}"),
             Edge("c", f"s_{t}", via=shown_again, dashed=True),
         ]
-    return diagram.draw(Diagram(tuple(nodes), tuple(edges)), path)
+    return diagram.draw(nodes, edges, path)
 
 
-def _frame(name, first, last):
+def _frame(name, first, last, step):
     """Around states that stand from `first` to `last`, and its name."""
     width = last - first + STATE + 0.2
     return (
         Node(f"{name} frame", (first + last) / 2, 1.2, "", "group", width, 1.1),
-        Node(name, first + STEP / 2, 1.61, name, "text", STEP, 0.2),
+        Node(name, first + step / 2, 1.61, name, "text", step, 0.2),
     )
 
 
@@ -133,7 +139,8 @@ def soft_search(
             f"Expected a weight for each of {len(source)} tokens. Received: "
             f"{list(attention_weights)}"
         )
-    step, right = 1.0, len(source) + 1.35
+    step = _step(*source, least=1.0)
+    right = step * len(source) + 1.35
     centre = step * (len(source) + 1) / 2
     nodes = [
         Node("score", centre, 1.87, "", "group", step * len(source), 0.65),
@@ -142,8 +149,8 @@ def soft_search(
         Node("c", centre, 3.6, "context $c_i$", "vector", 1.1),
         Node("s_before", right, 1.87, "$s_{i-1}$", width=0.7),
         Node("s", right, 3.6, "$s_i$", width=0.7),
-        Node("read", right + 0.95, 3.6, words[0], "text", 0.7),
-        Node("written", right, 4.4, words[1], "text", 0.7),
+        Node("read", right + 0.95, 3.6, diagram.word(words[0]), "text", 0.7),
+        Node("written", right, 4.4, diagram.word(words[1]), "text", 0.7),
     ]  # fmt: skip
     edges = [
         Edge("s_before", "score", "query"),
@@ -156,7 +163,7 @@ def soft_search(
     for j, word in enumerate(source, start=1):
         x, weight = step * j, attention_weights[j - 1]
         nodes += [
-            Node(f"x_{j}", x, 0, word, "text", step),
+            Node(f"x_{j}", x, 0, diagram.word(word), "text", step),
             Node(f"h_{j}", x, 0.8, f"$h_{{{j}}}$", width=STATE),
             Node(f"alpha_{j}", x, 1.87, f"{weight:.2f}", "attention", STATE),
         ]
@@ -171,7 +178,7 @@ def soft_search(
                 Edge(f"h_{j - 1}", f"h_{j}", via=((between, 0.88),)),
                 Edge(f"h_{j}", f"h_{j - 1}", via=((between, 0.72),)),
             ]
-    return diagram.draw(Diagram(tuple(nodes), tuple(edges)), path)
+    return diagram.draw(nodes, edges, path)
 
 
 def attention_steps(
@@ -201,7 +208,7 @@ def attention_steps(
         Edge("value", "sum"),
         Edge("sum", "context"),
     )
-    return diagram.draw(Diagram(nodes, edges), path)
+    return diagram.draw(nodes, edges, path)
 
 
 def translator(
@@ -216,13 +223,13 @@ def translator(
     """
     nodes = (
         Node("frame", 3.65, 0.55, "one SavedModel", "group", 5.1, 2),
-        Node("text", 0.35, 0, texts[0], "text", 1.0),
+        Node("text", 0.35, 0, diagram.word(texts[0]), "text", 1.0),
         Node("tokenize", 1.65, 0, "tokenizer", "vector", 0.85),
         Node("encoder", 2.9, 0, "encoder", "attention", 0.85),
         Node("decoder", 4.4, 0, "decoder", "attention", 0.85),
         Node("search", 4.4, 1.15, "search", "vector", 0.85),
         Node("detokenize", 5.65, 0, "tokenizer", "vector", 0.85),
-        Node("translation", 7.0, 0, texts[1], "text", 1.2),
+        Node("translation", 7.0, 0, diagram.word(texts[1]), "text", 1.2),
     )
     edges = (
         Edge("text", "tokenize"),
@@ -233,4 +240,4 @@ def translator(
         Edge("search", "detokenize", "ids", via=((5.65, 1.15),)),
         Edge("detokenize", "translation"),
     )
-    return diagram.draw(Diagram(nodes, edges), path)
+    return diagram.draw(nodes, edges, path)

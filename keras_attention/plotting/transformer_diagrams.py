@@ -4,7 +4,7 @@ import os
 
 from keras_attention.plotting import diagram, drawing
 
-Node, Edge, Diagram = diagram.Node, diagram.Edge, diagram.Diagram
+Node, Edge = diagram.Node, diagram.Edge
 BOX = 1.5  # The width of a sublayer.
 RISE = 0.58  # From one box to the next.
 
@@ -27,7 +27,7 @@ def transformer_layer(
         more_nodes, more_edges = _column(name, order, x)
         nodes += more_nodes
         edges += more_edges
-    return diagram.draw(Diagram(tuple(nodes), tuple(edges)), path)
+    return diagram.draw(nodes, edges, path)
 
 
 def _sublayer(name):
@@ -112,4 +112,4 @@ def transformer(path: str | os.PathLike | None = None) -> drawing.Figure:
         Edge("cross", "say"),
         Edge("say", "logits"),
     )  # fmt: skip
-    return diagram.draw(Diagram(nodes, edges), path)
+    return diagram.draw(nodes, edges, path)

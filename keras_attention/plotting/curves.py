@@ -140,7 +140,7 @@ def errors_by_length(
         )
         axes.set_yscale("symlog", linthresh=1, linscale=0.5)
         axes.set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
-        axes.set_ylim(0, 115)
+        axes.set_ylim(-0.25, 115)  # A line at 0 does not lie on the axis.
         axes.set_ylabel("wrong translations in %")
         drawing.finish(axes)
         return drawing.save(result, path)

@@ -33,7 +33,9 @@ def line_points(axes):
 
 
 def draw(name, path=None):
-    """One of the three pictures."""
+    """A picture of each kind."""
+    if name == "unrolled_rnn":
+        return plotting.unrolled_rnn(path=path)
     if name == "attention_heat_map":
         return plotting.attention_heat_map(
             SOURCES, TARGETS, random_weights(3, 5), path
@@ -41,12 +43,49 @@ def draw(name, path=None):
     if name == "learning_curve":
         return plotting.learning_curve({"loss": [3.0, 2.0]}, path)
     rows = evaluation.bleu_by_length([2], ["x"], ["x"])
-    return plotting.scores_by_length({"Luong": rows}, path)
+    return getattr(plotting, name)({"Luong": rows}, path)
 
 
 each_picture = pytest.mark.parametrize(
-    "name", ["attention_heat_map", "learning_curve", "scores_by_length"]
+    "name",
+    [
+        "attention_heat_map",
+        "errors_by_length",
+        "learning_curve",
+        "scores_by_length",
+        "unrolled_rnn",
+    ],
 )
+
+
+def legend(axes):
+    return [text.get_text() for text in axes.get_legend().get_texts()]
+
+
+@pytest.mark.parametrize(
+    "suffix, begin", [("svg", b"<?xml"), ("pdf", b"%PDF"), ("PNG", b"\x89PNG")]
+)
+@each_picture
+def test_the_suffix_says_the_format(name, suffix, begin, tmp_path):
+    path = tmp_path / f"picture.{suffix}"
+    draw(name, path)
+    assert path.read_bytes().startswith(begin)
+
+
+@pytest.mark.parametrize("name", ["picture", "picture.jpg", "picture.png.gz"])
+def test_another_suffix_is_refused_before_anything_is_written(name, tmp_path):
+    with pytest.raises(ValueError, match=r"ends in \.png.*Received: .*picture"):
+        draw("learning_curve", tmp_path / "new" / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_name_may_begin_with_an_underscore():
+    rows = [row(0, 5, 20, 30.0), {**row(6, 10, 9, 29.0), "interval": 2.0}]
+    by_length = {"_a": rows, "__": rows, "b": rows}
+    for draw_them in (plotting.scores_by_length, plotting.errors_by_length):
+        assert legend(draw_them(by_length).axes[0]) == ["_a", "__", "b"]
+    result = plotting.learning_curve({"loss": [2.0], "_my_loss": [1.0]})
+    assert legend(result.axes[0]) == ["training loss", " my loss"]
 
 
 def test_axes_without_names_have_no_legend():
@@ -150,6 +189,17 @@ def test_heat_map_names_panels_and_frames_links(tmp_path):
         frames = [patch.get_bbox() for patch in panel.patches]
         centres = [((b.x0 + b.x1) / 2, (b.y0 + b.y1) / 2) for b in frames]
         np.testing.assert_allclose(centres, [(2, 1), (4, 2)])
+
+
+def test_heat_map_says_what_its_axes_are():
+    for options, expected in (
+        ({}, ("source", "target")),
+        ({"axis_names": ("memory", "asked")}, ("memory", "asked")),
+    ):
+        axes = plotting.attention_heat_map(
+            SOURCES, TARGETS, random_weights(3, 5), **options
+        ).axes[0]
+        assert (axes.get_xlabel(), axes.get_ylabel()) == expected
 
 
 def test_heat_map_wants_a_name_for_each_panel():
@@ -303,6 +353,30 @@ def test_scores_by_length_has_a_bar_for_an_interval():
     [bars] = [bars for _, _, (bars,) in axes.containers]
     ends = [segment[:, 1].tolist() for segment in bars.get_segments()]
     assert ends == [[30.0, 30.0], [27.0, 31.0]]
+
+
+@pytest.mark.parametrize("scores", [(99.9, 100.0), (0.0, 0.0), (0.0, 100.0)])
+def test_scores_by_length_cuts_no_line(scores):
+    low, high = scores
+    rows = [row(0, 5, 20, low), {**row(6, 10, 9, high), "interval": 0.5}]
+    axes = plotting.scores_by_length({"a": rows}).axes[0]
+    bottom, top = axes.get_ylim()
+    assert bottom == 0 and top > 1.03 * (high + 0.5)
+    assert not any(line.get_clip_on() for line in axes.get_lines()[:1])
+
+
+def test_errors_by_length_is_logarithmic_and_has_a_place_for_none():
+    rows = [row(0, 5, 20, 0.0, 100.0), row(6, 10, 9, 0.0, 99.5)]
+    worse = [row(0, 5, 20, 0.0, 90.0), row(6, 10, 9, 0.0, 0.0)]
+    axes = plotting.errors_by_length({"a": rows, "b": worse}).axes[0]
+    assert line_points(axes) == {
+        "a": (pytest.approx([-0.03, 0.97]), [0.0, 0.5]),
+        "b": (pytest.approx([0.03, 1.03]), [10.0, 100.0]),
+    }
+    heights = axes.transData.transform([(0, y) for y in (0, 1, 10, 100)])[:, 1]
+    assert (np.diff(heights) > 0).all()
+    one, two = np.diff(heights)[1:]
+    assert one == pytest.approx(two)  # As far from 1 to 10 as to 100.
 
 
 def test_scores_by_length_draws_the_metric_asked_for():

@@ -24,17 +24,24 @@
 # word to word: the recurrent network. Then it measures why such a network is
 # hard to train, and how the gates of the LSTM and of the GRU help.
 #
-# If you want the recurrent network first, skip to "A network with a state". All
-# you need from what you skip: our texts are sentences such as "cats really
-# really sleep", whose verb must agree with the noun; the *floor* is the lowest
-# loss that any model can reach, and `excess` is how far above it a model is.
-# (Run the cells all the same: later ones use them.)
+# Why begin here, when the subject is attention? Attention was invented to mend
+# recurrent networks: it lets a network look back at *all* of its states, not
+# only at the last one. To see what that is good for, one has to know what a
+# state is, how far back it reaches, and how little it holds.
 #
 # Takes about 2 minutes on two cores. At the end it prints a table of which
 # recurrent networks learn to recall the first token of a sequence, and how
 # long that sequence may be, and the number of words that a state can hold.
 # Comments give shapes: `[B, T, D]` is a batch of B rows, T steps and D
 # features; V is the size of the vocabulary.
+#
+# For other tellings see Andrej Karpathy's [Unreasonable Effectiveness of
+# Recurrent Neural
+# Networks](https://karpathy.github.io/2015/05/21/rnn-effectiveness/) (what they
+# can write), Christopher Olah's [Understanding
+# LSTMs](https://colah.github.io/posts/2015-08-Understanding-LSTMs/) (the gates,
+# in pictures) and [Dive into Deep
+# Learning](https://d2l.ai/chapter_recurrent-neural-networks/) (from scratch).
 
 # %%
 import os
@@ -52,6 +59,14 @@ FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
 # Where pictures go.
 PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
 keras.utils.set_random_seed(1)
+
+# %% [markdown]
+# This is where the chapter leads: one network that reads one word after the
+# other and keeps what matters in a state $h$. Left, as it is built; right, as
+# it runs.
+
+# %% tags=["hide-input"]
+ka.plotting.unrolled_rnn(path=PICTURES / "01_unrolled_rnn.png")
 
 # %% [markdown]
 # ## A text whose floor is known
@@ -112,18 +127,18 @@ for state, edges in SOURCE.items():
 assert np.allclose(word_given_state.sum(axis=-1), 1)
 
 # %% [markdown]
-# In the long run each state has a fixed share of the time, $\pi$ (the
-# *stationary distribution*): reading one more word leaves these shares as they
-# are, $\pi_j = \sum_i \pi_i P(i \to j)$. Even someone who knows the state does
-# not know the next word. The mean of that uncertainty is the *entropy rate* of
-# the source (Shannon 1948),
+# How well can a model do at best? Even someone who knows the state does not
+# know the next word. The mean cost of that uncertainty is the *entropy* of the
+# state $i$, $H_i = -\sum_w p(w \mid i) \log p(w \mid i)$. No prediction $q$ has
+# a lower expected loss: $-\sum_w p(w) \log q(w) \ge -\sum_w p(w) \log p(w)$
+# (Gibbs's inequality).
 #
-# $$H = \sum_i \pi_i H_i, \qquad H_i = -\sum_w p(w \mid i) \log p(w \mid i).$$
-#
-# No model has a lower expected loss, because no model knows more than the
-# state: for any prediction $q$,
-# $-\sum_w p(w) \log q(w) \ge -\sum_w p(w) \log p(w)$ (Gibbs's inequality). $H$
-# is the floor.
+# A sentence has one noun, which is read in the state "begin", and then words up
+# to the verb, all read in "singular" or "plural". A verb comes with the
+# probability $v = 1/4$ each time, so these words are $1/v = 4$ on average. Of
+# five words one is read in "begin" and four in the others. The mean of their
+# entropies (the *entropy rate*, Shannon 1948) is the floor: the lowest loss
+# that any model can reach.
 
 
 # %%
@@ -132,37 +147,52 @@ def entropy(p):
     return -np.sum(p * np.log(p))
 
 
-transitions = np.zeros((len(STATES), len(STATES)))
-for (state, word), probability in np.ndenumerate(word_given_state):
-    transitions[state, next_state[state, word]] += probability
-
-# The solution of pi @ transitions = pi with sum(pi) = 1.
-equations = np.vstack([transitions.T - np.eye(len(STATES)), np.ones(3)])
-stationary, *_ = np.linalg.lstsq(equations, [0, 0, 0, 1], rcond=None)
 entropy_of_state = np.array([entropy(row) for row in word_given_state])
-FLOOR = stationary @ entropy_of_state
+# How often each state occurs: once, and 1 / VERB times one of the others.
+share_of_state = np.array([1, 0.5 / VERB, 0.5 / VERB]) / (1 + 1 / VERB)
+FLOOR = share_of_state @ entropy_of_state
 
-for state, share in zip(STATES, stationary, strict=True):
-    print(f"share of time in {state:8}: {share:.3f}")
-print(f"entropy rate: {FLOOR:.4f} nats per word")
-assert np.allclose(stationary @ transitions, stationary)
-# A sentence has one noun, read in "begin", and 1 / VERB other words.
-assert np.allclose(stationary, np.array([VERB, 0.5, 0.5]) / (1 + VERB))
+for state, share in zip(STATES, share_of_state, strict=True):
+    print(f"share of words read in {state:8}: {share:.2f}")
+print(f"the floor: {FLOOR:.4f} nats per word")
+assert np.allclose(share_of_state, [0.2, 0.4, 0.4])
 
 # %% [markdown]
 # ## What a window cannot see
 #
 # Suppose that a model sees only the last $w$ words, and predicts as well as
-# they allow. Its loss is the entropy of the next word given these $w$ words.
-# All windows can be listed with their probabilities, so this loss is exact too.
-# For each window we keep the probability of having read it and being in each
-# state.
+# they allow. It fails only where all of its words are "really", so that it has
+# not seen the noun. Then singular and plural are equally likely, and if a verb
+# is next, it costs $\log 2$ more than necessary:
+#
+# $$\text{loss}(w) - H = \underbrace{\tfrac{1}{1 + v}}_{\text{after a noun}}
+# \; \underbrace{r^w}_{\text{only "really"}} \;
+# \underbrace{v}_{\text{a verb is next}} \log 2 \qquad (w \ge 1),$$
+#
+# where $H$ is the floor, $r = 0.75$ the probability of "really" and $v = 1 - r$
+# that of a verb. Each further word takes away a quarter of what is left, and
+# the loss never comes down to the floor.
 
 
 # %%
+def window_excess(num_words):
+    """How far above the floor a window of so many words must stay."""
+    return REALLY**num_words * VERB * np.log(2) / (1 + VERB)
+
+
+print("words seen   least loss above the floor")
+for num_words in range(1, 9):
+    print(f"{num_words:10} {window_excess(num_words):12.4f}")
+
+# %% [markdown]
+# Is the formula true? The next cell lists all windows with their probabilities
+# and computes the loss from them. You may skip it.
+
+
+# %% tags=["hide-input"]
 def window_loss(num_words):
-    """The least expected loss of a reader who sees `num_words` words."""
-    windows = {(): stationary}  # p(window, state), [3]
+    """The least expected loss of a model that sees `num_words` words."""
+    windows = {(): share_of_state}  # p(window, state), [3]
     for _ in range(num_words):
         longer = {}
         for window, joint in windows.items():
@@ -180,49 +210,25 @@ def window_loss(num_words):
     return loss
 
 
-print("words seen   loss    above the floor")
-for num_words in range(9):
-    loss = window_loss(num_words)
-    print(f"{num_words:10} {loss:8.4f} {loss - FLOOR:12.4f}")
-
-# %% [markdown]
-# With no word seen this is the *unigram* model, which knows only how often
-# each word occurs. One word seen is worth the most. From there, each
-# further word takes away a quarter of what is left, and the loss never comes
-# down to the floor. Here is why. A window fails only where all of its words
-# are "really", and the reader has seen no noun. Then singular and plural are
-# equally likely, and if a verb is next, it costs $\log 2$ more than necessary:
-#
-# $$\text{loss}(w) - H = \underbrace{\tfrac{1}{1 + v}}_{\text{after a noun}}
-# \; \underbrace{r^w}_{\text{only "really"}} \;
-# \underbrace{v}_{\text{a verb is next}} \log 2 \qquad (w \ge 1),$$
-#
-# where $r = 0.75$ is the probability of "really", $v = 1 - r$ that of a verb.
-
-
-# %%
-def window_excess(num_words):
-    return REALLY**num_words * VERB * np.log(2) / (1 + VERB)
-
-
 for num_words in range(1, 9):
     exact = window_loss(num_words) - FLOOR
     assert abs(window_excess(num_words) - exact) < 1e-12
+print(f"with no word seen: {window_loss(0) - FLOOR:.4f} above the floor")
 
 # %% [markdown]
 # ## A feed-forward network with a window
 #
-# Does a network get down to these numbers? We draw texts from the source.
-# A text begins anywhere, perhaps in the middle of a sentence; to give the
-# reader time to find out where it is, the first 32 words are read but not
-# predicted. (By then, what a late reader misses is `window_excess(32)`, which
-# is next to nothing.)
+# Does a network get down to these numbers? We draw texts from the source. A
+# text begins anywhere, perhaps in the middle of a sentence. So that a model has
+# time to find out where it is, the first 32 words are read but not predicted.
+# (What a model misses that began to read 32 words ago is `window_excess(32)`,
+# next to nothing.)
 
 
 # %%
 def sample_texts(num_texts, length, rng):
     """Word ids, and the state before each word: both int [B, T]."""
-    state = rng.choice(len(STATES), size=num_texts, p=stationary)
+    state = rng.choice(len(STATES), size=num_texts, p=share_of_state)
     ids, states = [], []
     for _ in range(length):
         # Draws by the inverse of the distribution function.
@@ -270,9 +276,10 @@ dense = np.tanh(window.reshape(-1) @ kernel.reshape(-1, units) + bias)
 np.testing.assert_allclose(outputs[0, 9], dense, atol=1e-6)
 
 # %% [markdown]
-# `reader` is the part of the model that changes in this chapter: it takes the
-# embeddings and gives, at each position, a vector that may depend on the
-# words up to that point.
+# The model has three parts: embeddings, a *reader*, and a dense layer that
+# predicts. The reader is the layer in the middle, the part that changes in this
+# chapter. It takes the embeddings and gives, at each position, a vector that
+# may depend on the words up to that point.
 
 
 # %%
@@ -384,8 +391,9 @@ assert layer.count_params() == 3 * 8 + 8 * 8 + 8
 #
 # ### It is a deep network with shared weights
 #
-# Follow the loop for six steps and write down what is computed: a feed-forward
-# network with six layers. Each layer gets the output of the layer
+# In the picture at the top of the chapter this is the right half: the loop,
+# *unrolled*. Follow the loop for six steps and write down what is computed: a
+# feed-forward network with six layers. Each layer gets the output of the layer
 # below and, which is unusual, one more piece of the input. Let us build this
 # network, from six ordinary dense layers.
 
@@ -448,7 +456,7 @@ if not FAST:
     assert rnn_excess < window_excess(15)
 
 
-# %%
+# %% tags=["hide-input"]
 def picture(name, lines, x_label, y_label, limits=None):
     """Draws lines (label, x, y, colour, style) on a logarithmic scale."""
     with drawing.style():
@@ -619,7 +627,7 @@ if not FAST:
     assert rnn_norms[0.9][-1] < 1e-12 and rnn_norms[1.0][-1] < 1e-10
     assert rnn_norms[2.0][-1] > 100
 
-# %%
+# %% tags=["hide-input"]
 lines = [("bounds", [], [], 6, "--")]
 for index, (gain, norms) in enumerate(rnn_norms.items()):
     bound = gain ** np.array(TIMES)
@@ -841,7 +849,7 @@ if not FAST:
     bias_1, bias_0 = gated_norms["LSTM, bias 1"], gated_norms["GRU, bias 0"]
     assert bias_0[-1] < rnn_norms[1.0][-1] < bias_1[-1]
 
-# %%
+# %% tags=["hide-input"]
 norms_of = {**gated_norms, "RNN, |U| = 1": rnn_norms[1.0]}
 looks = zip((0, 0, 1, 1, 6), ("o--", "s-", "^--", "D-", "v--"), strict=True)
 lines = [
@@ -995,7 +1003,8 @@ assert 1900 < bits / bits_per_word < 2000
 #   $\|U\|^T$. It vanishes or explodes exponentially.
 # - LSTM and GRU add a path on which the state is only multiplied by a gate.
 #   The gate, and at the beginning its bias, says how long a memory lasts.
-# - The state of all of them is one vector of fixed size.
+# - The state of all of them is one vector of fixed size. Attention will keep
+#   all the states instead, a memory that grows with the text (chapter 3).
 #
 # ## Exercises
 #

@@ -30,6 +30,11 @@
 # Takes about 6 minutes on two cores. It ends with two pictures and the tables
 # behind them: how many translations are right at each length of the source,
 # first for three models, then for three whose vectors differ in width.
+#
+# [Dive into Deep Learning](https://d2l.ai/chapter_recurrent-modern/seq2seq.html)
+# tells the same story with real sentences, and Jay Alammar
+# [animates](https://jalammar.github.io/visualizing-neural-machine-translation-mechanics-of-seq2seq-models-with-attention/)
+# what passes from the encoder to the decoder.
 
 # %%
 import itertools
@@ -55,6 +60,15 @@ keras.utils.set_random_seed(1)
 tf.get_logger().setLevel("ERROR")
 
 # %% [markdown]
+# The two networks in a picture. The encoder reads, one token at each step. What
+# it hands over is one vector. The decoder starts from it and writes, and reads
+# what it has written. (The dashed arrows are the difference between the two
+# models, which we come to.)
+
+# %% tags=["hide-input"]
+ka.plotting.encoder_decoder(path=PICTURES / "02_encoder_decoder.png")
+
+# %% [markdown]
 # ## Lists of numbers
 #
 # The package carries a corpus of its own, `phrases`: numbers, dates and
@@ -63,10 +77,10 @@ tf.get_logger().setLevel("ERROR")
 # "twenty-one, seven, three hundred and five". Such a list is a pure test of
 # memory. Every number is translated by itself, in the same way wherever it
 # stands, so a long list is not harder than a short one; there is only more
-# to remember.
+# to remember. The next cell takes the numbers from the corpus; skip it.
 
 
-# %%
+# %% tags=["hide-input"]
 def value(pair):
     """Which number it is: 21 of twenty-one."""
     return pair.writing.arguments[0]
@@ -77,6 +91,8 @@ numbers = [
     for pair in phrases.generate("en", "de", train=10_000)["train"]
     if pair.category == "cardinal" and value(pair) < 1000
 ]
+
+# %%
 for pair in numbers[:3]:
     print(f"{value(pair)}  {pair.source}: {pair.target}")
 
@@ -87,7 +103,7 @@ for pair in numbers[:3]:
 # can read each token.
 
 
-# %%
+# %% tags=["hide-input"]
 def tokens(pair, language):
     """What a number is composed of."""
     # `parts` gives pairs (what it says, text): ("tens", "twenty"), ...
@@ -95,6 +111,7 @@ def tokens(pair, language):
     return [text for text in found if text]
 
 
+# %%
 twenty_one = next(pair for pair in numbers if value(pair) == 21)
 print(tokens(twenty_one, "en"), tokens(twenty_one, "de"))
 assert tokens(twenty_one, "en") == ["twenty", "-", "one"]
@@ -103,9 +120,9 @@ assert tokens(twenty_one, "de") == ["ein", "und", "zwanzig"]
 # %% [markdown]
 # The numbers with one, two and three digits are drawn equally often. A list
 # has at most 28 tokens in English. No list that we test on is among those
-# that we train on.
+# that we train on. The next cell draws them; skip it.
 
-# %%
+# %% tags=["hide-input"]
 generator = np.random.default_rng(1)
 cut = {pair: (tokens(pair, "en"), tokens(pair, "de")) for pair in numbers}
 pools = [
@@ -142,6 +159,8 @@ def corpus(size):
 NUM_HELD_OUT, NUM_TRAINING = (100, 400) if FAST else (1000, 8000)
 lists = corpus(NUM_HELD_OUT + NUM_TRAINING)
 held_out, training = lists[:NUM_HELD_OUT], lists[NUM_HELD_OUT:]
+
+# %%
 for source, target in held_out[:3]:
     print(" ".join(source), "|", " ".join(target))
 
@@ -359,8 +378,12 @@ assert short.shape == long.shape == (1, 2 * UNITS)
 #
 # Sutskever's decoder sees the vector once, at its start, and has to carry
 # it through all of its steps. The model of Cho et al. (2014, section 2.2
-# and appendix A) shows it again at each of them. Its recurrent unit is the
-# GRU, invented for this model. With $h_S$ the encoder's last state and $E$
+# and appendix A) shows it again at each of them: these are the dashed arrows of
+# the picture. Its recurrent unit is the GRU, invented for this model.
+#
+# From here on vectors are *columns* in equations, $W x$, as in the papers; in
+# chapter 1 they were rows, $x W$, as they still are in all code. Square
+# brackets put vectors end to end. With $h_S$ the encoder's last state and $E$
 # the embedding of the target:
 #
 # $$
@@ -374,11 +397,10 @@ assert short.shape == long.shape == (1, 2 * UNITS)
 # \end{aligned}
 # $$
 #
-# Vectors are columns here, as in the papers (the code has rows, like chapter
-# 1); $y_t$ is one-hot, so $E y_t$ picks a column of $E$ (in the code a row of
-# the embedding's table), and $y_0$ is START. This $c$ is not the LSTM's cell
-# state. $M$ is the paper's $O$. Square brackets put vectors end to end; $h'_0$
-# is the decoder's state before it starts, $h'_t$ the one after $t$ tokens.
+# $y_t$ is one-hot, so $E y_t$ picks a column of $E$ (in the code a row of the
+# embedding's table), and $y_0$ is START. This $c$ is not the LSTM's cell state.
+# $M$ is the paper's $O$. $h'_0$ is the decoder's state before it starts, $h'_t$
+# the one after $t$ tokens.
 # *Maxout* takes the place of tanh: each component of $s_t$ is the greater of
 # two linear functions, and so never saturates. `readout_dim` is the length of
 # $s_t$. `ka.models` has the model as `RNNEncoderDecoder`, with two deviations
@@ -598,9 +620,11 @@ print(
 assert (exact == by_search).mean() > 0.99
 
 # %% [markdown]
-# The package's `ka.decoding.greedy_search` is the same loop. It takes a
-# function and tensors, so it serves every model that keeps the contract, and it
-# stops when all rows are done.
+# The package's `ka.decoding.greedy_search` is the same loop, with two rules
+# more. It stops when all rows are done. And each row has a maximum length,
+# `max_lengths`, at whose last position it writes END, whatever the model says:
+# every answer is a whole one. It takes a function and tensors, so it serves
+# every model that keeps the contract.
 
 # %%
 memory = cho.encode(inputs["source_ids"])
@@ -622,6 +646,17 @@ same = [
 ]
 if not FAST:
     assert np.mean(same) > 0.99
+
+# At most three tokens: two of the model's, and END.
+cut_short = ka.decoding.greedy_search(
+    cho.step,
+    memory,
+    cho.initial_state(memory),
+    source_mask=inputs["source_ids"] != PAD,
+    max_lengths=np.full(len(held_out), 3),
+)
+assert ((cut_short.ids == END).numpy().sum(axis=-1) == 1).all()
+assert (cut_short.lengths <= 3).numpy().all()
 
 # %% [markdown]
 # ## The longer, the worse
@@ -804,7 +839,7 @@ assert len(numbers) == 643 and 65 < bits < 66 < 3 * 32
 # Lists of up to four tokens are two numbers at most.
 shortest = [source for source, _ in lists if len(source) <= 4]
 assert max(source.count(",") for source in shortest) == 1
-assert 2 * np.log2(len(numbers)) < 19
+assert 2 * np.log2(len(numbers)) < 19 < 2 * 32
 
 # %% [markdown]
 # But counting does not say how the list is to be packed so that, by following
@@ -852,12 +887,12 @@ ka.plotting.scores_by_length(
 )
 
 # %% [markdown]
-# The narrower the vector, the earlier the fall, with everything else the
-# same. With two components next to nothing is right, even among the shortest
-# lists, which are two numbers at most and need fewer than 19 of the 64 bits.
-# With eight components many lists of up to eight tokens are right, and next to
-# none of more than twelve. With 128 the fall is moved to the right, but still
-# there.
+# The narrower the vector, the earlier the fall, with everything else the same.
+# With two components next to nothing is right, even among the shortest lists.
+# These are two numbers at most and need fewer than 19 bits, and two components
+# in float32 have 64. With eight components many lists of up to eight tokens are
+# right, and next to none of more than twelve. With 128 the fall is moved to the
+# right, but still there.
 #
 # So bits are not what is scarce. The encoder has to find, by gradient descent,
 # a way to write many things into one vector at once, and the decoder a way to

@@ -29,6 +29,12 @@
 # Takes about a minute on two cores. Among other things it prints what a score
 # costs, a table of what four flavours learned on three tasks from the same
 # examples, and what a model learns with and without the factor $1 / \sqrt d$.
+#
+# Two overviews go well with this chapter: Lilian Weng's [Attention?
+# Attention!](https://lilianweng.github.io/posts/2018-06-24-attention/) lists
+# many more scores, and [Dive into Deep
+# Learning](https://d2l.ai/chapter_attention-mechanisms-and-transformers/attention-scoring-functions.html)
+# writes the same ones in other frameworks.
 
 # %%
 import math
@@ -72,8 +78,13 @@ rng = np.random.default_rng(1)
 # `context`. In chapter 3 the query was the decoder's state $s_{i-1}$, and an
 # annotation $h_j$ was key and value at once. Nothing above needs a state or an
 # annotation, or words, or an order, or even a network.
-#
-# For $T$ queries, each step is a line of numpy.
+
+# %% tags=["hide-input"]
+ka.plotting.attention_steps(PICTURES / "04_attention_steps.png")
+
+# %% [markdown]
+# Flavours differ in the orange box. For $T$ queries, each step is a line of
+# numpy.
 
 
 # %%
@@ -207,12 +218,42 @@ concat_layer.set_weights(additive_layer.get_weights())
 assert np.array_equal(concat_layer(**batch)[0], additive_layer(**batch)[0])
 
 # %% [markdown]
-# ### A head is general attention
+# ### A mask
 #
-# The multi-head attention of the Transformer (Vaswani et al. 2017, section
-# 3.2.2; chapter 5 takes it apart) is no new score. Each head maps queries and
-# keys to a narrow space, of width $d_k$, by two learned matrices, and takes
-# the scaled dot there. With rows as vectors:
+# Some pairs of the memory must not be looked at: padding, or, in chapter 5,
+# words that are not written yet. A *mask* says which ones may be, with True. It
+# enters between score and softmax: where it is False, the score becomes
+# $-\infty$, and $\exp(-\infty) = 0$. The weights of the others still add up to
+# 1, and what the masked pairs hold makes no difference.
+
+# %%
+mask = np.array([True, True, False, True, False])  # [S]
+scores = np.array(
+    [[q @ k / math.sqrt(len(q)) for k in short_key] for q in query]
+)
+masked_weights = softmax(np.where(mask, scores, -np.inf))
+print(masked_weights.round(2))
+context, attention_weights = ka.layers.dot_product_attention(
+    query=query, key=short_key, value=value, mask=mask
+)
+np.testing.assert_allclose(attention_weights, masked_weights, atol=1e-5)
+np.testing.assert_allclose(context, masked_weights @ value, atol=1e-5)
+assert (masked_weights[:, ~mask] == 0).all()
+np.testing.assert_allclose(
+    masked_weights @ value, masked_weights[:, mask] @ value[mask]
+)
+
+# %% [markdown]
+# (A query that may look at nothing has no softmax: $0 / 0$. The package's
+# layers give it weights of 0.)
+#
+# ### Looking ahead: a head is general attention
+#
+# The Transformer of chapter 5 runs several attentions side by side, each with
+# small learned matrices of its own, and joins what they find. Each of them is
+# called a *head* (Vaswani et al. 2017, section 3.2.2). A head is no new score.
+# It maps queries and keys to a narrow space, of width $d_k$, by two learned
+# matrices, and takes the scaled dot there. With rows as vectors:
 #
 # $$\frac{(q W^Q) \cdot (k W^K)}{\sqrt{d_k}}
 #   = q\, \frac{W^Q W^{K\top}}{\sqrt{d_k}}\, k^\top$$
@@ -623,8 +664,7 @@ if not FAST:
 # nothing to train. General and additive learn the map between the spaces, and
 # since a map is more than a table of 26 letters, it serves most unseen letters
 # as well. The picture shows where they look: rows are the questions, columns
-# the memory (the axes are named as for a translation), and a frame marks the
-# right pair.
+# the memory, and a frame marks the right pair.
 
 # %%
 in_memory, asked = "KBTWAQZD", "btka"
@@ -655,6 +695,7 @@ ka.plotting.attention_heat_map(
     path=PICTURES / "04_where_they_look.png",
     names=shown,
     links=[(place, row) for row, place in enumerate(right)],
+    axis_names=("memory", "questions"),
 )
 
 # %% [markdown]
@@ -947,28 +988,8 @@ figure
 # `ka.models.Luong` is this model, with as many layers of LSTMs as one likes, a
 # bias in the last line, and the general score divided by the width:
 # $\mathrm{score}(h_t, \bar h_s) = h_t \cdot W_a \bar h_s / d$. (The layer does
-# not divide, nor does the model divide dot or concat. Its documentation counts
-# $1/d$ as part of $W_a$.) Why by $d$, where a dot product asks for its root?
-# Scores are small at first, divided or not. But the paper trained by plain
-# gradient descent, and this package by Adam, whose early steps move *every*
-# weight by about the learning rate (chapter 6). In the worst case, a single
-# pair of states, the $d^2$ terms by which a step changes their score all have
-# one sign, and do not cancel as random ones would. At the peak of our learning
-# rate:
-
-# %%
-d, rate = 256, 4e-3
-h_t, h_s = np.random.default_rng(1).uniform(-1, 1, size=(2, d))
-one_step = rate * np.sign(np.outer(h_t, h_s))  # Adam's, for this pair.
-at_random = rate * np.random.default_rng(2).choice([-1, 1], size=(d, d))
-print(f"one step moves a score by {h_t @ one_step @ h_s:.0f}")
-print(f"with random signs, by {abs(h_t @ at_random @ h_s):.1f}")
-assert abs(h_t @ at_random @ h_s) < 5 < 50 < h_t @ one_step @ h_s
-assert h_t @ one_step @ h_s / d < 0.5
-
-# %% [markdown]
-# Without the division, the model in two of three training runs on captions soon
-# looked at little but the end of the source (docs/results.md tells the story).
+# not divide, nor does the model divide dot or concat. The documentation of
+# `ka.models.Luong` says why: it is for Adam.)
 #
 # Here is the model's second step by hand (in the first, $\tilde h_0$ is 0):
 
@@ -1071,9 +1092,12 @@ np.testing.assert_allclose(context[0], outputs, atol=1e-5)
 # %% [markdown]
 # Read this way, attention is a network of two layers whose weights are made
 # anew from each input, and a feed-forward network is an attention to things
-# that are always true. Geva et al. (2021) looked into trained Transformers
-# and found much of that: keys of feed-forward layers that answer to patterns
-# of text, with values that raise the words which tend to follow.
+# that are always true. (Andrej Karpathy, in the note with the letter of chapter
+# 3, names them the other way round: the weights of the first layer are his
+# queries, and the input is his keys. The products are the same.) Geva et al.
+# (2021) looked into trained Transformers and found much of that: keys of
+# feed-forward layers that answer to patterns of text, with values that raise
+# the words which tend to follow.
 
 # %% [markdown]
 # ## What to take away

@@ -31,10 +31,11 @@ def learning_curve(
             a validation that runs at every other epoch. Names that end in
             `loss` go left; names with `bleu`, `chrf`, `accuracy` or
             `exact_match` go right, accuracies in percent; others are left out.
-        path: Where to write a PNG, if anywhere.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
 
-    Errors: `ValueError` if there is nothing to draw or the lists differ in
-    length.
+    Raises:
+        ValueError: If there is nothing to draw, or the lists differ in
+            length.
     """
     lengths = {name: len(values) for name, values in history.items()}
     if len(set(lengths.values())) > 1:
@@ -83,54 +84,105 @@ def scores_by_length(
     Args:
         rows_by_label: What `evaluation.bleu_by_length` returned, by the name
             of the system.
-        path: Where to write a PNG, if anywhere.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
         metric: Which column of the rows to draw, `bleu` or `exact_match`.
 
-    Errors: `ValueError` if there are no rows, or they lack the metric.
+    Raises:
+        ValueError: If there are no rows, or they lack the metric.
     """
+    _check_rows(rows_by_label, metric)
+    with drawing.style():
+        result, axes = _by_length(rows_by_label, lambda row: row[metric])
+        highest = 0.0
+        for line, rows in zip(
+            axes.get_lines(), rows_by_label.values(), strict=True
+        ):
+            values = [row[metric] for row in rows]
+            intervals = [row.get("interval", 0) for row in rows]
+            if metric != "bleu" or not any(intervals):
+                intervals = [0] * len(rows)
+            else:
+                axes.errorbar(
+                    line.get_xdata(), values, intervals, fmt="none",
+                    ecolor=line.get_color(), capsize=2, elinewidth=0.8,
+                )  # fmt: skip
+            highest = max(
+                highest, *map(sum, zip(values, intervals, strict=True))
+            )
+        axes.set_ylabel(SCORE_NAMES.get(metric, metric))
+        axes.set_ylim(0, 1.04 * highest or 1)
+        drawing.finish(axes)
+        return drawing.save(result, path)
+
+
+def errors_by_length(
+    rows_by_label: Mapping[str, Sequence[Mapping[str, Any]]],
+    path: str | os.PathLike | None = None,
+) -> drawing.Figure:
+    """Draws how many translations are wrong, on a logarithmic scale.
+
+    It tells systems apart that are nearly always right, where the lines of
+    `scores_by_length` all lie near 100. Below 1 % the scale is linear, down
+    to no error at all.
+
+    Args:
+        rows_by_label: What `evaluation.bleu_by_length` returned, by the name
+            of the system.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
+
+    Raises:
+        ValueError: If there are no rows, or they lack `exact_match`.
+    """
+    _check_rows(rows_by_label, "exact_match")
+    with drawing.style():
+        result, axes = _by_length(
+            rows_by_label, lambda row: 100 - row["exact_match"]
+        )
+        axes.set_yscale("symlog", linthresh=1, linscale=0.5)
+        axes.set_yticks([0, 1, 10, 100], ["0", "1", "10", "100"])
+        axes.set_ylim(-0.25, 115)  # A line at 0 does not lie on the axis.
+        axes.set_ylabel("wrong translations in %")
+        drawing.finish(axes)
+        return drawing.save(result, path)
+
+
+def _check_rows(rows_by_label, metric):
     rows = [row for rows in rows_by_label.values() for row in rows]
     if not rows or any(metric not in row for row in rows):
         raise ValueError(
             f"Expected rows of `bleu_by_length` with a column {metric!r}. "
             f"Received: {dict(rows_by_label)}"
         )
+
+
+def _by_length(rows_by_label, height):
+    """A figure and its axes with a line for each system, length by length."""
     bins = sorted(
-        {(row["low"], row["high"]) for row in rows},
+        {
+            (row["low"], row["high"])
+            for rows in rows_by_label.values()
+            for row in rows
+        },
         key=lambda limits: (limits[0], limits[1] or math.inf),
     )
-    with drawing.style():
-        result = drawing.Figure(figsize=(6.4, 4.0), layout="constrained")
-        axes = result.subplots()
-        for index, (label, rows) in enumerate(rows_by_label.items()):
-            # Side by side, so that no interval hides another.
-            shift = 0.06 * (index - (len(rows_by_label) - 1) / 2)
-            places = [
-                bins.index((row["low"], row["high"])) + shift for row in rows
-            ]
-            values = [row[metric] for row in rows]
-            color = drawing.COLORS[index % len(drawing.COLORS)]
-            axes.plot(
-                places,
-                values,
-                color=color,
-                marker=drawing.MARKERS[index % len(drawing.MARKERS)],
-                label=drawing.printable(label),
-            )
-            intervals = [row.get("interval", 0) for row in rows]
-            if metric == "bleu" and any(intervals):
-                axes.errorbar(
-                    places, values, intervals, fmt="none", ecolor=color,
-                    capsize=2, elinewidth=0.8,
-                )  # fmt: skip
-        axes.set_xticks(
-            range(len(bins)),
-            [_bin_name(limits, rows_by_label) for limits in bins],
+    result = drawing.Figure(figsize=(6.4, 4.0), layout="constrained")
+    axes = result.subplots()
+    for index, (label, rows) in enumerate(rows_by_label.items()):
+        # Side by side, so that no interval hides another.
+        shift = 0.06 * (index - (len(rows_by_label) - 1) / 2)
+        axes.plot(
+            [bins.index((row["low"], row["high"])) + shift for row in rows],
+            [height(row) for row in rows],
+            color=drawing.COLORS[index % len(drawing.COLORS)],
+            marker=drawing.MARKERS[index % len(drawing.MARKERS)],
+            label=drawing.printable(label),
+            clip_on=False,  # At 0 and at 100 the frame would halve it.
         )
-        axes.set_xlabel("tokens in the source (number of sentences)")
-        axes.set_ylabel(SCORE_NAMES.get(metric, metric))
-        axes.set_ylim(bottom=0)
-        drawing.finish(axes)
-        return drawing.save(result, path)
+    axes.set_xticks(
+        range(len(bins)), [_bin_name(limits, rows_by_label) for limits in bins]
+    )
+    axes.set_xlabel("tokens in the source (number of sentences)")
+    return result, axes
 
 
 def _draw_series(panel, series):

@@ -4,13 +4,14 @@ import contextlib
 import io
 import os
 import pathlib
+import re
 import threading
 import warnings
 from collections.abc import Iterator
 
 import matplotlib as mpl
+from matplotlib import collections, container, font_manager, lines, patches
 from matplotlib import figure as mpl_figure
-from matplotlib import font_manager
 
 # Okabe and Ito's palette, which readers of any colour vision can tell apart.
 COLORS = (
@@ -18,6 +19,14 @@ COLORS = (
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 INK = "#333333"
+# What has a name in a legend, and the names that Matplotlib gives by itself.
+_WITH_LABEL = (
+    lines.Line2D, patches.Patch, collections.Collection, container.Container,
+)  # fmt: skip
+_NO_NAME = re.compile(r"|_nolegend_|_(child|container)\d+")
+# The formats of pictures, by the suffix of their file.
+SUFFIXES = (".png", ".svg", ".pdf")
+_NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 # The first font draws most alphabets; the others, if installed, fill its gaps.
 FONTS = (
     "DejaVu Sans", "Noto Sans", "Noto Sans CJK JP", "Noto Sans Arabic",
@@ -41,20 +50,31 @@ STYLE = {
 
 
 def finish(axes):
-    """A light grid, two open sides and a legend, if any, above the lines."""
+    """A light grid, two open sides and a legend, if any, above the lines.
+
+    A label may begin with an underscore, which Matplotlib would leave out.
+    """
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", color="#E4E4E4", linewidth=0.8)
     axes.set_axisbelow(True)
-    _, labels = axes.get_legend_handles_labels()
-    if not labels:
+    named = [
+        artist
+        for artist in (*axes.get_children(), *axes.containers)
+        if isinstance(artist, _WITH_LABEL)
+        and not _NO_NAME.fullmatch(str(artist.get_label()))
+    ]
+    if not named:
         return
+    labels = [str(artist.get_label()) for artist in named]
     # Two long names side by side would take the room of the lines.
     legend = axes.legend(
+        named, [f" {label}" for label in labels],
         loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2,
         ncols=1 if max(map(len, labels)) > 24 else 2,
         columnspacing=1.4, handlelength=2.4,
     )  # fmt: skip
-    for text in legend.get_texts():
+    for text, label in zip(legend.get_texts(), labels, strict=True):
+        text.set_text(label)
         text.set_parse_math(False)
 
 
@@ -96,15 +116,57 @@ class Figure(mpl_figure.Figure):
         return picture.getvalue()
 
 
+def check_path(path):
+    """Refuses a path whose suffix names no format of pictures.
+
+    For whoever computes long before a picture is drawn.
+
+    Args:
+        path: Where a picture is to be written, or None.
+
+    Raises:
+        ValueError: If it does not end in .png, .svg or .pdf.
+    """
+    if path is not None and _suffix(path) not in SUFFIXES:
+        raise ValueError(
+            "Expected a path that ends in .png, .svg or .pdf, the formats of "
+            f"pictures. Received: {str(path)!r}"
+        )
+
+
+def _suffix(path):
+    return pathlib.Path(path).suffix.lower()
+
+
 def save(result, path):
-    """Writes `result` beside `path` and moves it there in one step."""
+    """Writes a figure beside `path` and moves it there in one step.
+
+    Args:
+        result: The figure.
+        path: Where to. The suffix says in which format: .png, .svg or .pdf.
+            None writes nothing.
+
+    Returns:
+        The figure.
+
+    Raises:
+        ValueError: If the path has another suffix.
+    """
+    check_path(path)
     if path is None:
         return result
     path = pathlib.Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     try:
-        result.savefig(partial, format="png", dpi=200, facecolor="white")
+        result.savefig(
+            partial,
+            format=_suffix(path)[1:],
+            dpi=200,
+            facecolor="white",
+            # The time of writing would make each file another.
+            metadata=_NO_DATE.get(_suffix(path)),
+        )
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)

@@ -19,6 +19,7 @@ def attention_heat_map(
     title: str | None = None,
     names: Sequence[str] | None = None,
     links: Iterable[tuple[int, int]] = (),
+    axis_names: tuple[str, str] = ("source", "target"),
 ) -> drawing.Figure:
     """Draws what each target token attended to, one panel per head.
 
@@ -30,14 +31,17 @@ def attention_heat_map(
         source_tokens: The S tokens read. Long ones are cut to 24 characters.
         target_tokens: The T tokens written.
         attention_weights: Weights `[T, S]`, or `[H, T, S]` for H heads.
-        path: Where to write a PNG, if anywhere.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
         title: A line above the picture.
         names: What the H panels are called, if not heads: models, say.
         links: (source, target) positions with a frame around them, such as
             those of the true alignment.
+        axis_names: What stands along the top and down the side, where it is
+            no source and no target: memory and questions, say.
 
-    Errors: `ValueError` if the weights do not fit the tokens, or are not
-    finite, or there is not one name for each panel.
+    Raises:
+        ValueError: If the weights do not fit the tokens, or are not finite,
+            or there is not one name for each panel.
     """
     weights = np.asarray(attention_weights, dtype="float64")
     expected = (len(target_tokens), len(source_tokens))
@@ -67,7 +71,9 @@ def attention_heat_map(
     sources = [_label(token) for token in source_tokens]
     targets = [_label(token) for token in target_tokens]
     with drawing.style():
-        result = _draw_heads(sources, targets, heads, names, list(links))
+        result = _draw_heads(
+            sources, targets, heads, names, list(links), axis_names
+        )
         if title is not None:
             result.suptitle(
                 drawing.printable(title), parse_math=False, wrap=True
@@ -107,7 +113,7 @@ def _head_panels(sources, targets, num_heads):
     return result, panels, size
 
 
-def _draw_heads(sources, targets, heads, names, links):
+def _draw_heads(sources, targets, heads, names, links, axis_names):
     """One panel per head, tokens on the left and upper sides only."""
     num_heads = len(heads)
     result, panels, size = _head_panels(sources, targets, num_heads)
@@ -130,9 +136,9 @@ def _draw_heads(sources, targets, heads, names, links):
             panel.set_title(name, y=0, pad=-8, va="top", parse_math=False)
         if first_row:
             panel.xaxis.set_label_position("top")
-            panel.set_xlabel("source", labelpad=7)
+            panel.set_xlabel(axis_names[0], labelpad=7)
         if first_column:
-            panel.set_ylabel("target", labelpad=7)
+            panel.set_ylabel(axis_names[1], labelpad=7)
     first = panels[0, 0]
     first.set_xticks(range(len(sources)))
     first.set_yticks(range(len(targets)), targets, parse_math=False)

@@ -1,0 +1,243 @@
+"""How the models of attention are built: a diagram of each.
+
+One hand for all: what is read stands below, what is written above, and time
+runs to the right. Blue is a recurrent state, orange attention, green dense
+layers, pink a normalisation. Each function makes nodes and edges and draws
+them; the figure keeps them as its `diagram`.
+"""
+
+import os
+from collections.abc import Sequence
+
+from keras_attention.plotting import diagram, drawing
+
+Node, Edge = diagram.Node, diagram.Edge
+STATE = 0.54  # The width of a state, in inches.
+
+
+def _step(*words, least=0.8):
+    """Inches from one time step to the next: room for the longest word."""
+    return max(least, *(0.1 * len(word) + 0.08 for word in words))
+
+
+def unrolled_rnn(
+    words: Sequence[str] = ("cats", "really", "really", "sleep"),
+    path: str | os.PathLike | None = None,
+) -> drawing.Figure:
+    """Draws a recurrent network, folded and unrolled over its words.
+
+    Args:
+        words: What it reads, one at each step.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
+    """
+    step = _step(*words)
+    nodes = [
+        Node("x", 0.5, 0, "$x_t$", "text", 0.5),
+        Node("h", 0.5, 1, "$h_t$", width=0.7),
+        Node("y", 0.5, 1.9, "prediction", "text"),
+        Node("=", 1.75, 1, "stands for", "text"),
+        Node("h_0", 2.75, 1, "$h_0 = 0$", "vector", 0.7),
+    ]
+    edges = [
+        Edge("x", "h", "W", label_side=-1),
+        Edge("h", "y"),
+        Edge("h", "h", "U", via=((1.1, 1), (1.1, 0.55), (0.7, 0.55))),
+    ]
+    for t, word in enumerate(words, start=1):
+        x = 3.0 + step * t
+        nodes += [
+            Node(f"x_{t}", x, 0, diagram.word(word), "text", step),
+            Node(f"h_{t}", x, 1, f"$h_{{{t}}}$", width=STATE),
+            Node(f"y_{t}", x, 1.9, f"$p(x_{{{t + 1}}})$", "text", step),
+        ]
+        edges += [
+            Edge(f"h_{t - 1}", f"h_{t}", "U"),
+            Edge(f"x_{t}", f"h_{t}", "W"),
+            Edge(f"h_{t}", f"y_{t}"),
+        ]
+    return diagram.draw(nodes, edges, path)
+
+
+def encoder_decoder(
+    source: Sequence[str] = ("twenty", "-", "one", "END"),
+    target: Sequence[str] = ("ein", "und", "zwanzig", "END"),
+    path: str | os.PathLike | None = None,
+) -> drawing.Figure:
+    """Draws two recurrent networks that have one vector between them.
+
+    Solid: Sutskever et al. (2014), where the vector is the decoder's first
+    state. Dashed: Cho et al. (2014), where it enters each step as well.
+
+    Args:
+        source: What the encoder reads.
+        target: What the decoder writes, one token at each step. It reads
+            START and then what it has written.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
+    """
+    step = _step("START", *source, *target)
+    middle = step * (len(source) + 1) + 0.1
+    nodes = [
+        *_frame("encoder", step, step * len(source), step),
+        *_frame("decoder", middle + step, middle + step * len(target), step),
+        Node("c", middle, 1, "one\nvector", "vector", 0.62, 0.5),
+    ]
+    edges = [Edge(f"h_{len(source)}", "c")]
+    for j, word in enumerate(source, start=1):
+        nodes += [
+            Node(f"x_{j}", step * j, 0, diagram.word(word), "text", step),
+            Node(f"h_{j}", step * j, 1, f"$h_{{{j}}}$", width=STATE),
+        ]
+        edges.append(Edge(f"x_{j}", f"h_{j}"))
+        if j > 1:
+            edges.append(Edge(f"h_{j - 1}", f"h_{j}"))
+    for t, word in enumerate(target, start=1):
+        x, read = middle + step * t, ("START", *target)[t - 1]
+        nodes += [
+            Node(f"read_{t}", x, 0, diagram.word(read), "text", step),
+            Node(f"s_{t}", x, 1, f"$s_{{{t}}}$", width=STATE),
+            Node(f"y_{t}", x, 2.1, diagram.word(word), "text", step),
+        ]
+        shown_again = ((middle, 1.4), (x - 0.15, 1.4))
+        edges += [
+            Edge("c" if t == 1 else f"s_{t - 1}", f"s_{t}"),
+            Edge(f"read_{t}", f"s_{t}"),
+            Edge(f"s_{t}", f"y_{t}"),
+            Edge("c", f"s_{t}", via=shown_again, dashed=True),
+        ]
+    return diagram.draw(nodes, edges, path)
+
+
+def _frame(name, first, last, step):
+    """Around states that stand from `first` to `last`, and its name."""
+    width = last - first + STATE + 0.2
+    return (
+        Node(f"{name} frame", (first + last) / 2, 1.2, "", "group", width, 1.1),
+        Node(name, first + step / 2, 1.61, name, "text", step, 0.2),
+    )
+
+
+def soft_search(
+    source: Sequence[str] = ("twenty", "-", "one", "END"),
+    attention_weights: Sequence[float] = (0.15, 0.1, 0.7, 0.05),
+    words: tuple[str, str] = ("START", "ein"),
+    path: str | os.PathLike | None = None,
+) -> drawing.Figure:
+    """Draws one step of RNNsearch (Bahdanau et al. 2014, figure 1).
+
+    Args:
+        source: What the bidirectional encoder reads.
+        attention_weights: A weight for each token of the source: the thicker
+            its arrow.
+        words: What the decoder reads at this step, and what it writes.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
+
+    Raises:
+        ValueError: If there is not one weight for each token.
+    """
+    if len(source) != len(attention_weights):
+        raise ValueError(
+            f"Expected a weight for each of {len(source)} tokens. Received: "
+            f"{list(attention_weights)}"
+        )
+    step = _step(*source, least=1.0)
+    right = step * len(source) + 1.35
+    centre = step * (len(source) + 1) / 2
+    nodes = [
+        Node("score", centre, 1.87, "", "group", step * len(source), 0.65),
+        Node("rule", 0.95, 2.38, "score, softmax", "text", 1.1, 0.2),
+        Node("sum", centre, 2.95, "+", "sum", 0.3, 0.3),
+        Node("c", centre, 3.6, "context $c_i$", "vector", 1.1),
+        Node("s_before", right, 1.87, "$s_{i-1}$", width=0.7),
+        Node("s", right, 3.6, "$s_i$", width=0.7),
+        Node("read", right + 0.95, 3.6, diagram.word(words[0]), "text", 0.7),
+        Node("written", right, 4.4, diagram.word(words[1]), "text", 0.7),
+    ]  # fmt: skip
+    edges = [
+        Edge("s_before", "score", "query"),
+        Edge("s_before", "s"),
+        Edge("sum", "c"),
+        Edge("c", "s"),
+        Edge("read", "s"),
+        Edge("s", "written"),
+    ]
+    for j, word in enumerate(source, start=1):
+        x, weight = step * j, attention_weights[j - 1]
+        nodes += [
+            Node(f"x_{j}", x, 0, diagram.word(word), "text", step),
+            Node(f"h_{j}", x, 0.8, f"$h_{{{j}}}$", width=STATE),
+            Node(f"alpha_{j}", x, 1.87, f"{weight:.2f}", "attention", STATE),
+        ]
+        edges += [
+            Edge(f"x_{j}", f"h_{j}"),
+            Edge(f"h_{j}", f"alpha_{j}"),
+            Edge(f"alpha_{j}", "sum", width=0.6 + 5 * weight),
+        ]
+        if j > 1:  # The GRUs of both directions.
+            between = x - step / 2
+            edges += [
+                Edge(f"h_{j - 1}", f"h_{j}", via=((between, 0.88),)),
+                Edge(f"h_{j}", f"h_{j - 1}", via=((between, 0.72),)),
+            ]
+    return diagram.draw(nodes, edges, path)
+
+
+def attention_steps(
+    path: str | os.PathLike | None = None,
+) -> drawing.Figure:
+    """Draws attention as a function of query, key and value.
+
+    Args:
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
+    """
+    nodes = (
+        Node("query", 0.7, 0, "query [T, D]", "text", 1.2),
+        Node("key", 2.3, 0, "key [S, D]", "text", 1.2),
+        Node("value", 3.9, 0, "value [S, D']", "text", 1.2),
+        Node("score", 1.5, 0.85, "score", "attention", 2.2),
+        Node("mask", -0.2, 1.75, "mask [T, S]", "text", 1.1),
+        Node("softmax", 1.5, 1.75, "softmax", "vector", 1.1),
+        Node("sum", 3.9, 1.75, "weighted sum", "vector", 1.3),
+        Node("context", 3.9, 2.6, "context [T, D']", "text", 1.4),
+    )
+    edges = (
+        Edge("query", "score"),
+        Edge("key", "score"),
+        Edge("score", "softmax", "scores [T, S]"),
+        Edge("mask", "softmax"),
+        Edge("softmax", "sum", "weights [T, S]"),
+        Edge("value", "sum"),
+        Edge("sum", "context"),
+    )
+    return diagram.draw(nodes, edges, path)
+
+
+def translator(
+    texts: tuple[str, str] = ("twenty-one", "einundzwanzig"),
+    path: str | os.PathLike | None = None,
+) -> drawing.Figure:
+    """Draws the way from text to text in a `ka.Translator`.
+
+    Args:
+        texts: What goes in, and what comes out.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
+    """
+    nodes = (
+        Node("frame", 3.65, 0.55, "one SavedModel", "group", 5.1, 2),
+        Node("text", 0.35, 0, diagram.word(texts[0]), "text", 1.0),
+        Node("tokenize", 1.65, 0, "tokenizer", "vector", 0.85),
+        Node("encoder", 2.9, 0, "encoder", "attention", 0.85),
+        Node("decoder", 4.4, 0, "decoder", "attention", 0.85),
+        Node("search", 4.4, 1.15, "search", "vector", 0.85),
+        Node("detokenize", 5.65, 0, "tokenizer", "vector", 0.85),
+        Node("translation", 7.0, 0, diagram.word(texts[1]), "text", 1.2),
+    )
+    edges = (
+        Edge("text", "tokenize"),
+        Edge("tokenize", "encoder", "ids"),
+        Edge("encoder", "decoder", "memory"),
+        Edge("decoder", "search", "logits", via=((4.55, 0.6),)),
+        Edge("search", "decoder", "token", via=((4.25, 0.6),), label_side=-1),
+        Edge("search", "detokenize", "ids", via=((5.65, 1.15),)),
+        Edge("detokenize", "translation"),
+    )
+    return diagram.draw(nodes, edges, path)

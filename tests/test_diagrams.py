@@ -1,0 +1,229 @@
+"""Diagrams: which nodes and edges there are, and that all can be read."""
+
+import itertools
+
+import numpy as np
+import pytest
+from matplotlib import path as mpl_path
+
+from keras_attention import plotting
+from keras_attention.plotting import diagram, drawing
+
+NAMES = (
+    "attention_steps",
+    "encoder_decoder",
+    "soft_search",
+    "transformer",
+    "transformer_layer",
+    "translator",
+    "unrolled_rnn",
+)
+each_diagram = pytest.mark.parametrize("name", NAMES)
+
+
+def draw(name):
+    return getattr(plotting, name)()
+
+
+def edges(figure):
+    return {(edge.source, edge.target) for edge in figure.diagram.edges}
+
+
+def path_from(figure, start):
+    """The nodes behind `start`, where one arrow leads on from each."""
+    found, onward = [start], dict(sorted(edges(figure), reverse=True))
+    while found[-1] in onward:
+        found.append(onward[found[-1]])
+    return found
+
+
+def label_boxes(figure):
+    """The label and the pixels that it covers, of each label."""
+    return [
+        (text.get_text(), text.get_window_extent())
+        for text in figure.axes[0].texts
+        if text.get_text()
+    ]
+
+
+@each_diagram
+def test_no_label_lies_on_another(name):
+    with drawing.style():
+        figure = draw(name)
+        boxes = label_boxes(figure)
+    for (one, box), (two, other) in itertools.combinations(boxes, 2):
+        assert not box.overlaps(other), (one, two)
+
+
+@each_diagram
+def test_no_arrow_runs_through_a_label(name):
+    with drawing.style():
+        figure = draw(name)
+        boxes = label_boxes(figure)
+    for edge in figure.diagram.edges:
+        way = mpl_path.Path(figure.diagram.corners(edge)).interpolated(50)
+        x, y = figure.axes[0].transData.transform(way.vertices).T
+        for label, box in boxes:
+            left, bottom, right, top = box.padded(-1).extents
+            inside = (left < x) & (x < right) & (bottom < y) & (y < top)
+            assert not inside.any(), (edge, label)
+
+
+@each_diagram
+def test_labels_fit_in_their_boxes_and_all_in_the_picture(name):
+    with drawing.style():
+        figure = draw(name)
+        boxes = [text.get_window_extent() for text in figure.axes[0].texts]
+    frame = figure.bbox
+    assert all(frame.count_contains(box.corners()) == 4 for box in boxes)
+    for node, box in zip(figure.diagram.nodes, boxes, strict=False):
+        if node.kind != "group":
+            assert box.width / figure.dpi < node.width + 0.02, node
+            assert box.height / figure.dpi < node.height + 0.02, node
+
+
+@each_diagram
+def test_boxes_do_not_overlap(name):
+    nodes = [n for n in draw(name).diagram.nodes if n.kind != "group"]
+    for one, two in itertools.combinations(nodes, 2):
+        beside = abs(one.x - two.x) >= (one.width + two.width) / 2 - 1e-9
+        above = abs(one.y - two.y) >= (one.height + two.height) / 2 - 1e-9
+        assert beside or above, (one, two)
+
+
+def test_any_word_can_be_drawn_and_has_its_room():
+    words = ["$^$", "$", "a\nb", "Donaudampfschifffahrt", "x" * 30]
+    for figure in (
+        plotting.unrolled_rnn(words),
+        plotting.encoder_decoder(words, words),
+        plotting.soft_search(words, [0.2] * 5, words=("$_$", "$$")),
+        plotting.translator(("$1^$", "$")),
+    ):
+        with drawing.style():
+            boxes = label_boxes(figure)
+            figure._repr_png_()
+        for (one, box), (two, other) in itertools.combinations(boxes, 2):
+            assert not box.overlaps(other), (one, two)
+
+
+@each_diagram
+def test_a_diagram_is_as_wide_as_a_page_at_most(name):
+    assert draw(name).get_size_inches()[0] < 8
+
+
+def test_a_rnn_has_a_state_for_each_word():
+    figure = plotting.unrolled_rnn(["a", "b"])
+    labels = [node.label for node in figure.diagram.nodes]
+    assert {"a", "b", "$h_{1}$", "$h_{2}$"} <= set(
+        labels
+    ) and "$h_{3}$" not in labels
+    assert {("h_0", "h_1"), ("h_1", "h_2"), ("x_2", "h_2")} <= edges(figure)
+    assert ("h", "h") in edges(figure)  # Folded.
+
+
+def test_all_that_the_decoder_learns_goes_through_one_vector():
+    figure = plotting.encoder_decoder(["a", "b", "END"], ["c", "END"])
+    across = {
+        (source, target)
+        for source, target in edges(figure)
+        if source[0] in "hx" and target[0] not in "hx"
+    }
+    assert across == {("h_3", "c")}
+    assert figure.diagram["read_1"].label == "START"
+    assert figure.diagram["read_2"].label == "c"
+    dashed = {edge.target for edge in figure.diagram.edges if edge.dashed}
+    assert dashed == {"s_1", "s_2"}
+
+
+def test_a_search_looks_at_each_token_as_much_as_it_weighs():
+    figure = plotting.soft_search(["a", "b", "c"], [0.5, 0.2, 0.3])
+    width = {
+        edge.source: edge.width
+        for edge in figure.diagram.edges
+        if edge.target == "sum"
+    }
+    assert list(width) == ["alpha_1", "alpha_2", "alpha_3"]
+    assert width["alpha_1"] > width["alpha_3"] > width["alpha_2"]
+    assert figure.diagram["alpha_2"].label == "0.20"
+    with pytest.raises(ValueError, match="each of 2 tokens. Received: .0.5"):
+        plotting.soft_search(["a", "b"], [0.5])
+
+
+def test_a_layer_normalises_after_the_sum_or_before_the_sublayer():
+    figure = plotting.transformer_layer()
+    order = {}
+    for name in ("post-norm", "pre-norm"):
+        column = [
+            node
+            for node in figure.diagram.nodes
+            if node.name.startswith(f"{name} ")
+        ]
+        order[name] = [node.label for node in sorted(column, key=lambda n: n.y)]
+    sublayer = [
+        ["self-attention", "dropout", "+"],
+        ["feed-forward", "dropout", "+"],
+    ]
+    norm = "LayerNorm"
+    assert order["post-norm"][1:-1] == [*sublayer[0], norm, *sublayer[1], norm]
+    assert order["pre-norm"][1:-1] == [norm, *sublayer[0], norm, *sublayer[1]]
+    # The residual paths: around the sublayers, pre-norm's past all norms.
+    around = {
+        (edge.source, edge.target) for edge in figure.diagram.edges if edge.via
+    }
+    assert around == {
+        ("post-norm input", "post-norm sum of attention"),
+        ("post-norm norm 1", "post-norm sum of network"),
+        ("pre-norm input", "pre-norm sum of attention"),
+        ("pre-norm sum of attention", "pre-norm sum of network"),
+    }
+
+
+def test_a_transformer_has_three_attentions_and_one_memory():
+    figure = plotting.transformer()
+    kinds = [node.kind for node in figure.diagram.nodes]
+    assert kinds.count("attention") == 3
+    assert {("memory", "cross"), ("causal", "cross")} <= edges(figure)
+    assert path_from(figure, "source")[-1] == "logits"
+    assert path_from(figure, "target")[-1] == "logits"
+
+
+def test_attention_is_a_score_a_softmax_and_a_sum():
+    figure = plotting.attention_steps()
+    assert path_from(figure, "query") == [
+        "query", "score", "softmax", "sum", "context",
+    ]  # fmt: skip
+    assert {("key", "score"), ("value", "sum"), ("mask", "softmax")} <= edges(
+        figure
+    )
+
+
+def test_a_translator_searches_with_its_decoder():
+    figure = plotting.translator(("one", "eins"))
+    assert {("decoder", "search"), ("search", "decoder")} <= edges(figure)
+    assert figure.diagram["text"].label == "one"
+    assert figure.diagram["translation"].label == "eins"
+
+
+def test_nodes_have_names_and_edges_have_ends():
+    node = diagram.Node("a", 0, 0, "A")
+    with pytest.raises(ValueError, match=r"twice \['a'\]"):
+        diagram.draw([node, node], [])
+    with pytest.raises(ValueError, match=r"no node \['b'\]"):
+        diagram.draw([node], [diagram.Edge("a", "b")])
+
+
+def test_an_arrow_ends_at_the_rim_of_its_nodes():
+    nodes = (
+        diagram.Node("a", 0, 0, "A", width=1, height=0.5),
+        diagram.Node("b", 0, 2, "B", "sum", 0.4, 0.4),
+        diagram.Node("c", 3, 2, "C", width=1, height=1),
+    )
+    for ends, expected in {
+        ("a", "b"): [(0, 0.25), (0, 1.8)],
+        ("b", "c"): [(0.2, 2), (2.5, 2)],
+        # Past the corner of C: 3 to the right and 2 up.
+        ("a", "c"): [(0.375, 0.25), (2.5, 5 / 3)],
+    }.items():
+        edge = diagram.Edge(*ends)
+        corners = diagram.draw(nodes, [edge]).diagram.corners(edge)
+        np.testing.assert_allclose(corners, expected, atol=1e-9)

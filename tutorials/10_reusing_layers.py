@@ -544,10 +544,10 @@ figure
 #
 # In a larger model all patches would ask at once (self-attention), in several
 # layers with feed-forward networks in between: `TransformerEncoderLayer`, whose
-# `padding_mask` hides parts that are not there. Masks are explicit in all our
-# layers: pass `padding_mask`, because the mask that `Embedding(mask_zero=True)`
-# attaches is not read. `keras.layers.MultiHeadAttention` would do here as well;
-# ours always returns its weights and has the steps that a decoder needs.
+# `padding_mask` hides parts that are not there. Where you pass none, our layers
+# use the mask that `Embedding(mask_zero=True)` attaches.
+# `keras.layers.MultiHeadAttention` would do here as well; ours always returns
+# its weights and has the steps that a decoder needs.
 
 # %% [markdown]
 # ## A custom score in ten lines

@@ -606,11 +606,11 @@ shutil.rmtree(damaged)
 # signatures answer each text, without an error and row by row, so that one
 # client's text does not break the batch of another.
 #
-# A blank text translates to the empty string. A no-break space is blank, too,
+# A blank text translates to the empty string. A zero-width space is blank, too,
 # and so are bytes that are not UTF-8.
 
 # %%
-BLANK = [b"", b"   ", b"\t\r\n", b"\xff\xfe", "\u00a0".encode()]
+BLANK = [b"", b"   ", b"\t\r\n", b"\xff\xfe", "\u200b".encode()]
 answer = call("with_attention", BLANK)
 assert answer["translation"] == [""] * len(BLANK)
 assert answer["score"] == [0.0] * len(BLANK)

@@ -45,6 +45,9 @@ DETERMINERS = {
     "one": ["a", "every", "this"],
     "many": ["some", "many", "these", "few"],
 }
+# How probable one more adjective is. It is so seldom that after "the" a noun is
+# likelier than any adjective: the likeliest continuation ends.
+ADJECTIVE = 0.12
 ADJECTIVES = (
     "small big young red green quiet proud tired clever happy lazy brave "
     "strange white black poor"
@@ -113,7 +116,7 @@ def determiner(state: State, probability: float = 1.0) -> Iterator[Arc]:
 
 def noun(state: State) -> Iterator[Arc]:
     """Adjectives, any number of them, and the noun."""
-    yield from spread(0.25, ADJECTIVES, state)
+    yield from spread(ADJECTIVE, ADJECTIVES, state)
     kinds = {"man": 0.25, "woman": 0.25, "animal": 0.3, "thing": 0.2}
     if state.role == "beside":
         kinds = {"place": 1.0}
@@ -121,7 +124,7 @@ def noun(state: State) -> Iterator[Arc]:
     for kind, kind_share in kinds.items():
         for number, number_share in numbers.items():
             yield from spread(
-                0.75 * kind_share * number_share,
+                (1 - ADJECTIVE) * kind_share * number_share,
                 nouns(kind, number),
                 after_noun(state, kind, number),
             )

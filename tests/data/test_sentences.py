@@ -115,9 +115,9 @@ def test_short_sentences_by_enumeration():
 
 
 def test_a_sentence_by_hand():
-    """ "the" (0.4), a man's noun (0.75 / 4 / 2), "talks" (0.4 * 0.2), END."""
+    """ "the" (0.4), a man's noun (0.88 / 4 / 2), "talks" (0.4 * 0.2), END."""
     ranks = sum(1 / r for r in range(2, 10))  # Classes of eight words.
-    probability = 0.4 * (0.75 * 0.25 * 0.5) * (1 / 2 / ranks)
+    probability = 0.4 * (0.88 * 0.25 * 0.5) * (1 / 2 / ranks)
     probability *= (0.4 * 0.2) * (1 / 3 / ranks) * 0.3
     assert sentences.log_probability("the king talks") == pytest.approx(
         math.log(probability)

@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import decoding
+from keras_attention.models import catalog
 from keras_attention.tokens import END, START
 
 
@@ -190,40 +191,35 @@ def check_hypothesis():
     return check
 
 
-def _tiny_models():
-    from keras_attention import models
-
-    return {
-        "transformer": lambda: models.transformer.tiny(
-            31, num_layers=2, hidden_dim=12, intermediate_dim=17, num_heads=3
-        ),
-        "rnnsearch": lambda: models.rnnsearch.tiny(
-            31, embedding_dim=5, units=7, readout_dim=11
-        ),
-        "luong": lambda: models.luong.tiny(31, embedding_dim=5, units=7),
-        "rnn_encoder_decoder": lambda: models.rnn_encoder_decoder.tiny(
-            31, embedding_dim=5, units=7, readout_dim=11
-        ),
-        "lstm_encoder_decoder": lambda: models.lstm_encoder_decoder.tiny(
-            31, embedding_dim=5, units=7
-        ),
-    }
+RECURRENT = {"embedding_dim": 5, "units": 7}
+TINY_SIZES = {
+    "transformer": {
+        "num_layers": 2,
+        "hidden_dim": 12,
+        "intermediate_dim": 17,
+        "num_heads": 3,
+    },
+    "rnnsearch": RECURRENT | {"readout_dim": 11},
+    "luong": RECURRENT,
+    "rnn_encoder_decoder": RECURRENT | {"readout_dim": 11},
+    "lstm_encoder_decoder": RECURRENT,
+}
 
 
 @pytest.fixture(
     scope="module",
     params=[
-        "transformer",
-        "rnnsearch",
-        "luong",
-        "rnn_encoder_decoder",
-        "lstm_encoder_decoder",
+        name
+        for name, entry in catalog.CATALOG.items()
+        if entry.task == "translation"
     ],
 )
 def model(request):
     """An untrained model of each paper, with opinions."""
     keras.utils.set_random_seed(0)
-    model = _tiny_models()[request.param]()
+    model = catalog.create(
+        request.param, "tiny", vocabulary_size=31, **TINY_SIZES[request.param]
+    )
     model.build()
     rng = np.random.default_rng(1)
     # Large embeddings: the next token must depend on the last one.

@@ -5,16 +5,15 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import Translator
+from keras_attention.models import catalog
 from keras_attention.tokens import END, PAD, START
 
-MODELS = (
-    "transformer",
-    "rnnsearch",
-    "luong",
-    "rnn_encoder_decoder",
-    "lstm_encoder_decoder",
-)
-WITH_ATTENTION = MODELS[:3]
+MODELS = [
+    name
+    for name, entry in catalog.CATALOG.items()
+    if entry.task == "translation"
+]
+WITH_ATTENTION = ("transformer", "rnnsearch", "luong")
 
 
 @pytest.fixture(scope="module")

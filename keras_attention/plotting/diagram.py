@@ -83,8 +83,8 @@ class Diagram:
     """Nodes and edges, in the order in which they are drawn.
 
     Args:
-        nodes: `Node`s; frames before what stands in them.
-        edges: `Edge`s.
+        nodes: Each a `Node`; frames before what stands in them.
+        edges: Each an `Edge`.
     """
 
     nodes: tuple[Node, ...]
@@ -129,8 +129,8 @@ def draw(
     """Draws a diagram in its own size.
 
     Args:
-        nodes: Its `Node`s.
-        edges: Its `Edge`s.
+        nodes: Each a `Node`; frames before what stands in them.
+        edges: Each an `Edge`.
         path: Where to write a picture, if anywhere: .png, .svg or .pdf.
 
     Returns:

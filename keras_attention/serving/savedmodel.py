@@ -52,12 +52,20 @@ def _write_warmup(model: tf.Module, version: pathlib.Path, name: str) -> None:
             request = predict_pb2.PredictRequest()
             request.model_spec.name = name
             request.model_spec.signature_name = signature
-            for spec in function.input_signature:
-                request.inputs[spec.name].CopyFrom(texts)
+            for input_name in _input_names(function):
+                request.inputs[input_name].CopyFrom(texts)
             log = prediction_log_pb2.PredictionLog(
                 predict_log=prediction_log_pb2.PredictLog(request=request)
             )
             writer.write(log.SerializeToString())
+
+
+def _input_names(function) -> list[str]:
+    """Of a signature: a live model's, or one that was loaded."""
+    if hasattr(function, "input_signature"):
+        return [spec.name for spec in function.input_signature]
+    _, specs = function.structured_input_signature
+    return list(specs)
 
 
 def export(

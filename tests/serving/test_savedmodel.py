@@ -537,3 +537,10 @@ def test_another_rank_or_type_is_refused_after_a_load(loaded, wrong):
 def test_a_folder_without_a_model(tmp_path):
     with pytest.raises(ValueError, match="numeric versions"):
         savedmodel.load(tmp_path)
+
+
+def test_a_loaded_savedmodel_is_exported_again(version, loaded, tmp_path):
+    """With no class of ours: TensorFlow's own loader has read it."""
+    again = tf.saved_model.load(str(version))
+    copied = ka.load(savedmodel.export(again, tmp_path / "copied"))
+    assert copied(["one two"]) == loaded(["one two"])

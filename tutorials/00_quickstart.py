@@ -27,6 +27,12 @@
 #
 # Here and in all chapters, lines that begin with `assert` check that the text
 # tells the truth. You may read past them.
+#
+# If you know Keras but not translation, [TensorFlow's
+# tutorials](https://www.tensorflow.org/text/tutorials/nmt_with_attention) are a
+# good companion. If you are new to neural networks, begin with
+# [3Blue1Brown's](https://www.3blue1brown.com/topics/neural-networks) pictures
+# or Andrej Karpathy's [Zero to Hero](https://karpathy.ai/zero-to-hero.html).
 
 # %%
 import os
@@ -44,6 +50,17 @@ PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
 keras.utils.set_random_seed(1)
 
 # %% [markdown]
+# This is what we are going to build, from text to text:
+
+# %% tags=["hide-input"]
+ka.plotting.translator(path=PICTURES / "00_translator.png")
+
+# %% [markdown]
+# The tokenizer cuts a text into pieces and numbers them. The encoder reads them
+# into a *memory*. The decoder looks at the memory, with attention, and says how
+# likely each piece is as the next one (its *logits*). The search picks one, and
+# the decoder reads what was picked. In the end the tokenizer joins the pieces.
+#
 # ## The data
 #
 # A corpus consists of pairs of texts, in splits. These are the first five of

@@ -84,20 +84,19 @@ for pair in corpus.splits["test"].take(5).as_numpy_iterator():
 # go to 0.)
 
 # %%
-config = ka.config.TrainingConfig(
+config = ka.config.make(
     model="transformer",
     corpus="phrases",
     output="runs/quickstart_fast" if FAST else "runs/quickstart",
     steps=20 if FAST else None,
-    resume=True,
 )
-run = ka.training.train(config)
+parts = ka.train(config, resume=True)
 
 # %% [markdown]
 # ## Translate
 
 # %%
-translator = ka.load(run.path)
+translator = ka.load(parts.directory.path)
 texts = ["twenty-one", "Monday, March 3, 2025", "7:05 PM", "$1,250.40"]
 for text, translation in zip(texts, translator(texts), strict=True):
     print(f"{text:24} {translation}")
@@ -159,7 +158,7 @@ figure
 # Tokenizer, model and search become one SavedModel: text in, text out.
 
 # %%
-version = translator.export(run.path / "exported")
+version = translator.export(parts.directory.path / "exported")
 print(version)
 
 # %% [markdown]

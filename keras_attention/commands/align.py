@@ -29,6 +29,7 @@ def align(
         raise ValueError("Expected the folders of runs. Received: none")
     for name in names:
         arguments.find_run(name)
+    arguments.check_picture(picture)
     arguments.import_tensorflow()
     from keras_attention.commands import runs
     from keras_attention.evaluation import phrase_alignment

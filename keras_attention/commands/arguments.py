@@ -92,6 +92,18 @@ def find_file(name: str, path: str | None) -> pathlib.Path | None:
     return found
 
 
+def check_picture(path: str | None) -> None:
+    """That a path names a format of pictures, if there is one.
+
+    Raises:
+        ValueError: If it does not end in .png, .svg or .pdf.
+    """
+    if path is not None:
+        from keras_attention.plotting import drawing
+
+        drawing.check_path(path)
+
+
 def import_tensorflow() -> None:
     """Imports TensorFlow without the lines that it prints by itself.
 

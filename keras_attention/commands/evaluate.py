@@ -88,6 +88,7 @@ def evaluate(
         for name in ("source", "reference")
     ]
     configuration.check_corpus(options.corpus)
+    arguments.check_picture(options.by_length)
     arguments.import_tensorflow()
     from keras_attention.commands import scoring
 

@@ -69,6 +69,7 @@ def translate(
     """Lines in, lines out, in the same order."""
     words = _texts(texts)
     arguments.find_model(model)
+    arguments.check_picture(options.attention)
     arguments.import_tensorflow()
     from keras_attention.commands import runs
     from keras_attention.training import run_directory

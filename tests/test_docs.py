@@ -45,8 +45,13 @@ def test_the_examples_of_a_page_run(page, tmp_path, monkeypatch):
 
 
 def public_names(module):
-    """Names in `__all__`, or else of the module's own functions and classes."""
-    return getattr(module, "__all__", None) or [
+    """Names in `__all__`, or else of the module's own functions and classes.
+
+    Constants, which need no example, are left out.
+    """
+    if hasattr(module, "__all__"):
+        return [name for name in module.__all__ if not name.isupper()]
+    return [
         name
         for name, value in vars(module).items()
         if not name.startswith("_")

@@ -22,7 +22,11 @@ def make_app(name: str, help_text: str, **options) -> cyclopts.App:
         help=help_text,
         help_format="plaintext",
         default_parameter=Parameter(
-            converter=_convert, name_transform=str, negative=()
+            converter=_convert,
+            name_transform=str,
+            negative=(),
+            # The last one wins, as a command is repeated with another choice.
+            allow_repeating=True,
         ),
         print_error=False,
         exit_on_error=False,

@@ -102,6 +102,11 @@ def test_flags_win_over_the_file_wherever_they_stand(chosen, tmp_path):
     assert chosen("--config", str(path))["dropout"] == 0.3
 
 
+def test_the_last_of_two_flags_wins(chosen):
+    choices = chosen("--epochs=2", "--resume", "--epochs", "20", "--resume")
+    assert choices["epochs"] == 20
+
+
 def test_a_resumed_run_has_its_choices_below_file_and_flags(
     chosen, tmp_path, monkeypatch
 ):
@@ -212,6 +217,7 @@ def translated(model, monkeypatch):
         (["a", "--length_penalty", "0", "b"], ["a", "b"], (None, 0)),
         (["a", "--num_beams=3", "--truncate", "c"], ["a", "c"], (3, None)),
         (["- well", "-- Yes, I will."], ["- well", "-- Yes, I will."], None),
+        (["--num_beams=2", "a", "--num_beams=3"], ["a"], (3, None)),
         (["-5", "--", "-b", "--scores"], ["-5", "-b", "--scores"], None),
     ],
 )

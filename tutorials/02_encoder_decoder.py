@@ -45,10 +45,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from keras_attention.data import phrases
-from keras_attention.data.phrases import parts
 
 import keras_attention as ka
+from keras_attention.data import phrases
+from keras_attention.data.phrases import parts
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
 
 # With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.

@@ -51,10 +51,10 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from keras_attention.data import phrases
-from keras_attention.data.phrases import parts
 
 import keras_attention as ka
+from keras_attention.data import phrases
+from keras_attention.data.phrases import parts
 from keras_attention.plotting import drawing
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
 

@@ -98,7 +98,9 @@ else:
         validation_sentences=2 if FAST else 200,
     )
     parts = ka.train(config)
-    ka.load(parts.directory.path).export(FOLDER, card="# Phrases, English to German\n")
+    ka.load(parts.directory.path).export(
+        FOLDER, card="# Phrases, English to German\n"
+    )
 
 # %% [markdown]
 # ## What was written

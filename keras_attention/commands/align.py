@@ -14,7 +14,7 @@ app = arguments.make_app(
 
 @app.default
 def align(
-    *runs: Annotated[str, arguments.described("The folders of runs.")],
+    *folders: Annotated[str, arguments.described("The folders of runs.")],
     picture: Annotated[
         str | None,
         arguments.described(
@@ -24,7 +24,7 @@ def align(
     ] = None,
 ) -> None:
     """Prints a line of JSON for each model, IBM Model 1 last."""
-    names = list(dict.fromkeys(runs))
+    names = list(dict.fromkeys(folders))
     if not names:
         raise ValueError("Expected the folders of runs. Received: none")
     for name in names:

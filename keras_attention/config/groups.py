@@ -188,7 +188,7 @@ class Training(Choices):
         "have no limit. A run may be resumed with more epochs: the schedule is "
         "then that of the longer run.",
         at_least=1,
-        defaults={"phrases": 8, "sentences": 8, OTHERWISE: 30},
+        defaults={"phrases": 8, "sentences": 4, OTHERWISE: 30},
     )
     steps: int | None = choice(
         None, "Stop after this many updates. By default no limit.", at_least=1

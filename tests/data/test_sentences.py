@@ -155,7 +155,7 @@ def test_agreement_over_any_distance(text):
 
 
 def test_the_corpus_is_the_same_at_every_call(corpus):
-    sizes = {"train": 80_000, "validation": 1_000, "test": 2_000}
+    sizes = {"train": 160_000, "validation": 1_000, "test": 2_000}
     assert {split: len(texts) for split, texts in corpus.items()} == sizes
     small = sentences.generate(train=10, validation=5, test=5)
     assert small["train"] == corpus["train"][:10]

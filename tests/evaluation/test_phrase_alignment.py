@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import cli
+from keras_attention.commands import runs
 from keras_attention.data import phrases
 from keras_attention.data.phrases import parts
 from keras_attention.evaluation import phrase_alignment
-from keras_attention.training import runs
 
 PAIRS = phrases.generate(train=200, validation=20, test=40)
 
@@ -127,7 +127,7 @@ def test_runs_on_another_corpus_are_refused(tmp_path):
 
 
 def test_a_savedmodel_is_no_run(tmp_path):
-    with pytest.raises(SystemExit, match="Expected the folders of runs"):
+    with pytest.raises(SystemExit, match="Expected a run.s folder"):
         cli.main(["align", str(tmp_path)])
 
 

@@ -40,7 +40,7 @@ def _draw(generator: random.Random) -> str:
 
 
 def generate(
-    train: int = 80_000,
+    train: int = 160_000,
     validation: int = 1_000,
     test: int = 2_000,
     seed: int = 0,

@@ -100,16 +100,25 @@ def timed_run(arguments, options):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "model, kills", [("transformer", 10), ("rnnsearch", 3)]
+    "model, kills",
+    [("transformer", 10), ("rnnsearch", 3), ("rnn_language_model", 3)],
 )
 def test_a_killed_run_resumes_to_the_same_bytes(
     corpus, train_arguments, command, environment, tmp_path, model, kills
 ):
     """In the middle of a write, while it traces, and while it trains."""
     more = ["--epochs=20", "--dropout=0.2", "--subword_sampling=0.1"]
-    if model != "transformer":
+    if model == "rnnsearch":
         sizes = '{"embedding_dim": 16, "units": 16, "readout_dim": 16}'
         more += [f"--model={model}", "--model_arguments", sizes]
+    if model == "rnn_language_model":
+        sizes = '{"embedding_dim": 16, "units": 16}'
+        more += [f"--model={model}", "--model_arguments", sizes]
+        more += ["--vocabulary_type=unigram"]
+        for split in ("train", "validation"):
+            texts = (corpus / f"{split}.de").read_bytes()
+            (tmp_path / f"{split}.txt").write_bytes(texts)
+        corpus = tmp_path
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     options = {"env": environment}
     first, epoch = timed_run(

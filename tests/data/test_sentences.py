@@ -160,7 +160,7 @@ def test_the_corpus_is_the_same_at_every_call(corpus):
     small = sentences.generate(train=10, validation=5, test=5)
     assert small["train"] == corpus["train"][:10]
     assert small["train"][:2] == [
-        "few girls talk and they laugh",
+        "few daughters talk and they laugh",
         "some cars that warmed some goats annoyed the dogs",
     ]
     assert sentences.generate(10, 5, 5, seed=1)["train"] != small["train"]

@@ -181,9 +181,16 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     the run can be used from anywhere.
 
     Raises:
-        ValueError: If the model has no such size.
+        ValueError: If the model has no such size, or translates nothing that
+            it could be distilled from.
     """
     model, task = config.architecture.model, config.task
+    if config.training.distillation_epochs and task != "translation":
+        raise ValueError(
+            "Expected distillation_epochs=0: a model distils its own "
+            f"translations, and {model} makes none. Received: "
+            f"distillation_epochs={config.training.distillation_epochs}"
+        )
     corpus = config.data.corpus or EMBEDDED[task]
     if is_folder(corpus):
         corpus = str(pathlib.Path(corpus).absolute())

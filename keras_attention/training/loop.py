@@ -8,6 +8,7 @@ With one replica, the logs of an epoch that was broken off are exact too. With
 several replicas, their sums are rounded once more.
 """
 
+import dataclasses
 import json
 
 import keras
@@ -78,7 +79,8 @@ def train(
         progress = begin(parts, initial_weights)
         run_directory.write_config(directory, config)
         fit(parts, progress)
-    return parts
+    # The run's choices, not those of its last stage.
+    return dataclasses.replace(parts, config=config)
 
 
 def begin(parts: Parts, initial_weights=None) -> Progress:

@@ -193,3 +193,9 @@ def test_a_recipe_trains_the_model_that_it_names(name):
     )
     model.build()
     assert model.count_params() > 1e6
+
+
+def test_a_language_model_has_no_translations_to_distil():
+    choices = config.make(model="rnn_language_model", distillation_epochs=1)
+    with pytest.raises(ValueError, match="Received: distillation_epochs=1"):
+        config.resolve(choices)

@@ -139,11 +139,11 @@ def test_a_teacher_translates_with_its_own_search(choose, folder):
 
 def test_the_student_goes_on_from_its_teacher(choose, task, folder):
     choices = choose(joint_vocabulary=False)
-    parts = loop.train(choices, task)
+    trained = loop.train(choices, task)
     # A card says how the run was trained, not its last stage.
-    assert parts.config.training == choices.training
-    assert parts.config.optimizer == choices.optimizer
-    run = parts.directory
+    assert trained.config.training == choices.training
+    assert trained.config.optimizer == choices.optimizer
+    run = trained.directory
     assert task.calls == [30, 15]
     own = [line for block in translations(run) for line in block]
     assert own[27:30] == ["", "zwei drei", "vier fünf sechs"]

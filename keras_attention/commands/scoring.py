@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from keras_attention import config as configuration
-from keras_attention import devices, evaluation, plotting, tasks
+from keras_attention import devices, plotting, tasks
 from keras_attention.commands import runs
-from keras_attention.tasks import translation
 from keras_attention.training import run_directory
 
 
@@ -36,15 +35,24 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
     for name, label in zip(names, runs.labels(names), strict=True):
         servable = last if name == names[-1] else None
         servable = servable or runs.load(name, *_search(name, options))
+        if servable.task != task.name:
+            raise ValueError(
+                f"Expected models of one task, {task.name}. "
+                f"Received: {name}, a model of {servable.task}"
+            )
         result = _evaluate(task, servable, test_set, options)
         rate = round(len(test_set.sources) / result.seconds, 1)
         row = {**result.scores, "sentences_per_second": rate}
         if len(names) > 1:
             row = {"model": name, **row}
         if before is not None:
-            row["compared_with"] = _difference(*before, result, options)
+            baseline, earlier = before
+            row["compared_with"] = {
+                "model": baseline,
+                **task.difference(earlier, result, tokenize=options.tokenize),
+            }
         if options.by_length:
-            rows[label] = row["by_length"] = translation.bleu_by_length(
+            rows[label] = row["by_length"] = task.by_length(
                 servable, result, tokenize=options.tokenize, num_samples=1000
             )
         before = label, result
@@ -89,21 +97,3 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
         asked["tokenize"] = options.tokenize
     servable(test_set.sources[:1], truncate=True)  # It traces.
     return task.evaluate(servable, test_set, **asked)
-
-
-def _difference(label, baseline, result, options) -> dict:
-    """The difference of a model from the one before it."""
-    return {
-        "model": label,
-        **{
-            bleu: evaluation.paired_bootstrap(
-                baseline.hypotheses,
-                result.hypotheses,
-                result.test_set.references,
-                lowercase=bleu == "bleu_lc",
-                target_language=result.test_set.target_language,
-                tokenize=options.tokenize,
-            )
-            for bleu in ("bleu", "bleu_lc")
-        },
-    }

@@ -5,8 +5,7 @@ import time
 
 import tensorflow as tf
 
-from keras_attention.data import corpora, sentences, texts
-from keras_attention.data import pipeline as batches
+from keras_attention.data import corpora, pipeline, sentences, texts
 from keras_attention.serving import continuer
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
@@ -163,7 +162,7 @@ class LanguageModelling(Task):
         )
 
 
-class _TextPipeline(batches.Pipeline):
+class _TextPipeline(pipeline.Pipeline):
     """The batches of texts that are paired with themselves: targets alone."""
 
     def training(self, epoch, start=0, limit=None):
@@ -185,7 +184,7 @@ def _pairs(lines) -> tf.data.Dataset:
 
 
 def _texts(pairs):
-    return batches.texts(pairs, "target")
+    return pipeline.texts(pairs, "target")
 
 
 def _truth(lines) -> dict:

@@ -146,8 +146,34 @@ class Task(abc.ABC):
         Args:
             servable: of this task.
             test_set: the questions.
-            options: as for a call of the servable.
+            options: as for a call of the servable, and `tokenize` for BLEU.
+
+        Returns:
+            `Evaluation` whose scores hold `sentences`, their number.
         """
+
+    def difference(
+        self, baseline: Evaluation, evaluation: Evaluation, **options
+    ) -> dict:
+        """How much the scores are above a baseline's, and whether by chance.
+
+        Raises:
+            ValueError: If the task compares no models.
+        """
+        raise ValueError(
+            f"Expected one model of {self.name}: this task compares none. "
+            "Received: beside"
+        )
+
+    def by_length(self, servable, evaluation: Evaluation, **options) -> list:
+        """The scores of short and of long sources, for `scores_by_length`.
+
+        Raises:
+            ValueError: If the task has no such scores.
+        """
+        raise ValueError(
+            f"Expected no scores by length of {self.name}. Received: by_length"
+        )
 
     @abc.abstractmethod
     def samples(self, servable, evaluation: Evaluation) -> list[tuple]:

@@ -5,8 +5,8 @@ import pathlib
 import time
 
 from keras_attention import evaluation, plotting
-from keras_attention.data import corpora
-from keras_attention.data import pipeline as batches
+from keras_attention.data import corpora, pipeline
+from keras_attention.evaluation import scores as text_scores
 from keras_attention.serving import translator
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
@@ -38,8 +38,8 @@ class Translation(Task):
         def joint():
             # In turn, so that a large corpus is not read to its end.
             for source, target in zip(
-                batches.texts(pairs, "source"),
-                batches.texts(pairs, "target"),
+                pipeline.texts(pairs, "source"),
+                pipeline.texts(pairs, "target"),
                 strict=True,
             ):
                 yield source
@@ -48,7 +48,7 @@ class Translation(Task):
         sentences = {"joint": joint}
         if not config.vocabulary.joint_vocabulary:
             sentences = {
-                side: lambda side=side: batches.texts(pairs, side)
+                side: lambda side=side: pipeline.texts(pairs, side)
                 for side in ("source", "target")
             }
         vocabularies.learn(directory, sentences, config.vocabulary)
@@ -63,7 +63,7 @@ class Translation(Task):
         )
 
     def pipeline(self, config, corpus, tokenizers, replicas):
-        return batches.Pipeline(
+        return pipeline.Pipeline(
             corpus,
             tokenizers,
             max_length=config.data.max_length,
@@ -103,8 +103,8 @@ class Translation(Task):
     def validation(self, config, corpus, servable):
         count = config.data.validation_sentences
         pairs = corpus.splits["validation"].take(count)
-        sources = list(batches.texts(pairs, "source"))
-        references = list(batches.texts(pairs, "target"))
+        sources = list(pipeline.texts(pairs, "source"))
+        references = list(pipeline.texts(pairs, "target"))
 
         def validate(epoch, logs):
             hypotheses = servable(sources, num_beams=1, truncate=True)
@@ -123,8 +123,8 @@ class Translation(Task):
         pairs = corpus.splits[split]
         return TestSet(
             split,
-            list(batches.texts(pairs, "source")),
-            list(batches.texts(pairs, "target")),
+            list(pipeline.texts(pairs, "source")),
+            list(pipeline.texts(pairs, "target")),
             corpus.target_language,
         )
 
@@ -159,6 +159,28 @@ class Translation(Task):
             scores["truncated"] = servable.num_truncated(sources)
         return Evaluation(test_set, hypotheses, scores, seconds)
 
+    def difference(self, baseline, evaluation, tokenize=None):
+        return {
+            bleu: text_scores.paired_bootstrap(
+                baseline.hypotheses,
+                evaluation.hypotheses,
+                evaluation.test_set.references,
+                lowercase=bleu == "bleu_lc",
+                target_language=evaluation.test_set.target_language,
+                tokenize=tokenize,
+            )
+            for bleu in ("bleu", "bleu_lc")
+        }
+
+    def by_length(self, servable, evaluation, **options):
+        return text_scores.bleu_by_length(
+            servable.num_tokens(evaluation.test_set.sources),
+            evaluation.hypotheses,
+            evaluation.test_set.references,
+            target_language=evaluation.test_set.target_language,
+            **options,
+        )
+
     def samples(self, servable, evaluation):
         test_set = evaluation.test_set
         rows = zip(
@@ -178,7 +200,7 @@ class Translation(Task):
         longest_first = sorted(sources[:50], key=len, reverse=True)
         if not draw_attention(servable, longest_first, pictures["attention"]):
             del pictures["attention"]
-        rows = bleu_by_length(servable, evaluation)
+        rows = self.by_length(servable, evaluation)
         plotting.scores_by_length(
             {folder.name: rows}, path=pictures["bleu_by_length"]
         )
@@ -216,17 +238,6 @@ def _language(path: pathlib.Path) -> str | None:
     _, *endings = path.name.split(".")
     languages = [one for one in endings if one not in COMPRESSIONS]
     return languages[-1] if languages else None
-
-
-def bleu_by_length(servable, result: Evaluation, **options) -> list[dict]:
-    """BLEU by the tokens of the source, see `evaluation.bleu_by_length`."""
-    return evaluation.bleu_by_length(
-        servable.num_tokens(result.test_set.sources),
-        result.hypotheses,
-        result.test_set.references,
-        target_language=result.test_set.target_language,
-        **options,
-    )
 
 
 def draw_attention(servable, texts, path) -> bool:

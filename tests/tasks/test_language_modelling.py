@@ -78,6 +78,8 @@ def test_a_savedmodel_has_the_scores_and_the_continuations_of_its_run(
     [
         (["translate", "{run}", "a", "--n_best=2"], "Received: n_best"),
         (["evaluate", "{run}", "--num_beams=2"], "Received: num_beams"),
+        (["evaluate", "{run}", "--beside", "{run}"], "Received: beside"),
+        (["evaluate", "{run}", "--by_length=a.png"], "Received: by_length"),
         (
             ["evaluate", "{run}", "--source={file}", "--reference={file}"],
             "no --reference",

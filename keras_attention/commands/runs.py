@@ -80,9 +80,18 @@ def with_search(
     num_beams: int | None = None,
     length_penalty: float | None = None,
 ) -> configuration.TrainingConfig:
-    """A run's choices with another search; None leaves it as it is."""
+    """A run's choices with another search; None leaves it as it is.
+
+    Raises:
+        ValueError: If the run's model is no translator.
+    """
     search = {"num_beams": num_beams, "length_penalty": length_penalty}
     given = {name: value for name, value in search.items() if value is not None}
+    if given and config.task != "translation":
+        raise ValueError(
+            f"Expected no choices of a search for a model of {config.task}: "
+            f"translators alone have one. Received: {', '.join(given)}"
+        )
     return configuration.replace(config, **given)
 
 

@@ -91,10 +91,10 @@ def translate(
         search = {"num_beams": options.num_beams} if options.num_beams else {}
         texts = translator(short, truncate=options.truncate, **search)
         answers = ([_one_line(text)] for text in texts)
+    # A text that is too long has as many lines as any other.
+    nothing = [""] * (options.n_best or 1)
     for line in range(1, len(lines) + 1):
-        print(*([""] if line in too_long else next(answers)), sep="\n")
-    if options.attention:
-        _draw_attention(translator, short, options.attention)
+        print(*(nothing if line in too_long else next(answers)), sep="\n")
     if too_long:
         line, (num_tokens, limit) = next(iter(too_long.items()))
         raise ValueError(
@@ -103,6 +103,8 @@ def translate(
             f"Received: {num_tokens} tokens in line {line}; {len(too_long)} "
             "such lines in all"
         )
+    if options.attention:
+        _draw_attention(translator, short, options.attention)
 
 
 def _texts(words: tuple[str, ...]) -> list[str]:
@@ -152,8 +154,10 @@ def _n_best(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
 
 
 def _check_no_search(model, options) -> None:
-    names = ("num_beams", "n_best", "scores", "attention")
-    asked = [name for name in names if getattr(options, name)]
+    names = ("num_beams", "length_penalty", "n_best", "scores", "attention")
+    asked = [
+        name for name in names if getattr(options, name) not in (None, False)
+    ]
     if asked:
         raise ValueError(
             f"Expected the options of a model of {model.task}: translators "

@@ -61,12 +61,20 @@ def load(folder: str | os.PathLike) -> dict[str, list[str]]:
     Raises:
         ValueError: If a file is missing, has no text, or is not UTF-8.
     """
-    splits = {}
-    for split, path in find_files(folder).items():
-        texts = [line.strip() for line in lines.read_lines(path)]
-        splits[split] = [text for text in texts if text]
-        if not splits[split]:
-            raise ValueError(
-                f"Expected a text on each line. Received: {path} without text"
-            )
-    return splits
+    files = find_files(folder)
+    return {split: read(path) for split, path in files.items()}
+
+
+def read(path: str | os.PathLike) -> list[str]:
+    """Reads the texts of a file, as `load` does.
+
+    Raises:
+        ValueError: If the file has no text, or is not UTF-8.
+    """
+    stripped = (line.strip() for line in lines.read_lines(path))
+    texts = [text for text in stripped if text]
+    if not texts:
+        raise ValueError(
+            f"Expected a text on each line. Received: {path} without text"
+        )
+    return texts

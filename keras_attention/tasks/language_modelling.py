@@ -90,7 +90,8 @@ class LanguageModelling(Task):
         return validate
 
     def held_out(self, corpus):
-        split = "test" if "test" in corpus.splits else "validation"
+        names = sorted(name for name in corpus.splits if name[:4] == "test")
+        split = names[0] if names else "validation"
         lines = list(_texts(corpus.splits[split]))
         embedded = EMBEDDED if corpus.name == EMBEDDED else None
         return TestSet(split, lines, lines, embedded=embedded)
@@ -102,7 +103,7 @@ class LanguageModelling(Task):
                 f"language model. Received: source={source}, "
                 f"reference={reference}"
             )
-        lines = list(corpora.read_lines(source))
+        lines = texts.read(source)
         return TestSet(source.name, lines, lines)
 
     def evaluate(self, servable, test_set, truncate=False, **options):
@@ -123,7 +124,8 @@ class LanguageModelling(Task):
             "tokens": num_tokens,
             "sentences": len(lines),
         }
-        if test_set.embedded:
+        # The truth is about words: it is no measure of other tokens.
+        if test_set.embedded and num_tokens == _num_words(lines):
             scores |= _truth(lines)
         if truncate:
             scores["truncated"] = servable.num_truncated(lines)
@@ -190,11 +192,15 @@ def _texts(pairs):
 def _truth(lines) -> dict:
     """The scores of the source itself. On average, no model has better ones."""
     log_probability = sum(map(sentences.log_probability, lines))
-    num_tokens = sum(len(line.split()) + 1 for line in lines)  # and END
     return {
-        "source_perplexity": math.exp(-log_probability / num_tokens),
+        "source_perplexity": math.exp(-log_probability / _num_words(lines)),
         "entropy_perplexity": math.exp(sentences.entropy_rate()),
     }
+
+
+def _num_words(lines) -> int:
+    """The words of some texts, and an END for each."""
+    return sum(len(line.split()) + 1 for line in lines)
 
 
 def _samples(servable, lines) -> list[tuple[str, str, str]]:

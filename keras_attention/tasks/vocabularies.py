@@ -42,7 +42,7 @@ def load(directory, side: str) -> data.Tokenizer:
     path = directory.vocabulary(side)
     try:
         return data.Tokenizer(path.read_bytes(), side)
-    except ValueError as error:
+    except (OSError, ValueError) as error:
         raise ValueError(
             "Expected a vocabulary that `keras-attention train` wrote. "
             f"Received: {path}: {error}"

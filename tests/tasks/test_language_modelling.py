@@ -6,7 +6,7 @@ import math
 import pytest
 
 import keras_attention as ka
-from keras_attention import cli, tasks
+from keras_attention import cli, config, tasks
 from keras_attention.data import sentences
 
 SIZES = '{"embedding_dim": 8, "units": 8}'
@@ -77,6 +77,8 @@ def test_a_savedmodel_has_the_scores_and_the_continuations_of_its_run(
     "arguments, message",
     [
         (["translate", "{run}", "a", "--n_best=2"], "Received: n_best"),
+        (["translate", "{run}", "a", "--length_penalty=0"], "length_penalty"),
+        (["export", "{run}", "--to=x", "--num_beams=2"], "Received: num_beams"),
         (["evaluate", "{run}", "--num_beams=2"], "Received: num_beams"),
         (["evaluate", "{run}", "--beside", "{run}"], "Received: beside"),
         (["evaluate", "{run}", "--by_length=a.png"], "Received: by_length"),
@@ -93,6 +95,23 @@ def test_what_belongs_to_translators_is_refused(
     arguments = [text.format(run=run, file=file) for text in arguments]
     with pytest.raises(SystemExit, match=message):
         cli.main(arguments)
+
+
+def test_a_test_set_may_have_a_name_and_blank_lines(folder, tmp_path):
+    for path in folder.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    named = tmp_path / "test_2016.txt"
+    (tmp_path / "small.test.txt").rename(named)
+    named.write_text("  the king talks\n\n")
+    task = tasks.get("language_modelling")
+    choices = config.make(model="rnn_language_model", corpus=tmp_path)
+    held_out = task.held_out(task.load(choices.data))
+    assert held_out.name == "test_2016"
+    read = task.read_test_set(named, None)
+    assert held_out.sources == read.sources == ["the king talks"]
+    named.write_text("\n")
+    with pytest.raises(ValueError, match="without text"):
+        task.read_test_set(named, None)
 
 
 def test_the_truth_of_the_embedded_sentences_is_known():

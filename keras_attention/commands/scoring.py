@@ -11,7 +11,12 @@ from keras_attention.training import run_directory
 def moved(
     config: configuration.TrainingConfig, corpus: str | None
 ) -> configuration.TrainingConfig:
-    """A run's choices, with another place of its corpus if one is given."""
+    """A run's choices, with another place of its corpus if one is given.
+
+    Raises:
+        ValueError: If the corpus is not there.
+    """
+    configuration.check_corpus(corpus or config.data.corpus)
     if corpus is None:
         return config
     return configuration.resolve(configuration.replace(config, corpus=corpus))
@@ -71,12 +76,13 @@ def _test_set(name, source, reference, options) -> tuple:
         servable = runs.load(name, *_search(name, options))
         task = tasks.get(servable.task)
         return task, task.read_test_set(source, reference), servable
-    config = moved(run_directory.read_config(directory), options.corpus)
+    config = run_directory.read_config(directory)
     task = tasks.get(config.task)
     if source or reference:
         language = config.data.target
         return task, task.read_test_set(source, reference, language), None
-    return task, task.held_out(task.load(config.data)), None
+    corpus = task.load(moved(config, options.corpus).data)
+    return task, task.held_out(corpus), None
 
 
 def _search(name, options) -> tuple:

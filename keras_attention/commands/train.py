@@ -56,12 +56,12 @@ app = arguments.make_app(
 )
 
 
-Architecture = Annotated[configuration.Architecture, arguments.group("Model")]
+Architecture = Annotated[
+    configuration.Architecture, arguments.group("Architecture")
+]
 Data = Annotated[configuration.Data, arguments.group("Data")]
 Vocabulary = Annotated[configuration.Vocabulary, arguments.group("Vocabulary")]
-Optimizer = Annotated[
-    configuration.Optimizer, arguments.group("Loss and optimizer")
-]
+Optimizer = Annotated[configuration.Optimizer, arguments.group("Optimizer")]
 Training = Annotated[configuration.Training, arguments.group("Training")]
 Search = Annotated[configuration.Search, arguments.group("Search")]
 Run = Annotated[configuration.Run, arguments.group("Run")]

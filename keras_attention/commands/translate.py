@@ -155,9 +155,9 @@ def _n_best(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
 
 def _check_no_search(model, options) -> None:
     names = ("num_beams", "length_penalty", "n_best", "scores", "attention")
-    asked = [
-        name for name in names if getattr(options, name) not in (None, False)
-    ]
+    values = {name: getattr(options, name) for name in names}
+    # 0 is a choice, None and False are none.
+    asked = [n for n, v in values.items() if v is not None and v is not False]
     if asked:
         raise ValueError(
             f"Expected the options of a model of {model.task}: translators "

@@ -169,7 +169,9 @@ def check_corpus(corpus: str | None) -> None:
     if corpus and is_folder(corpus) and not pathlib.Path(corpus).exists():
         raise ValueError(
             f"Expected {', '.join(EMBEDDED.values())}, a folder of files of "
-            f'one text a line, or "tfds:NAME/CONFIG" as the corpus. '
+            "one text a line, a file of tab-separated pairs, or "
+            '"tfds:NAME/CONFIG" as the corpus (if it has moved, name its '
+            "place with --corpus). "
             f"Received: {corpus}"
         )
 

@@ -37,7 +37,7 @@ class Architecture(Choices):
     )
     dropout: float | None = choice(
         None,
-        "The rate of dropout. On a corpus of your own it is the size's.",
+        "The rate of dropout. By default 0.1 for phrases, else the size's.",
         at_least=0,
         below=1,
         defaults={"phrases": 0.1},
@@ -161,8 +161,8 @@ class Optimizer(Choices):
     )
     schedule: Literal["cosine", "inverse_sqrt", "constant"] = choice(
         "cosine",
-        'How the learning rate falls after the warm-up. "constant" has '
-        "neither.",
+        'How the learning rate falls after the warm-up. "constant" has no '
+        "warm-up and never falls.",
     )
     warmup_steps: int = choice(
         500,

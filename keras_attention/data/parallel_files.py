@@ -52,8 +52,8 @@ def find_files(
             if language not in languages:
                 (present,) = languages.values()
                 raise ValueError(
-                    f"Expected {split}.{language} (or .gz) beside its "
-                    f"partner. Received: {present} alone"
+                    f"Expected {split}.{language}, plain or compressed, beside "
+                    f"its partner. Received: {present} alone"
                 )
     return {
         split: (languages[source], languages[target])

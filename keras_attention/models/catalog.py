@@ -16,7 +16,7 @@ class Entry:
         paper: authors and title.
         year: when the paper appeared.
         task: what the model is trained for.
-        sizes: the names in its file's `SIZES`, smallest first.
+        sizes: the names in its file's `SIZES`.
     """
 
     class_name: str
@@ -92,7 +92,7 @@ def entry(name: str) -> Entry:
 
 
 def sizes(name: str) -> tuple[str, ...]:
-    """The named sizes of a model, smallest first.
+    """The named sizes of a model.
 
     Raises:
         ValueError: If the catalogue has no such model.

@@ -82,6 +82,23 @@ class LanguageModel(keras.Model):
             ]
         super().export(filepath, format, verbose, input_signature, **options)
 
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Over replicas, builds loss and metrics by the first one's share.
+
+        Keras builds by the mean of the replicas' shares of the first batch,
+        which fails where they are uneven. It calls this on TensorFlow alone.
+
+        Reference: https://github.com/keras-team/keras/issues/19246
+        """
+        if iterator is not None and self._distribute_strategy is not None:
+            shares = self.distribute_strategy.experimental_local_results
+            _, _, batches = next(iter(iterator))
+            data_batch = keras.tree.map_structure(
+                lambda tensor: shares(tensor)[0], next(batches)
+            )
+            iterator = None
+        super()._maybe_symbolic_build(iterator, data_batch)
+
     def build(self, input_shape=None):
         """Creates all weights by one call on a tiny batch."""
         if not self.built:

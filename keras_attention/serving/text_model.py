@@ -50,7 +50,7 @@ class TextModel:
         return _too_long(*self._counted(encoded(texts)))
 
     def num_truncated(self, texts: Sequence[str]) -> int:
-        """How many texts are over the limit: `truncate` cuts their ends."""
+        """How many texts are over the limit. `truncate` cuts them."""
         return len(self.too_long(texts))
 
     def _function(self, name):
@@ -91,7 +91,7 @@ class TextModel:
             line, (num_tokens, limit) = next(iter(long_texts.items()))
             raise ValueError(
                 f"Expected texts of at most {limit} tokens: split the text "
-                "into sentences, or cut its end with truncate=True. "
+                "into sentences, or let it be cut (truncate=True, --truncate). "
                 f"Received: {num_tokens} tokens in line {line}"
             )
         order = np.argsort(lengths, kind="stable")

@@ -23,6 +23,7 @@ import tensorflow as tf
 
 from keras_attention import config as configuration
 from keras_attention import files
+from keras_attention.data import counted_pairs
 from keras_attention.training import parts, restore, run_directory
 
 BLOCK_SIZE = 1000
@@ -95,16 +96,16 @@ def translate(teacher: parts.Parts) -> None:
     print(f"The model translates its {size:,} training sources.")
     progress = keras.utils.Progbar(size, unit_name="text")
     left = corpus.splits["train"].skip(done * BLOCK_SIZE).batch(BLOCK_SIZE)
-    for index, block in enumerate(left, start=done):
-        texts = [
-            text.decode("utf-8", "replace") for text in block["source"].numpy()
-        ]
-        translations = translate_texts(texts, truncate=True)
-        # One line a text: line ends become blanks.
-        lines = [" ".join(text.split()) + "\n" for text in translations]
-        path = folder / f"{index:06d}.txt"
-        files.write_atomically(path, "".join(lines).encode())
-        progress.update(index * BLOCK_SIZE + len(texts))
+    with counted_pairs.clear_errors():
+        for index, block in enumerate(left, start=done):
+            sources = block["source"].numpy()
+            texts = [text.decode("utf-8", "replace") for text in sources]
+            translations = translate_texts(texts, truncate=True)
+            # One line a text: line ends become blanks.
+            lines = [" ".join(text.split()) + "\n" for text in translations]
+            path = folder / f"{index:06d}.txt"
+            files.write_atomically(path, "".join(lines).encode())
+            progress.update(index * BLOCK_SIZE + len(texts))
 
 
 def with_translations(corpus, teacher: run_directory.RunDirectory):

@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import data, devices, models
+from keras_attention.models import catalog
 from keras_attention.training import losses, optimizers, trainer
 
 VOCABULARY = 31
@@ -210,6 +211,31 @@ def test_the_first_batch_may_be_uneven(is_built):
         results.append([v.numpy() for v in model.trainable_variables])
         results[-1] += [np.array(logs["loss"]), np.array(measured)]
     assert greatest_difference(*results) < 1e-4
+
+
+def test_plain_fit_of_a_language_model_begins_with_an_uneven_batch():
+    """Three rows on two replicas."""
+    ids = np.random.default_rng(0).integers(4, 20, (3, 5)).astype("int32")
+    weights = np.full((3, 5), 1 / 15, "float32")
+    results = []
+    for replicas in (1, 2):
+        keras.utils.set_random_seed(0)
+        with devices.make_strategy(replicas).scope():
+            model = catalog.create(
+                "rnn_language_model",
+                "mini",
+                vocabulary_size=20,
+                units=8,
+                dropout=0.0,
+            )
+            model.build()
+            model.compile(
+                keras.optimizers.SGD(0.1), loss=losses.TokenCrossEntropy()
+            )
+        batches = tf.data.Dataset.from_tensors((ids, ids, weights))
+        model.fit(batches, verbose=0, shuffle=False)
+        results.append([v.numpy() for v in model.trainable_variables])
+    assert greatest_difference(*results) < 1e-6
 
 
 def test_a_checkpoint_of_keras_is_one_of_the_model(tmp_path):

@@ -173,7 +173,7 @@ def test_bad_utf8_names_file_and_line(write, load, suffix):
 
 def test_a_missing_partner_is_named(write, load):
     folder = write({"train.en": b"a\n", "train.de": b"b\n", "val.de": b"c\n"})
-    with pytest.raises(ValueError, match=r"validation.en \(or .gz\)") as caught:
+    with pytest.raises(ValueError, match="validation.en, plain or") as caught:
         load(folder)
     assert f"{folder / 'val.de'} alone" in str(caught.value)
 

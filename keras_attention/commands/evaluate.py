@@ -87,6 +87,12 @@ def evaluate(
         arguments.find_file(name, getattr(options, name))
         for name in ("source", "reference")
     ]
+    is_run = (arguments.find_model(model) / "config.yaml").is_file()
+    if options.corpus and (options.source or not is_run):
+        raise ValueError(
+            "Expected --corpus with a run that is scored on its own corpus, "
+            f"without --source. Received: {model}, corpus={options.corpus}"
+        )
     configuration.check_corpus(options.corpus)
     arguments.check_picture(options.by_length)
     arguments.import_tensorflow()

@@ -36,6 +36,13 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
     """
     devices.share_cores()
     task, test_set, last = _test_set(names[-1], source, reference, options)
+    asked = ["beside"] * (len(names) > 1)
+    asked += ["by_length"] * (options.by_length is not None)
+    if asked and not task.compares:
+        raise ValueError(
+            f"Expected one model of {task.name} and no scores by length: this "
+            f"task has neither. Received: {', '.join(asked)}"
+        )
     before, rows = None, {}
     for name, label in zip(names, runs.labels(names), strict=True):
         servable = last if name == names[-1] else None

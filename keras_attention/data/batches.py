@@ -84,7 +84,7 @@ def tokenize(
     """Text to ids, many pairs at once.
 
     Args:
-        source_tokenizer: a `text.Tokenizer`.
+        source_tokenizer: a `data.Tokenizer`.
         target_tokenizer: that of the target; by default the same.
         block_size: pairs in a block.
 

@@ -24,7 +24,7 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
 
     Args:
         model: a built `models.LanguageModel`.
-        tokenizer: a `text.Tokenizer`.
+        tokenizer: a `data.Tokenizer`.
         max_length: limit of a text in tokens, END included. Of a longer one
             the functions continue the last tokens, and score the first;
             Python refuses it.

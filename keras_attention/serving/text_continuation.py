@@ -40,7 +40,8 @@ class TextContinuation(text_model.TextModel):
 
         Returns:
             One continuation for each text, a blank at its beginning where a
-            word begins: `text + continuation` reads on.
+            word begins: `text + continuation` reads on, if the text does not
+            end in a blank.
         """
         proceed = self._function("serving_default")
         batches = self._batches(texts, batch_size, truncate)

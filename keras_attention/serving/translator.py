@@ -63,12 +63,12 @@ class Limits:
 class Translator(live_model.LiveModel, text_to_text.TextToText):
     """A model, its tokenizers and a search, as functions in graph.
 
-    The functions are the SavedModel's signatures: see the README. Export
+    The functions are the SavedModel's signatures: see docs/serving.md. Export
     with `export`, or call the translator with a list of texts.
 
     Args:
         model: a built `models.Seq2Seq`.
-        source_tokenizer: a `text.Tokenizer`.
+        source_tokenizer: a `data.Tokenizer`.
         target_tokenizer: that of the target; by default the same.
         num_beams: beams of `serving_default` and N of `n_best`.
         length_penalty: alpha of the beam search.

@@ -53,10 +53,12 @@ class Task(abc.ABC):
     Attributes:
         name: the name by which the catalogue of models knows the task.
         columns: the titles of the columns of `samples`.
+        compares: whether there are `difference` and `by_length`.
     """
 
     name: str
     columns: tuple[str, ...]
+    compares: bool = False
 
     @abc.abstractmethod
     def load(self, choices) -> Any:
@@ -157,23 +159,16 @@ class Task(abc.ABC):
     ) -> dict:
         """How much the scores are above a baseline's, and whether by chance.
 
-        Raises:
-            ValueError: If the task compares no models.
+        It is asked for where `compares` is True.
         """
-        raise ValueError(
-            f"Expected one model of {self.name}: this task compares none. "
-            "Received: beside"
-        )
+        raise NotImplementedError
 
     def by_length(self, servable, evaluation: Evaluation, **options) -> list:
         """The scores of short and of long sources, for `scores_by_length`.
 
-        Raises:
-            ValueError: If the task has no such scores.
+        It is asked for where `compares` is True.
         """
-        raise ValueError(
-            f"Expected no scores by length of {self.name}. Received: by_length"
-        )
+        raise NotImplementedError
 
     @abc.abstractmethod
     def samples(self, servable, evaluation: Evaluation) -> list[tuple]:

@@ -28,6 +28,7 @@ class Translation(Task):
 
     name = "translation"
     columns = ("source", "translation", "reference")
+    compares = True
 
     def load(self, choices):
         return corpora.load(choices.corpus, choices.source, choices.target)

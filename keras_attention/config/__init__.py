@@ -47,8 +47,10 @@ __all__ = [
     "text",
 ]
 
-# Task -> the corpus that is embedded in the package.
-EMBEDDED = {"translation": "phrases", "language_modelling": "sentences"}
+# The corpora that are embedded in the package.
+EMBEDDED = tuple(
+    dict.fromkeys(entry.corpus for entry in catalog.CATALOG.values())
+)
 DEFAULTS = TrainingConfig()
 GROUPS = {
     field.name: field.type for field in dataclasses.fields(TrainingConfig)
@@ -157,7 +159,7 @@ def corpus_name(corpus: str) -> str:
 
 def is_folder(corpus: str) -> bool:
     """Whether the name of a corpus means files of the user."""
-    return corpus not in EMBEDDED.values() and not corpus.startswith("tfds:")
+    return corpus not in EMBEDDED and not corpus.startswith("tfds:")
 
 
 def check_corpus(corpus: str | None) -> None:
@@ -168,7 +170,7 @@ def check_corpus(corpus: str | None) -> None:
     """
     if corpus and is_folder(corpus) and not pathlib.Path(corpus).exists():
         raise ValueError(
-            f"Expected {', '.join(EMBEDDED.values())}, a folder of files of "
+            f"Expected {', '.join(EMBEDDED)}, a folder of files of "
             "one text a line, a file of tab-separated pairs, or "
             '"tfds:NAME/CONFIG" as the corpus (if it has moved, name its '
             "place with --corpus). "
@@ -193,7 +195,7 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
             f"translations, and {model} makes none. Received: "
             f"distillation_epochs={config.training.distillation_epochs}"
         )
-    corpus = config.data.corpus or EMBEDDED[task]
+    corpus = config.data.corpus or catalog.entry(model).corpus
     if is_folder(corpus):
         corpus = str(pathlib.Path(corpus).absolute())
     name = corpus_name(corpus)

@@ -16,6 +16,7 @@ class Entry:
         paper: authors and title.
         year: when the paper appeared.
         task: what the model is trained for.
+        corpus: the embedded corpus that it learns if no other is named.
         sizes: the names in its file's `SIZES`.
     """
 
@@ -23,6 +24,7 @@ class Entry:
     paper: str
     year: int
     task: str
+    corpus: str
     sizes: tuple[str, ...]
 
 
@@ -34,6 +36,7 @@ CATALOG = {
         "Vaswani et al., Attention Is All You Need",
         2017,
         "translation",
+        "phrases",
         ("mini", "tiny", "base", "big"),
     ),
     "rnnsearch": Entry(
@@ -42,6 +45,7 @@ CATALOG = {
         "Align and Translate",
         2014,
         "translation",
+        "phrases",
         ("mini", "tiny", "base"),
     ),
     "luong": Entry(
@@ -50,6 +54,7 @@ CATALOG = {
         "Translation",
         2015,
         "translation",
+        "phrases",
         ("mini", "tiny", "base"),
     ),
     "rnn_encoder_decoder": Entry(
@@ -58,6 +63,7 @@ CATALOG = {
         "Encoder-Decoder for Statistical Machine Translation",
         2014,
         "translation",
+        "phrases",
         ("mini", "tiny", "base"),
     ),
     "lstm_encoder_decoder": Entry(
@@ -65,6 +71,7 @@ CATALOG = {
         "Sutskever et al., Sequence to Sequence Learning with Neural Networks",
         2014,
         "translation",
+        "phrases",
         ("mini", "tiny", "base"),
     ),
     "rnn_language_model": Entry(
@@ -72,6 +79,7 @@ CATALOG = {
         "Mikolov et al., Recurrent neural network based language model",
         2010,
         "language_modelling",
+        "sentences",
         ("mini", "tiny", "small", "medium", "large"),
     ),
 }

@@ -50,6 +50,9 @@ def export(
     """Writes the next version, with its card, and prints its path."""
     arguments.find_run(run)
     configuration.check_corpus(options.corpus)
+    from keras_attention.serving import destination
+
+    destination.check(to)
     arguments.import_tensorflow()
     from keras_attention import tasks
     from keras_attention.commands import runs, scoring

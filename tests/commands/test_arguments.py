@@ -301,6 +301,7 @@ def answers_at_once(*argv):
         (["export", "nowhere", "--to=there"], "Received: nowhere"),
         (["export", "{model}"], "Expected a value of to"),
         (["export", "{model}", "--to=a", "--corpus=b"], "Received: b"),
+        (["export", "{model}", "--to={model}"], "the folder of a run"),
         (["align", "nowhere"], "Received: nowhere"),
         (["bench", "decode", "--corpus=nowhere"], "Received: nowhere"),
     ],

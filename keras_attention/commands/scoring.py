@@ -1,11 +1,12 @@
 """Models scored on a test set, and compared."""
 
+import dataclasses
 from collections.abc import Iterator
 
 from keras_attention import config as configuration
 from keras_attention import devices, plotting, tasks
 from keras_attention.commands import runs
-from keras_attention.training import run_directory
+from keras_attention.training import restore, run_directory
 
 
 def moved(
@@ -45,8 +46,9 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         )
     before, rows = None, {}
     for name, label in zip(names, runs.labels(names), strict=True):
-        servable = last if name == names[-1] else None
-        servable = servable or runs.load(name, *_search(name, options))
+        servable = last
+        if name != names[-1]:
+            servable = runs.load(name, *_search(name, options))
         if servable.task != task.name:
             raise ValueError(
                 f"Expected models of one task, {task.name}. "
@@ -74,22 +76,24 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
 
 
 def _test_set(name, source, reference, options) -> tuple:
-    """The task of a model, its test set, and the model if it was loaded.
+    """The task of a model, its test set, and the model.
 
-    Only a loaded SavedModel tells its task.
+    Only a loaded SavedModel tells its task. A run's choices are read once.
     """
-    directory = run_directory.at(name)
+    directory, search = run_directory.at(name), _search(name, options)
     if not directory.config.is_file():
-        servable = runs.load(name, *_search(name, options))
+        servable = runs.load(name, *search)
         task = tasks.get(servable.task)
         return task, task.read_test_set(source, reference), servable
-    config = run_directory.read_config(directory)
+    config = runs.with_search(run_directory.read_config(directory), *search)
     task = tasks.get(config.task)
     if source or reference:
         language = config.data.target
-        return task, task.read_test_set(source, reference, language), None
-    corpus = task.load(moved(config, options.corpus).data)
-    return task, task.held_out(corpus), None
+        test_set = task.read_test_set(source, reference, language)
+    else:
+        corpus = task.load(moved(config, options.corpus).data)
+        test_set = task.held_out(corpus)
+    return task, test_set, restore.load_run(directory, config, task)
 
 
 def _search(name, options) -> tuple:
@@ -108,5 +112,12 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
         asked["num_beams"] = options.num_beams
     if options.tokenize is not None:
         asked["tokenize"] = options.tokenize
-    servable(test_set.sources[:1], truncate=True)  # It traces.
+    # TensorFlow compiles in the first call, so that one is not timed. It has
+    # two texts, as a batch of one takes another way.
+    sample = dataclasses.replace(
+        test_set,
+        sources=test_set.sources[:2],
+        references=test_set.references[:2],
+    )
+    task.evaluate(servable, sample, **asked)
     return task.evaluate(servable, test_set, **asked)

@@ -39,18 +39,18 @@ def check(folder: str | os.PathLike, card: bool = True) -> None:
             "Expected a folder for a model and its versions: its README.md "
             f"would be lost. Received: {folder}"
         )
-    there = next(
-        place for place in (folder, *folder.parents) if os.path.lexists(place)
+    place = next(
+        path for path in (folder, *folder.parents) if os.path.lexists(path)
     )
-    if not there.is_dir():
+    if not place.is_dir():
         raise ValueError(
-            f"Expected a folder. Received: {folder}, where {there} is none"
+            f"Expected a folder. Received: {folder}, where {place} is none"
         )
-    if not os.access(there, os.W_OK | os.X_OK):
+    if not os.access(place, os.W_OK | os.X_OK):
         raise ValueError(
             "Expected a folder that you may write in. "
-            f"Received: {folder}, where {there} is closed to you"
+            f"Received: {folder}, where {place} is closed to you"
         )
-    if there == folder:
+    if place == folder:
         with files.lock(folder):
-            pass
+            pass  # Nobody else writes in it.

@@ -1,4 +1,4 @@
-"""A callback of `fit` that saves checkpoints between epochs."""
+"""A callback of `fit` that acts within an epoch, as checkpoints need it."""
 
 from collections.abc import Callable
 

@@ -81,13 +81,12 @@ def evaluate(
 ) -> None:
     """Scores a model. The last line that it prints is one JSON object."""
     names = [*beside, model]
-    for name in names:
-        arguments.find_model(name)
+    *_, folder = [arguments.find_model(name) for name in names]
     files = [
         arguments.find_file(name, getattr(options, name))
         for name in ("source", "reference")
     ]
-    is_run = (arguments.find_model(model) / "config.yaml").is_file()
+    is_run = (folder / "config.yaml").is_file()
     if options.corpus and (options.source or not is_run):
         raise ValueError(
             "Expected --corpus with a run that is scored on its own corpus, "

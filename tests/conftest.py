@@ -39,6 +39,8 @@ SMALL_SIZES = {
     "luong": SMALL | {"num_layers": 2},
     "rnn_encoder_decoder": SMALL | {"readout_dim": 16},
     "lstm_encoder_decoder": SMALL | {"num_layers": 2},
+    "conv_seq2seq": {"num_layers": 2, "embedding_dim": 16, "hidden_dim": 16},
+    "bytenet": {"num_sets": 1, "hidden_dim": 8},
     "rnn_language_model": SMALL | {"num_layers": 2},
 }
 

@@ -7,6 +7,7 @@ from keras_attention.layers.attention import (
     masked_softmax,
     weighted_sum,
 )
+from keras_attention.layers.causal_convolution import CausalConvolution
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.gru_cell import GRUCell
 from keras_attention.layers.masks import (
@@ -34,6 +35,7 @@ from keras_attention.layers.transformer_layers import (
 __all__ = [
     "AdditiveAttention",
     "Attention",
+    "CausalConvolution",
     "FeedForward",
     "GRUCell",
     "Maxout",

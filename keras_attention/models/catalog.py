@@ -74,6 +74,22 @@ CATALOG = {
         "phrases",
         ("mini", "tiny", "base"),
     ),
+    "conv_seq2seq": Entry(
+        "ConvSeq2Seq",
+        "Gehring et al., Convolutional Sequence to Sequence Learning",
+        2017,
+        "translation",
+        "phrases",
+        ("mini", "tiny", "base"),
+    ),
+    "bytenet": Entry(
+        "ByteNet",
+        "Kalchbrenner et al., Neural Machine Translation in Linear Time",
+        2016,
+        "translation",
+        "phrases",
+        ("mini", "tiny", "base"),
+    ),
     "rnn_language_model": Entry(
         "RNNLanguageModel",
         "Mikolov et al., Recurrent neural network based language model",

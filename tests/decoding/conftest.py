@@ -203,6 +203,8 @@ TINY_SIZES = {
     "luong": RECURRENT,
     "rnn_encoder_decoder": RECURRENT | {"readout_dim": 11},
     "lstm_encoder_decoder": RECURRENT,
+    "conv_seq2seq": {"num_layers": 2, "embedding_dim": 5, "hidden_dim": 7},
+    "bytenet": {"num_sets": 1, "hidden_dim": 6},
 }
 
 

@@ -17,6 +17,7 @@ ATTENTIONS = {
 }
 # Layers of one sequence, then those that also attend to a memory.
 ENCODING = {
+    "causal_convolution": lambda **kw: layers.CausalConvolution(11, 3, 2, **kw),
     "feed_forward": lambda **kw: layers.FeedForward(11, "gelu", **kw),
     "gru": lambda **kw: keras.layers.RNN(
         layers.GRUCell(11, dtype=kw.get("dtype")), return_sequences=True, **kw

@@ -52,6 +52,11 @@ def models_and_layers():
         "luong_bidirectional": models.Luong(
             V, embedding_dim=7, units=12, num_layers=2, bidirectional=True
         ),
+        "causal_convolution": layers.CausalConvolution(11, 3, 2),
+        "conv_seq2seq": models.ConvSeq2Seq(
+            V, num_layers=2, embedding_dim=7, hidden_dim=11
+        ),
+        "bytenet": models.ByteNet(V, num_sets=1, hidden_dim=5),
         "transformer": models.Transformer(V, **TRANSFORMER),
         **{
             f"language_model_{cell}": models.RNNLanguageModel(

@@ -21,6 +21,8 @@ SETTINGS = {
     "luong": ("tiny", SMALL, 8, 4000, 8, 3e-3),
     "rnn_encoder_decoder": ("tiny", SMALL, 6, 16000, 8, 3e-3),
     "lstm_encoder_decoder": ("tiny", SMALL, 6, 8000, 12, 3e-3),
+    "conv_seq2seq": ("mini", {}, 8, 4000, 12, 1e-3),
+    "bytenet": ("mini", {}, 8, 4000, 12, 1e-3),
 }
 
 

@@ -30,6 +30,14 @@ VARIANTS = {
         {"embedding_dim": 7, "units": 12, "num_layers": 2}
         | {"bidirectional": True},
     ),
+    "conv_seq2seq": (
+        "conv_seq2seq",
+        {"num_layers": 2, "embedding_dim": 7, "hidden_dim": 11},
+    ),
+    "bytenet": (
+        "bytenet",
+        {"num_sets": 1, "hidden_dim": 11, "dilation_rates": [1, 2]},
+    ),
     "transformer_pre": ("transformer", TRANSFORMER | PRE),
     "transformer_post": ("transformer", TRANSFORMER | POST),
 }

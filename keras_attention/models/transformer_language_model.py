@@ -75,11 +75,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if num_layers < 1:
-            raise ValueError(
-                "`num_layers` must be at least 1. "
-                f"Received: num_layers={num_layers}"
-            )
+        _check_layers(num_layers)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "num_layers": num_layers,
@@ -92,15 +88,15 @@ class TransformerLanguageModel(language_model.LanguageModel):
         }
         self.max_length = max_length
         policy = {"dtype": self.dtype_policy}
-        self.embedding_scale, stddev = math.sqrt(hidden_dim), 0.5
-        if max_length is not None:
-            self.embedding_scale, stddev = 1.0, 0.02 * math.sqrt(hidden_dim)
+        if max_length is None:
+            self.embedding_scale, stddev = math.sqrt(hidden_dim), 0.5
+            stddev *= hidden_dim**-0.5
+        else:
+            self.embedding_scale, stddev = 1.0, 0.02
             self.position_embedding = keras.layers.Embedding(
                 max_length,
                 hidden_dim,
-                embeddings_initializer=keras.initializers.RandomNormal(
-                    stddev=0.01
-                ),
+                keras.initializers.RandomNormal(stddev=0.01),
                 name="position_embedding",
                 **policy,
             )
@@ -108,24 +104,17 @@ class TransformerLanguageModel(language_model.LanguageModel):
             vocabulary_size,
             hidden_dim,
             embeddings_initializer=keras.initializers.RandomNormal(
-                stddev=stddev * hidden_dim**-0.5
+                stddev=stddev
             ),
             name="embedding",
             **policy,
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        sizes = (num_heads, intermediate_dim, dropout, norm_first)
         self.stack = [
-            layers.SelfAttentionLayer(
-                num_heads,
-                intermediate_dim,
-                dropout,
-                norm_first,
-                name=f"layer_{index}",
-                **policy,
-            )
+            layers.SelfAttentionLayer(*sizes, name=f"layer_{index}", **policy)
             for index in range(num_layers)
         ]
-        self.norm = None
         if norm_first:
             self.norm = keras.layers.LayerNormalization(
                 epsilon=1e-6, name="norm", **policy
@@ -151,7 +140,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
         return self.dropout(x, training=training)
 
     def _logits(self, x):
-        x = x if self.norm is None else self.norm(x)
+        x = self.norm(x) if self.config["norm_first"] else x
         return ops.cast(self.embedding(x, reverse=True), "float32")
 
     def initial_state(self, batch_size, max_length):
@@ -202,6 +191,14 @@ class TransformerLanguageModel(language_model.LanguageModel):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
+
+
+def _check_layers(num_layers):
+    if num_layers < 1:
+        raise ValueError(
+            "`num_layers` must be at least 1. "
+            f"Received: num_layers={num_layers}"
+        )
 
 
 # The arguments of each named size; those that are missing are as in the class.

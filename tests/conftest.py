@@ -28,13 +28,14 @@ ENGLISH = "zero one two three four five six seven eight nine".split()
 GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun".split()
 SMALL = {"embedding_dim": 16, "units": 16}
 # Arguments of every model in the catalogue: fast, and of no use.
+SMALL_TRANSFORMER = {
+    "num_layers": 2,
+    "hidden_dim": 16,
+    "intermediate_dim": 32,
+    "num_heads": 2,
+}
 SMALL_SIZES = {
-    "transformer": {
-        "num_layers": 2,
-        "hidden_dim": 16,
-        "intermediate_dim": 32,
-        "num_heads": 2,
-    },
+    "transformer": SMALL_TRANSFORMER,
     "rnnsearch": SMALL | {"readout_dim": 16},
     "luong": SMALL | {"num_layers": 2},
     "rnn_encoder_decoder": SMALL | {"readout_dim": 16},
@@ -42,6 +43,7 @@ SMALL_SIZES = {
     "conv_seq2seq": {"num_layers": 2, "embedding_dim": 16, "hidden_dim": 16},
     "bytenet": {"num_sets": 1, "hidden_dim": 8},
     "rnn_language_model": SMALL | {"num_layers": 2},
+    "transformer_language_model": SMALL_TRANSFORMER,
 }
 
 

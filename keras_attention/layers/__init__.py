@@ -27,6 +27,10 @@ from keras_attention.layers.position_encoding import (
 )
 from keras_attention.layers.recurrence import reverse_sequences, unroll
 from keras_attention.layers.residual import Residual
+from keras_attention.layers.self_attention_layer import (
+    SelfAttentionLayer,
+    tanh_gelu,
+)
 from keras_attention.layers.transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
@@ -44,6 +48,7 @@ __all__ = [
     "OutputsOnly",
     "PositionEncoding",
     "Residual",
+    "SelfAttentionLayer",
     "TransformerDecoderLayer",
     "TransformerEncoderLayer",
     "causal_mask",
@@ -53,6 +58,7 @@ __all__ = [
     "padding_mask",
     "reverse_sequences",
     "sinusoidal_positions",
+    "tanh_gelu",
     "unroll",
     "weighted_sum",
 ]

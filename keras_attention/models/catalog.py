@@ -98,6 +98,15 @@ CATALOG = {
         "sentences",
         ("mini", "tiny", "small", "medium", "large"),
     ),
+    "transformer_language_model": Entry(
+        "TransformerLanguageModel",
+        "Radford et al., Improving Language Understanding by Generative "
+        "Pre-Training",
+        2018,
+        "language_modelling",
+        "sentences",
+        ("mini", "tiny", "gpt", "gpt2"),
+    ),
 }
 
 

@@ -30,6 +30,9 @@ ENCODING = {
     "encoder_pre_norm": lambda **kw: layers.TransformerEncoderLayer(
         7, 11, dropout=0.3, norm_first=True, **kw
     ),
+    "encoder_of_gpt": lambda **kw: layers.SelfAttentionLayer(
+        7, 11, dropout=0.3, norm_first=True, **kw
+    ),
 }
 DECODING = {
     "residual_post_norm": lambda **kw: layers.Residual(**kw),

@@ -64,6 +64,12 @@ def models_and_layers():
             )
             for cell in ("rnn", "gru", "lstm")
         },
+        "language_model_transformer": models.TransformerLanguageModel(
+            V, **TRANSFORMER
+        ),
+        "language_model_gpt": models.TransformerLanguageModel(
+            V, **TRANSFORMER, max_length=5, norm_first=False
+        ),
     }
 
 

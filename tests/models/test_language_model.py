@@ -12,6 +12,12 @@ from keras_attention.models import catalog
 
 V = 23
 SIZES = {"embedding_dim": 7, "units": 11, "num_layers": 2}
+TRANSFORMER = {
+    "num_layers": 2,
+    "hidden_dim": 14,
+    "intermediate_dim": 11,
+    "num_heads": 7,
+}
 # Name of a test -> a model of the catalogue and its arguments.
 VARIANTS = {
     "rnn_language_model_rnn": ("rnn_language_model", SIZES | {"cell": "rnn"}),
@@ -20,6 +26,15 @@ VARIANTS = {
     "rnn_language_model_tied": (
         "rnn_language_model",
         SIZES | {"embedding_dim": 11, "tied": True},
+    ),
+    "transformer_language_model": ("transformer_language_model", TRANSFORMER),
+    "transformer_language_model_gpt": (
+        "transformer_language_model",
+        TRANSFORMER | {"max_length": 17, "norm_first": False},
+    ),
+    "transformer_language_model_gpt2": (
+        "transformer_language_model",
+        TRANSFORMER | {"max_length": 17},
     ),
 }
 every_model = pytest.mark.parametrize("name", VARIANTS)
@@ -122,7 +137,7 @@ def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
     paper, arguments = VARIANTS[name]
     options = {
         option: arguments[option]
-        for option in ("cell", "tied")
+        for option in ("cell", "tied", "max_length", "norm_first")
         if option in arguments
     }
     model = catalog.create(

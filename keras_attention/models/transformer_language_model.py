@@ -1,0 +1,245 @@
+"""The Transformer without a source: one stack that continues a text."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attention import layers
+from keras_attention.models import language_model
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class TransformerLanguageModel(language_model.LanguageModel):
+    """A stack of causal self-attention (Radford et al. 2018, section 3.1).
+
+    ```
+    h^0    = D(E x + P)                                 tokens, positions
+    h^l    = layer(h^{l-1})                             l = 1 ... L
+    p(x_t+1 | x_<=t) = softmax(E h^L_t)
+    ```
+
+    | paper | here |
+    |---|---|
+    | L, layers | `num_layers` |
+    | n_embd, n_head | `hidden_dim`, `num_heads` |
+    | n_ctx | `max_length` |
+    | W_e, W_p (2018, equation 2) | E, P |
+    | the post-norm of 2018; the pre-norm of 2019 | `norm_first` False; True |
+
+    A layer is `layers.SelfAttentionLayer`. With pre-norm one more
+    normalisation stands after the last (Radford et al. 2019, section 2.3).
+    `step` keeps the keys and the values of the tokens so far in a cache.
+
+    P is learned where `max_length` is given. Without it, P are the sinusoids
+    of Vaswani et al. 2017, which have no end; E x is then multiplied by
+    sqrt(d), so that the two are of one size.
+
+    Deviations: GPT-2 draws the kernels with a deviation of 0.02, and those
+    before a sum with 0.02 / sqrt(2 L); here they are Glorot's. Dropout acts
+    on the embeddings and on each sublayer's output, and not on the attention
+    weights. The epsilon of a normalisation is 1e-6, where the papers' code
+    has 1e-5. START is a token of its own; in GPT-2 one token ends a text and
+    begins the next.
+
+    Args:
+        vocabulary_size: words, or other tokens.
+        num_layers: layers.
+        hidden_dim: width.
+        intermediate_dim: width of the feed-forward networks.
+        num_heads: heads; must divide `hidden_dim`.
+        max_length: the most tokens, each with a learned position. None gives
+            sinusoids, and no limit.
+        dropout: rate.
+        norm_first: pre-norm or post-norm.
+
+    Raises:
+        ValueError: If there is no layer, or if the tokens are known to be
+            more than `max_length`.
+
+    References: Radford et al. 2018, Improving Language Understanding by
+    Generative Pre-Training; Radford et al. 2019, Language Models are
+    Unsupervised Multitask Learners
+    """
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_layers=12,
+        hidden_dim=768,
+        intermediate_dim=3072,
+        num_heads=12,
+        max_length=None,
+        dropout=0.1,
+        norm_first=True,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        _check_layers(num_layers)
+        self.config = {
+            "vocabulary_size": vocabulary_size,
+            "num_layers": num_layers,
+            "hidden_dim": hidden_dim,
+            "intermediate_dim": intermediate_dim,
+            "num_heads": num_heads,
+            "max_length": max_length,
+            "dropout": dropout,
+            "norm_first": norm_first,
+        }
+        self.max_length = max_length
+        policy = {"dtype": self.dtype_policy}
+        if max_length is None:
+            self.embedding_scale, stddev = math.sqrt(hidden_dim), 0.5
+            stddev *= hidden_dim**-0.5
+        else:
+            self.embedding_scale, stddev = 1.0, 0.02
+            self.position_embedding = keras.layers.Embedding(
+                max_length,
+                hidden_dim,
+                keras.initializers.RandomNormal(stddev=0.01),
+                name="position_embedding",
+                **policy,
+            )
+        self.embedding = keras.layers.ReversibleEmbedding(
+            vocabulary_size,
+            hidden_dim,
+            embeddings_initializer=keras.initializers.RandomNormal(
+                stddev=stddev
+            ),
+            name="embedding",
+            **policy,
+        )
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        sizes = (num_heads, intermediate_dim, dropout, norm_first)
+        self.stack = [
+            layers.SelfAttentionLayer(*sizes, name=f"layer_{index}", **policy)
+            for index in range(num_layers)
+        ]
+        if norm_first:
+            self.norm = keras.layers.LayerNormalization(
+                epsilon=1e-6, name="norm", **policy
+            )
+
+    def _check_length(self, length):
+        if None not in (length, self.max_length) and isinstance(length, int):
+            if length > self.max_length:
+                raise ValueError(
+                    f"Expected at most {self.max_length} tokens, as many as "
+                    "there are learned positions. A model without "
+                    f"`max_length` has no limit. Received: {length}"
+                )
+
+    def _embed(self, token_ids, start=0, training=None):
+        x = self.embedding(token_ids) * self.embedding_scale  # [B, T, D]
+        positions = start + ops.arange(ops.shape(token_ids)[1])
+        if self.max_length is None:
+            encoded = layers.sinusoidal_positions(positions, x.shape[-1])
+            x = x + ops.cast(encoded, x.dtype)
+        else:
+            x = x + self.position_embedding(positions)
+        return self.dropout(x, training=training)
+
+    def _logits(self, x):
+        x = self.norm(x) if self.config["norm_first"] else x
+        return ops.cast(self.embedding(x, reverse=True), "float32")
+
+    def initial_state(self, batch_size, max_length):
+        """Empty caches and position 0."""
+        self._check_length(max_length)
+        return {
+            "caches": [
+                layer.initial_cache(batch_size, max_length)
+                for layer in self.stack
+            ],
+            "position": ops.zeros((batch_size,), dtype="int32"),
+        }
+
+    def step(self, token_ids, state):
+        """One token, with the keys and values of those before it cached."""
+        # All rows are at one position; the sum lets a batch be empty.
+        position = ops.sum(state["position"][:1])
+        x = self._embed(token_ids[:, None], start=position)[:, 0]  # [B, D]
+        caches = []
+        for layer, cache in zip(self.stack, state["caches"], strict=True):
+            x, _, cache = layer.step(x, cache, position)
+            caches.append(cache)
+        state = {"caches": caches, "position": state["position"] + 1}
+        return self._logits(x), state
+
+    def read(self, token_ids, training=None):
+        """What the stack makes of a text, and where its heads look.
+
+        Args:
+            token_ids: int [B, T].
+            training: whether dropout acts.
+
+        Returns:
+            `(outputs, attention_weights)`: [B, T, D] after the last layer, and
+            for each layer float32 [B, H, T, T].
+        """
+        self._check_length(token_ids.shape[1])
+        x = self._embed(token_ids, training=training)
+        attention_weights = []
+        for layer in self.stack:
+            x, layer_weights = layer(x, use_causal_mask=True, training=training)
+            attention_weights.append(layer_weights)
+        return x, attention_weights
+
+    def call(self, token_ids, training=None):
+        x, _ = self.read(token_ids, training)
+        return self._logits(x)  # [B, T, V]
+
+    def get_config(self):
+        return {**super().get_config(), **self.config}
+
+
+def _check_layers(num_layers):
+    if num_layers < 1:
+        raise ValueError(
+            "`num_layers` must be at least 1. "
+            f"Received: num_layers={num_layers}"
+        )
+
+
+# The arguments of each named size; those that are missing are as in the class.
+SIZES = {
+    "mini": {
+        "num_layers": 2,
+        "hidden_dim": 128,
+        "intermediate_dim": 256,
+        "num_heads": 4,
+    },
+    "tiny": {
+        "num_layers": 4,
+        "hidden_dim": 256,
+        "intermediate_dim": 1024,
+        "num_heads": 4,
+        "dropout": 0.3,
+    },
+    "gpt": {"max_length": 512, "norm_first": False},
+    "gpt2": {"max_length": 1024},
+}
+
+
+def mini(vocabulary_size, **overrides):
+    """2 layers, 128 wide: learns `sentences` in minutes on two cores."""
+    sizes = {**SIZES["mini"], **overrides}
+    return TransformerLanguageModel(vocabulary_size, **sizes)
+
+
+def tiny(vocabulary_size, **overrides):
+    """4 layers, 256 wide, with much dropout: for small data."""
+    sizes = {**SIZES["tiny"], **overrides}
+    return TransformerLanguageModel(vocabulary_size, **sizes)
+
+
+def gpt(vocabulary_size, **overrides):
+    """12 layers, 768 wide, post-norm (Radford et al. 2018, section 4.1)."""
+    sizes = {**SIZES["gpt"], **overrides}
+    return TransformerLanguageModel(vocabulary_size, **sizes)
+
+
+def gpt2(vocabulary_size, **overrides):
+    """The smallest of four sizes (Radford et al. 2019, table 2)."""
+    sizes = {**SIZES["gpt2"], **overrides}
+    return TransformerLanguageModel(vocabulary_size, **sizes)

@@ -28,19 +28,18 @@ def align(
     if not names:
         raise ValueError("Expected the folders of runs. Received: none")
     for name in names:
-        arguments.find_run(name)
+        arguments.check_run(name)
     arguments.check_picture(picture)
     arguments.import_tensorflow()
-    from keras_attention import devices, tasks
+    from keras_attention import devices
     from keras_attention.commands import runs
     from keras_attention.evaluation import phrase_alignment
-    from keras_attention.training import restore, run_directory
+    from keras_attention.training import restore
 
-    directories = [run_directory.at(name) for name in names]
-    configs = [run_directory.read_config(one) for one in directories]
+    read = [runs.read_run(name) for name in names]
     kinds = {
         (one.task, one.data.corpus, one.data.source, one.data.target)
-        for one in configs
+        for _, one, _ in read
     }
     (task, corpus, source, target), *others = sorted(kinds)
     if others or (task, corpus) != ("translation", "phrases"):
@@ -50,10 +49,8 @@ def align(
         )
     devices.share_cores()
     translators = {
-        label: restore.load_run(directory, config, tasks.get(task))
-        for label, directory, config in zip(
-            runs.labels(names), directories, configs, strict=True
-        )
+        label: restore.load_run(*one)
+        for label, one in zip(runs.labels(names), read, strict=True)
     }
     rows = phrase_alignment.measure(translators, source, target, picture)
     for row in rows:

@@ -415,7 +415,10 @@ def test_a_corpus_that_moved_is_trained_on(
             "num_beams=1",
         ),
         (["translate", "{run}", "", "--attention=a.png"], "1 blank texts"),
-        (["evaluate", "{run}/savedmodel"], "--source and --reference"),
+        (
+            ["evaluate", "{run}/savedmodel", "--source={run}/config.yaml"],
+            "--source and --reference",
+        ),
         (["evaluate", "{run}", "--source", "{run}/x"], "Received: {run}/x"),
         (
             ["evaluate", "{run}", "--source", "{run}/config.yaml"],

@@ -40,6 +40,17 @@ SMALL_SIZES = {
     "rnn_encoder_decoder": SMALL | {"readout_dim": 16},
     "lstm_encoder_decoder": SMALL | {"num_layers": 2},
     "rnn_language_model": SMALL | {"num_layers": 2},
+    "encoder_classifier": {
+        "num_layers": 2,
+        "hidden_dim": 16,
+        "intermediate_dim": 32,
+        "num_heads": 2,
+    },
+    "self_attentive_embedding": SMALL
+    | {"attention_units": 16, "num_hops": 2, "hidden_dim": 16},
+    "bag_of_vectors": SMALL,
+    "decomposable_attention": SMALL,
+    "bag_of_vector_pairs": SMALL | {"projection_dim": 16},
 }
 
 

@@ -13,8 +13,11 @@ __version__ = "0.1.0"
 
 # Public name -> (its module, the attribute in it; None is the module itself).
 _NAMES = {
+    "Classifier": ("models", "Classifier"),
     "Continuer": ("serving.continuer", "Continuer"),
+    "Labeller": ("serving.labeller", "Labeller"),
     "LanguageModel": ("models", "LanguageModel"),
+    "PairLabeller": ("serving.labeller", "PairLabeller"),
     "Seq2Seq": ("models", "Seq2Seq"),
     "Tokenizer": ("data", "Tokenizer"),
     "Translator": ("serving.translator", "Translator"),
@@ -30,6 +33,7 @@ _NAMES = {
     "decoding": ("decoding", None),
     "devices": ("devices", None),
     "evaluation": ("evaluation", None),
+    "labeller": ("serving.labeller", None),
     "layers": ("layers", None),
     "losses": ("training.losses", None),
     "metrics": ("training.metrics", None),
@@ -42,6 +46,7 @@ _NAMES = {
     "schedules": ("training.schedules", None),
     "text": ("data", None),
     "text_continuation": ("serving.text_continuation", None),
+    "text_labelling": ("serving.text_labelling", None),
     "text_to_text": ("serving.text_to_text", None),
     "tokens": ("tokens", None),
     "trainer": ("training.trainer", None),

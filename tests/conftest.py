@@ -44,6 +44,17 @@ SMALL_SIZES = {
     "bytenet": {"num_sets": 1, "hidden_dim": 8},
     "rnn_language_model": SMALL | {"num_layers": 2},
     "transformer_language_model": SMALL_TRANSFORMER,
+    "encoder_classifier": {
+        "num_layers": 2,
+        "hidden_dim": 16,
+        "intermediate_dim": 32,
+        "num_heads": 2,
+    },
+    "self_attentive_embedding": SMALL
+    | {"attention_units": 16, "num_hops": 2, "hidden_dim": 16},
+    "bag_of_vectors": SMALL,
+    "decomposable_attention": SMALL,
+    "bag_of_vector_pairs": SMALL | {"projection_dim": 16},
 }
 
 

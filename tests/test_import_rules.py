@@ -34,8 +34,10 @@ TABLE = {
     "models.catalog": (set(), set()),
     "models.seq2seq": ({"tokens"}, ARRAYS),
     "models.language_model": ({"tokens"}, ARRAYS),
+    "models.classifier": ({"tokens"}, ARRAYS),
     "models": (
-        {"layers", "tokens", "models.seq2seq", "models.language_model"},
+        {"layers", "tokens", "models.seq2seq", "models.language_model"}
+        | {"models.classifier"},
         ARRAYS,
     ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),

@@ -8,7 +8,11 @@ import importlib
 
 from keras_attention.models import catalog
 
-_CLASSES = {"Seq2Seq": "seq2seq", "LanguageModel": "language_model"}
+_CLASSES = {
+    "Classifier": "classifier",
+    "LanguageModel": "language_model",
+    "Seq2Seq": "seq2seq",
+}
 _MODULES = (*_CLASSES.values(), *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
 __all__ = sorted([*_CLASSES, *catalog.CATALOG, "catalog"])

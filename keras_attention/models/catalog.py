@@ -106,6 +106,49 @@ CATALOG = {
         "sentences",
         ("mini", "tiny", "gpt", "gpt2"),
     ),
+    "encoder_classifier": Entry(
+        "EncoderClassifier",
+        "Vaswani et al., Attention Is All You Need",
+        2017,
+        "classification",
+        "referents",
+        ("mini", "tiny", "base"),
+    ),
+    "self_attentive_embedding": Entry(
+        "SelfAttentiveEmbedding",
+        "Lin et al., A Structured Self-attentive Sentence Embedding",
+        2017,
+        "classification",
+        "colours",
+        ("mini", "tiny", "base"),
+    ),
+    "bag_of_vectors": Entry(
+        "BagOfVectors",
+        "Iyyer et al., Deep Unordered Composition Rivals Syntactic Methods for "
+        "Text Classification",
+        2015,
+        "classification",
+        "colours",
+        ("mini", "tiny", "base"),
+    ),
+    "decomposable_attention": Entry(
+        "DecomposableAttention",
+        "Parikh et al., A Decomposable Attention Model for Natural Language "
+        "Inference",
+        2016,
+        "entailment",
+        "multisets",
+        ("mini", "tiny", "base"),
+    ),
+    "bag_of_vector_pairs": Entry(
+        "BagOfVectorPairs",
+        "Bowman et al., A large annotated corpus for learning natural language "
+        "inference",
+        2015,
+        "entailment",
+        "multisets",
+        ("mini", "tiny", "base"),
+    ),
 }
 
 

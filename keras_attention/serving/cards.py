@@ -64,24 +64,74 @@ the tokens of `text`, END included. The perplexity of a text is
 exp(-`log_probability` / `num_tokens`).
 
 """ + _USE.format(output="continuation")
+LABEL_SIGNATURES = """\
+## Signatures
+
+| name | inputs | outputs |
+|---|---|---|
+| `serving_default` | {inputs} | `label`, `probabilities` |
+| `with_attention` | {inputs} | `label`, `probabilities`, `truncated`, \
+{attention} |
+| `num_tokens` | {inputs} | `num_tokens`, `limit` |
+
+`probabilities` holds one probability for each label, in this order: {labels}.
+{meaning}
+
+"""
+_OF_TEXT = (
+    "The last axis of `attention` is the source's tokens: each row of weights "
+    "sums to 1 over\nthem. Padding has weight 0."
+)
+_OF_PAIR = (
+    "`attention` has a row of weights over the pair's tokens for each token of "
+    "the text,\n`attention_pair` one over the text's tokens for each of the "
+    "pair. Padding has weight 0."
+)
 
 
 def signatures(servable) -> str:
     """The signatures of what is exported, and how to call them.
 
     Args:
-        servable: a `Translator` or a `Continuer`.
+        servable: a `Translator`, a `Continuer` or a `Labeller`.
     """
     if servable.output == "continuation":
         return CONTINUATION_SIGNATURES
+    if servable.output == "label":
+        return _label_signatures(servable)
     return SIGNATURES
+
+
+def _label_signatures(servable) -> str:
+    is_pair = len(servable.inputs) == 2
+    attention = ("source_tokens", "attention")
+    if is_pair:
+        attention = ("source_tokens", "pair_tokens", *attention[1:])
+        attention = (*attention, "attention_pair")
+    text = LABEL_SIGNATURES.format(
+        inputs=_names(servable.inputs),
+        attention=_names(attention),
+        labels=_names(servable.classes),
+        meaning=_OF_PAIR if is_pair else _OF_TEXT,
+    )
+    use = _USE.format(output="label")
+    if is_pair:
+        text_input = 'text=tf.constant(["..."])'
+        use = use.replace(
+            text_input, text_input + ', text_pair=tf.constant(["..."])'
+        )
+    return text + use
+
+
+def _names(names) -> str:
+    return ", ".join(f"`{name}`" for name in names)
 
 
 def facts(servable) -> str:
     """Size, limits and search of what is exported, as a Markdown list.
 
     Args:
-        servable: a `Translator` or a `Continuer`.
+        servable: a `Translator`, a `Continuer` or a `Labeller`.
     """
     model = servable.model
     num_bytes = sum(
@@ -90,6 +140,8 @@ def facts(servable) -> str:
     )
     if servable.output == "continuation":
         limits = _continuation_limits(servable)
+    elif servable.output == "label":
+        limits = _label_limits(servable)
     else:
         limits = _translation_limits(servable)
     return f"""\
@@ -120,6 +172,16 @@ def _continuation_limits(proceed) -> str:
   `truncated`, and `num_tokens` lets you check first.
 - Longest continuation: {proceed.max_new_tokens} tokens, END included.
 - Search: greedy
+"""
+
+
+def _label_limits(label) -> str:
+    return f"""\
+- Labels: {len(label.classes)}
+- Longest input: {label.max_length} tokens of a text, END included. The Python
+  API and the command line reject longer texts. Of a longer text, the bare
+  SavedModel reads the first tokens. `with_attention` reports this in
+  `truncated`, and `num_tokens` lets you check first.
 """
 
 

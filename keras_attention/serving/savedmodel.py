@@ -14,6 +14,8 @@ from keras_attention.serving import (
     destination,
     manifest,
     text_continuation,
+    text_labelling,
+    text_model,
     text_to_text,
 )
 
@@ -163,14 +165,51 @@ class LoadedContinuer(text_continuation.TextContinuation):
         self.signatures = loaded.signatures
 
 
-KINDS = (LoadedTranslator, LoadedContinuer)
+class LoadedLabeller(text_labelling.TextLabelling):
+    """A SavedModel's classifier: text in, label out.
+
+    Args:
+        path: the version's folder.
+        loaded: what `tf.saved_model.load` returned.
+
+    Attributes:
+        path: as given.
+        signatures: the SavedModel's signatures.
+    """
+
+    def __init__(self, path: pathlib.Path, loaded):
+        self._loaded = loaded  # Its functions do not keep its variables.
+        self.path = path
+        self.signatures = loaded.signatures
 
 
-def load(path: str | os.PathLike) -> LoadedTranslator | LoadedContinuer:
+class LoadedPairLabeller(text_labelling.PairLabelling):
+    """A SavedModel's classifier of pairs: two texts in, label out.
+
+    Args:
+        path: the version's folder.
+        loaded: what `tf.saved_model.load` returned.
+
+    Attributes:
+        path: as given.
+        signatures: the SavedModel's signatures.
+    """
+
+    def __init__(self, path: pathlib.Path, loaded):
+        self._loaded = loaded  # Its functions do not keep its variables.
+        self.path = path
+        self.signatures = loaded.signatures
+
+
+KINDS = (LoadedTranslator, LoadedContinuer, LoadedLabeller, LoadedPairLabeller)
+
+
+def load(path: str | os.PathLike) -> text_model.TextModel:
     """Loads `savedmodels/NAME` (its newest version) or one version.
 
     Returns:
-        What the SavedModel is, by the outputs of its `serving_default`.
+        What the SavedModel is, by the inputs and outputs of its
+        `serving_default`.
 
     Raises:
         ValueError: If there is no SavedModel of this package, or its files
@@ -188,9 +227,11 @@ def load(path: str | os.PathLike) -> LoadedTranslator | LoadedContinuer:
     manifest.check(version)
     _register_text_operations()
     loaded = tf.saved_model.load(str(version))
-    outputs = loaded.signatures["serving_default"].structured_outputs
+    default = loaded.signatures["serving_default"]
+    outputs = default.structured_outputs
+    inputs = set(_input_names(default))
     for kind in KINDS:
-        if kind.output in outputs:
+        if kind.output in outputs and set(kind.inputs) == inputs:
             return kind(version, loaded)
     raise ValueError(
         "Expected a SavedModel whose `serving_default` gives one of "

@@ -29,13 +29,17 @@ class TextModel:
     A subclass gives `signatures`: name -> function of tensors by keyword,
     which returns a dict of tensors. Axis 0 of each tensor is the batch. Texts
     are sorted by length into batches. Results come in the order given.
+
+    Attributes:
+        inputs: the names of the inputs of `serving_default`.
     """
 
     signatures: Mapping = types.MappingProxyType({})
+    inputs: tuple[str, ...] = ("text",)
 
     def num_tokens(self, texts: Sequence[str]) -> list[int]:
         """Tokens of each text, END included; of those over the limit too."""
-        return self._counted(encoded(texts))[0].tolist()
+        return self._counted(self._columns(texts))[0].tolist()
 
     def too_long(self, texts: Sequence[str]) -> dict[int, tuple[int, int]]:
         """The texts over the limit, which a call refuses or `truncate` cuts.
@@ -47,7 +51,7 @@ class TextModel:
             Line, from 1 -> `(num_tokens, limit)`, of each text over the
             limit.
         """
-        return _too_long(*self._counted(encoded(texts)))
+        return _too_long(*self._counted(self._columns(texts)))
 
     def num_truncated(self, texts: Sequence[str]) -> int:
         """How many texts are over the limit. `truncate` cuts them."""
@@ -76,7 +80,8 @@ class TextModel:
                 "Expected batch_size of at least 1. "
                 f"Received: batch_size={batch_size}"
             )
-        columns = {"text": encoded(texts)}
+        columns = self._columns(texts)
+        lengths, limits = self._counted(columns)
         if references is not None:
             columns["reference"] = encoded(references)
         sizes = [len(column) for column in columns.values()]
@@ -85,7 +90,6 @@ class TextModel:
                 "Expected one reference for each text. Received: "
                 f"{sizes[0]} texts, {sizes[1]} references"
             )
-        lengths, limits = self._counted(columns["text"])
         long_texts = _too_long(lengths, limits)
         if long_texts and not truncate:
             line, (num_tokens, limit) = next(iter(long_texts.items()))
@@ -105,10 +109,17 @@ class TextModel:
             batches.append(Batch(places, inputs))
         return batches
 
-    def _counted(self, texts) -> tuple[np.ndarray, np.ndarray]:
+    def _columns(self, texts) -> dict[str, list[bytes]]:
+        """The inputs by their names, each with a text for each row."""
+        return {"text": encoded(texts)}
+
+    def _counted(self, columns) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of each text, and the most that there may be."""
         counted = self.signatures["num_tokens"](
-            text=tf.constant(texts, tf.string, shape=[len(texts)])
+            **{
+                name: tf.constant(texts, tf.string, shape=[len(texts)])
+                for name, texts in columns.items()
+            }
         )
         return counted["num_tokens"].numpy(), counted["limit"].numpy()
 

@@ -9,6 +9,8 @@ __all__ = ["Evaluation", "Task", "TestSet", "get"]
 _CLASSES = {
     "translation": "Translation",
     "language_modelling": "LanguageModelling",
+    "classification": "Classification",
+    "entailment": "Entailment",
 }
 
 

@@ -195,3 +195,34 @@ class TokenMeasures:
         results = dict(means)
         likelihood = results.pop("negative_log_likelihood")
         return {**results, "perplexity": ops.exp(likelihood)}
+
+
+class LabelMeasures:
+    """What a `Trainer` measures of each text: its loss, and if it is right.
+
+    Args:
+        label_smoothing: of the loss.
+
+    Call arguments:
+        logits: float [B, C].
+        labels: int [B].
+
+    Returns:
+        A dict of `names` to float32 [B]. The trainer takes means over the
+        labels.
+    """
+
+    names = ("loss", "accuracy")
+
+    def __init__(self, label_smoothing=0.0):
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, logits, labels):
+        return {
+            "loss": token_cross_entropy(logits, labels, self.label_smoothing),
+            "accuracy": is_greatest(logits, labels),
+        }
+
+    def results(self, means):
+        """The means as they are."""
+        return dict(means)

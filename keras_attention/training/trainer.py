@@ -30,6 +30,10 @@ class Trainer(keras.Model):
 
     - The loss is the mean over all real tokens of the batch.
     - Gradients are summed over replicas before they are clipped.
+    - Losses of the model's own (`add_loss`, regularizers) are added to it. Each
+      part of the batch counts by its share of the real labels: a loss that is
+      a mean over texts is one over the whole batch where each text has one
+      label.
     - The loss, accuracy and perplexity of an epoch are means over all tokens.
       While the epoch runs, the progress bar shows the mean of the replicas'
       own.
@@ -55,8 +59,7 @@ class Trainer(keras.Model):
     Raises:
         ValueError: If there is fewer than one micro-batch. If the model
             computes in float16, whose gradients need scaling: take bfloat16.
-            If the model has losses of its own. If `compile` gets a loss or
-            metrics.
+            If `compile` gets a loss or metrics.
     """
 
     def __init__(
@@ -134,13 +137,6 @@ class Trainer(keras.Model):
     def _forward(self, inputs, labels, weights, training):
         """Updates the metrics, and returns this replica's part of the loss."""
         logits = self.model(inputs, training=training)
-        if self.model.losses:
-            raise ValueError(
-                "Expected a model without losses of its own (regularizers, "
-                "`add_loss`): `model.fit` adds them, with "
-                "losses.TokenCrossEntropy. Received: "
-                f"{len(self.model.losses)} losses"
-            )
         values = self.measures(logits, labels)
         # Flat: Keras would divide each row by its length, padding included.
         real = tf.reshape(tf.cast(weights > 0, tf.float32), [-1])
@@ -148,7 +144,10 @@ class Trainer(keras.Model):
             mean.update_state(
                 tf.reshape(values[name], [-1]), sample_weight=real
             )
-        return tf.reduce_sum(values["loss"] * weights)
+        loss = tf.reduce_sum(values["loss"] * weights)
+        for own in self.model.losses:
+            loss += tf.reduce_sum(weights) * tf.cast(own, loss.dtype)
+        return loss
 
     def train_step(self, data):
         variables = self.model.trainable_variables

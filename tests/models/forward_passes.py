@@ -70,6 +70,15 @@ def models_and_layers():
         "language_model_gpt": models.TransformerLanguageModel(
             V, **TRANSFORMER, max_length=5, norm_first=False
         ),
+        "bag_of_vectors": models.BagOfVectors(V, 5, **SIZES),
+        "self_attentive_embedding": models.SelfAttentiveEmbedding(
+            V, 5, **SIZES, attention_units=13, num_hops=2, hidden_dim=17
+        ),
+        "encoder_classifier": models.EncoderClassifier(V, 5, **TRANSFORMER),
+        "decomposable_attention": models.DecomposableAttention(V, 5, **SIZES),
+        "bag_of_vector_pairs": models.BagOfVectorPairs(
+            V, 5, **SIZES, projection_dim=13
+        ),
     }
 
 
@@ -86,6 +95,12 @@ def forward(name, part):
         token_ids = INPUTS["target_ids"]
         first = part.step(token_ids[:, 0], part.initial_state(2, 5))
         return part(token_ids), first
+    if isinstance(part, models.Classifier):
+        part.build()
+        # Any two texts are a pair.
+        ids = [INPUTS["source_ids"], INPUTS["target_ids"]]
+        names = ("source_ids", "pair_ids")[: part.num_texts]
+        return part.attend(dict(zip(names, ids, strict=False)))
     rng = np.random.default_rng(1)
     x = rng.normal(size=(2, 3, D)).astype("float32")
     y = rng.normal(size=(2, 5, D)).astype("float32")

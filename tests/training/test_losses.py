@@ -199,3 +199,17 @@ def test_a_right_label_makes_no_nan_on_its_way():
         assert np.isfinite(compute(labels, logits))
     finally:
         tf.debugging.disable_check_numerics()
+
+
+@pytest.mark.parametrize("label_smoothing", [0.0, 0.2])
+def test_a_text_has_one_label(label_smoothing):
+    logits, labels = drawn()
+    logits, labels = logits[:, 0], labels[:, 0]
+    values = losses.LabelMeasures(label_smoothing)(logits, labels)
+    assert set(values) == set(losses.LabelMeasures.names)
+    q = (1 - label_smoothing) * np.eye(V)[labels] + label_smoothing / V
+    expected = -np.sum(q * tf.nn.log_softmax(logits), axis=-1)
+    np.testing.assert_allclose(values["loss"], expected, rtol=1e-5)
+    right = logits.argmax(axis=-1) == labels
+    np.testing.assert_array_equal(values["accuracy"], right)
+    assert losses.LabelMeasures().results(values) == values

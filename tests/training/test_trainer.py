@@ -333,11 +333,50 @@ def test_what_would_train_something_else_is_refused():
     for name in ("loss", "metrics", "weighted_metrics"):
         with pytest.raises(ValueError, match=f"Received: {name}="):
             fitted.compile(make_optimizer("sgd"), **{name: ["accuracy"]})
-    regularizer = keras.regularizers.L2(1e-3)
-    model.decoder_layers[0].feed_forward.expand.kernel.regularizer = regularizer
-    fitted.compile(make_optimizer("sgd"))
-    with pytest.raises(ValueError, match="Received: 1 losses"):
-        fitted.fit(batches(1), verbose=0)
+
+
+@pytest.mark.parametrize("replicas, micro_batches", [(1, 1), (1, 3), (4, 1)])
+def test_losses_of_the_model_are_means_over_the_whole_batch(
+    replicas, micro_batches
+):
+    """Against the gradient of the loss and the penalty, on one replica."""
+    strategy = devices.make_strategy(replicas)
+    batch = (
+        {"source_ids": np.arange(60).reshape(12, 5) % 27 + 4},
+        np.arange(12) % 5,
+        np.full(12, 1 / 12, "float32"),
+    )
+    keras.utils.set_random_seed(1)
+    with strategy.scope():
+        model = models.SelfAttentiveEmbedding(
+            VOCABULARY, 5, 6, 7, 8, 2, 9, penalty=0.7, dropout=0.0
+        )
+        model.build()
+        rng = np.random.default_rng(1)
+        model.set_weights(
+            [rng.normal(scale=0.7, size=w.shape) for w in model.weights]
+        )
+        fitted = trainer.Trainer(
+            model,
+            micro_batches=micro_batches,
+            measures=losses.LabelMeasures(),
+        )
+        fitted.compile(keras.optimizers.SGD(1.0), jit_compile=False)
+    kernel = model.attention_scores.kernel
+    before = kernel.numpy()
+    with tf.GradientTape() as tape:
+        logits, weights = model.attend(batch[0])
+        cross_entropy = keras.losses.sparse_categorical_crossentropy(
+            batch[1], logits, from_logits=True
+        )
+        products = tf.matmul(weights, weights, transpose_b=True) - tf.eye(2)
+        penalty = tf.reduce_sum(products**2, axis=(1, 2))
+        loss = tf.reduce_mean(cross_entropy + 0.7 * penalty)
+    expected = tape.gradient(loss, [kernel.value])[0]
+    data_set = tf.data.Dataset.from_tensors(batch)
+    fitted.fit(data_set, verbose=0)
+    np.testing.assert_allclose(before - kernel.numpy(), expected, atol=1e-5)
+    assert np.abs(expected).max() > 1e-2
 
 
 def test_wrong_micro_batches_are_refused():

@@ -1,0 +1,64 @@
+"""The contract of models that label a text, or a pair of texts."""
+
+import keras
+from keras import ops
+
+# The names of the inputs, the first text's and the second's.
+INPUTS = ("source_ids", "pair_ids")
+
+
+class Classifier(keras.Model):
+    """A model of `p(label | text)`: abstract; each paper's model is final.
+
+    A subclass gives `attend(inputs, training=None)` -> `(logits,
+    attention_weights)`. A call returns the logits alone.
+
+    Attributes:
+        num_texts: 1, or 2 for a model of pairs.
+
+    Call arguments:
+        inputs: {"source_ids": int [B, S]}, of a pair also {"pair_ids": int
+            [B, T]}: the tokens of a text and END, then padding, which changes
+            nothing.
+        training: whether dropout acts.
+
+    Returns:
+        logits float32 [B, C]. `attend` also returns float32 weights, whose
+        last axis is the tokens of a text. Each row of weights sums to 1 over
+        the real ones.
+
+    Raises:
+        ValueError: If the input is no dict of these integer tensors.
+    """
+
+    num_texts = 1
+
+    def __call__(self, inputs, *args, **kwargs):
+        names = INPUTS[: self.num_texts]
+        tensors = inputs if isinstance(inputs, dict) else {}
+        if set(tensors) != set(names) or not all(
+            len(ids.shape) == 2
+            and "int" in keras.backend.standardize_dtype(ids.dtype)
+            for ids in tensors.values()
+        ):
+            found = sorted(tensors) or type(inputs).__name__
+            raise ValueError(
+                f"Expected a dict of integer tensors (batch, length): "
+                f"{', '.join(names)}. Received: {found}"
+            )
+        return super().__call__(inputs, *args, **kwargs)
+
+    def attend(self, inputs, training=None):
+        """Logits [B, C], and the weights of the tokens behind them."""
+        raise NotImplementedError
+
+    def call(self, inputs, training=None):
+        logits, _ = self.attend(inputs, training=training)
+        return logits  # [B, C]
+
+    def build(self, input_shape=None):
+        """Creates all weights by one call on a tiny batch."""
+        if not self.built:
+            ids = ops.ones((1, 2), dtype="int32")
+            self.call({name: ids for name in INPUTS[: self.num_texts]})
+            self.built = True

@@ -1,0 +1,263 @@
+"""Texts with labels: which label a text has, scored by accuracy."""
+
+import time
+
+from keras_attention import files, plotting
+from keras_attention.data import (
+    colours,
+    labelled_batches,
+    labelled_texts,
+    lines,
+    referents,
+)
+from keras_attention.serving import labeller
+from keras_attention.tasks import models, run_cards, vocabularies
+from keras_attention.tasks.task import Evaluation, Task, TestSet
+from keras_attention.training import losses
+
+NUM_SAMPLES = 5
+# In a run's folder, beside its vocabulary.
+CLASSES = "classes.txt"
+
+
+class Classification(Task):
+    """Gives a text its label.
+
+    Attributes:
+        num_texts: of an example.
+        embedded: the name of a corpus -> the module that draws it.
+        servable_class: what answers.
+    """
+
+    name = "classification"
+    columns = ("text", "label", "right label")
+    num_texts = 1
+    embedded = {"referents": referents, "colours": colours}
+    servable_class = labeller.Labeller
+
+    def load(self, choices):
+        if choices.corpus not in self.embedded:
+            return labelled_texts.load(choices.corpus, self.num_texts)
+        splits = self.embedded[choices.corpus].generate()
+        return labelled_texts.LabelledCorpus(
+            choices.corpus,
+            {
+                name: labelled_texts.LabelledTexts.of(rows)
+                for name, rows in splits.items()
+            },
+        )
+
+    def tokenizers(self, config, directory, corpus):
+        texts = corpus.splits["train"].texts
+        vocabularies.learn(
+            directory,
+            {"joint": lambda: (text for column in texts for text in column)},
+            config.vocabulary,
+        )
+        classes = "".join(f"{label}\n" for label in corpus.classes)
+        files.write_atomically(directory.path / CLASSES, classes.encode())
+        return self.load_tokenizers(directory)
+
+    def load_tokenizers(self, directory):
+        """The tokenizer, and the labels."""
+        path = directory.path / CLASSES
+        if not path.is_file():
+            raise ValueError(
+                "Expected the labels that `keras-attention train` wrote. "
+                f"Received: {path}, which is missing"
+            )
+        return (
+            vocabularies.load(directory, "joint"),
+            list(lines.read_lines(path)),
+        )
+
+    def pipeline(self, config, corpus, tokenizers, replicas):
+        if config.vocabulary.subword_sampling:
+            raise ValueError(
+                f"Expected subword_sampling=0 for {self.name}. Received: "
+                f"subword_sampling={config.vocabulary.subword_sampling}"
+            )
+        tokenizer, classes = tokenizers
+        return labelled_batches.LabelledBatches(
+            corpus,
+            tokenizer,
+            classes,
+            max_length=config.data.max_length,
+            max_tokens=config.data.max_tokens,
+            seed=config.run.seed,
+            replicas=replicas,
+        )
+
+    def create_model(self, config, tokenizers):
+        tokenizer, classes = tokenizers
+        return models.create(
+            config.architecture,
+            vocabulary_size=tokenizer.vocabulary_size,
+            num_classes=len(classes),
+        )
+
+    def measures(self, config):
+        return losses.LabelMeasures(config.optimizer.label_smoothing)
+
+    def rank(self, logs):
+        return logs["val_accuracy"], -logs["val_loss"]
+
+    def servable(self, config, model, tokenizers, stored_precision="float32"):
+        return self.servable_class(
+            model,
+            *tokenizers,
+            max_length=config.data.max_length,
+            stored_precision=stored_precision,
+        )
+
+    def validation(self, config, corpus, servable):
+        examples = _test_set("validation", corpus.splits["validation"])
+        count = min(NUM_SAMPLES, config.data.validation_sentences)
+        shown = TestSet(
+            examples.name, examples.sources[:count], examples.references[:count]
+        )
+
+        def validate(epoch, logs):
+            print(
+                f"\nepoch {epoch + 1}: validation accuracy "
+                f"{100 * logs['val_accuracy']:.2f} %"
+            )
+            for text, label, right in _rows(
+                shown, servable(shown.sources, truncate=True)
+            ):
+                print(f"  {text} | {label} | {right}")
+
+        return validate
+
+    def held_out(self, corpus):
+        names = sorted(name for name in corpus.splits if name[:4] == "test")
+        split = names[0] if names else "validation"
+        return _test_set(split, corpus.splits[split])
+
+    def read_test_set(self, source, reference, target_language=None):
+        if not source or not reference:
+            raise ValueError(
+                "Expected --source, a file of texts, and --reference, a file "
+                f"of their labels. Received: source={source}, "
+                f"reference={reference}"
+            )
+        texts = list(lines.read_lines(source))
+        labels = [label.strip() for label in lines.read_lines(reference)]
+        if len(texts) != len(labels) or not texts:
+            raise ValueError(
+                "Expected a label for each text. Received: "
+                f"{len(texts)} texts in {source}, {len(labels)} labels in "
+                f"{reference}"
+            )
+        return TestSet(source.name, texts, labels)
+
+    def evaluate(self, servable, test_set, truncate=False, **options):
+        if options:
+            raise ValueError(
+                f"Expected no options of a search for {self.name}. "
+                f"Received: {', '.join(options)}"
+            )
+        start = time.monotonic()
+        answers = servable(test_set.sources, truncate=truncate)
+        seconds = time.monotonic() - start
+        scores = _scores(answers, test_set.references)
+        if truncate:
+            scores["truncated"] = servable.num_truncated(test_set.sources)
+        return Evaluation(test_set, answers, scores, seconds)
+
+    def samples(self, servable, evaluation):
+        return _rows(evaluation.test_set, evaluation.hypotheses)[:NUM_SAMPLES]
+
+    def draw(self, folder, servable, evaluation):
+        path = folder / "attention.png"
+        (text,) = evaluation.test_set.sources[:1]
+        drawn = draw_attention(servable, text, path)
+        return {"attention": path} if drawn else {}
+
+    def card(self, config, scores, servable):
+        rows = [
+            (name.replace("_", " "), f"{scores[name]:.2f} %", "")
+            for name in ("accuracy", "error", "macro_f1")
+        ]
+        title = self.name.capitalize()
+        return run_cards.card(title, "", config, scores, rows, servable)
+
+    def summary(self, evaluation):
+        scores = evaluation.scores
+        return (
+            f"accuracy {scores['accuracy']:.2f} %, macro-F1 "
+            f"{scores['macro_f1']:.2f} % of {scores['sentences']:,} held-out "
+            f"{'texts' if self.num_texts == 1 else 'pairs'}"
+        )
+
+
+def _test_set(name, examples) -> TestSet:
+    """The texts of pairs have a tab between them."""
+    sources = list(map("\t".join, zip(*examples.texts, strict=True)))
+    return TestSet(name, sources, examples.labels)
+
+
+def _rows(test_set, answers) -> list[tuple[str, str, str]]:
+    """Texts, their labels and the right ones; a tab is shown as a bar."""
+    return [
+        (text.replace("\t", " | "), label, right)
+        for text, label, right in zip(
+            test_set.sources, answers, test_set.references, strict=True
+        )
+    ]
+
+
+def _scores(answers, references) -> dict:
+    """Percentages. macro-F1 is the mean of the F1 of each right label."""
+    pairs = list(zip(answers, references, strict=True))
+    accuracy = 100 * sum(a == b for a, b in pairs) / len(pairs)
+    f1 = []
+    for label in sorted(set(references)):
+        both = sum(a == b == label for a, b in pairs)
+        either = sum(a == label for a, _ in pairs) + references.count(label)
+        f1.append(200 * both / either)
+    return {
+        "accuracy": accuracy,
+        "error": 100 - accuracy,
+        "macro_f1": sum(f1) / len(f1),
+        "sentences": len(pairs),
+    }
+
+
+def draw_attention(servable, text, path) -> bool:
+    """Draws what the label of a text looked at: a row for each hop.
+
+    Of several layers and heads, each is a panel. Of a pair, the rows are the
+    first text's tokens.
+
+    Returns:
+        Whether there are weights: a model without layers has none.
+    """
+    (shown,) = servable.with_attention([text], truncate=True)
+    weights = shown["attention"]
+    rows, columns = shown["source_tokens"], shown["source_tokens"]
+    axis_names, names = ("read", "asking"), None
+    if not weights.size:
+        return False
+    if "pair_tokens" in shown:
+        columns, axis_names = shown["pair_tokens"], ("pair", "text")
+    elif weights.ndim == 2:
+        rows = [f"hop {row + 1}" for row in range(len(weights))]
+    else:
+        num_layers, num_heads = weights.shape[:2]
+        names = [
+            f"layer {layer + 1}, head {head + 1}"
+            for layer in range(num_layers)
+            for head in range(num_heads)
+        ]
+        weights = weights.reshape(-1, *weights.shape[2:])
+    plotting.attention_heat_map(
+        columns,
+        rows,
+        weights,
+        path=path,
+        title=shown["label"],
+        names=names,
+        axis_names=axis_names,
+    )
+    return True

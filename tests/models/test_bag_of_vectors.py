@@ -1,0 +1,52 @@
+"""The bag of vectors: its equations, and what it cannot see."""
+
+import numpy as np
+
+from keras_attention import models
+from keras_attention.models import bag_of_vectors
+
+V, CLASSES = 23, 5
+IDS = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]])
+
+
+def read(model, tokens):
+    """Logits of one text: the equations of the class."""
+    embeddings = model.embedding.get_weights()[0]
+    z = sum(embeddings[token] for token in tokens) / len(tokens)
+    for layer in model.hidden_layers:
+        w, b = layer.get_weights()
+        z = np.maximum(z @ w + b, 0)
+    w, b = model.output_projection.get_weights()
+    return z @ w + b
+
+
+def test_equals_the_equations(randomize):
+    model = randomize(models.BagOfVectors(V, CLASSES, 7, 11, num_layers=2))
+    expected = [read(model, row[row > 0]) for row in IDS]
+    np.testing.assert_allclose(
+        model({"source_ids": IDS}), expected, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_order_means_nothing(randomize):
+    model = randomize(models.BagOfVectors(V, CLASSES, 7, 11))
+    turned = IDS[:, ::-1].copy()
+    np.testing.assert_allclose(
+        model({"source_ids": turned}), model({"source_ids": IDS}), atol=1e-5
+    )
+
+
+def test_word_dropout_leaves_words_out_of_the_mean(randomize):
+    """Of the words that are kept, the weights are equal."""
+    model = randomize(models.BagOfVectors(V, CLASSES, 7, 11, word_dropout=0.5))
+    ids = np.tile(np.arange(4, 14), (300, 1))
+    weights = model.attend({"source_ids": ids}, training=True)[1].numpy()[:, 0]
+    kept = weights > 0
+    assert 0.45 < kept.mean() < 0.55
+    counts = kept.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(weights[kept], (kept / counts)[kept], rtol=1e-5)
+
+
+def test_the_papers_width():
+    config = bag_of_vectors.base(23).get_config()
+    assert (config["embedding_dim"], config["word_dropout"]) == (300, 0.3)

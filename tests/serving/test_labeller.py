@@ -1,0 +1,201 @@
+"""Text in, label out: classifiers of one text and of two, live and loaded."""
+
+import json
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention import models
+from keras_attention.serving import labeller, savedmodel
+from keras_attention.tokens import END
+
+CLASSES = ["high", "low", "odd"]
+TEXTS = ["one two", "three", "", "nine eight seven", "  ", "zwölf", "日本語"]
+LONG = "one " * 30
+PROGRAM = """
+import json, sys
+import tensorflow as tf
+import tensorflow_text
+loaded = tf.saved_model.load(sys.argv[1])
+inputs = {k: tf.constant(v) for k, v in json.loads(sys.argv[2]).items()}
+answers = {
+    name: {k: v.numpy().tolist() for k, v in loaded.signatures[name](
+        **inputs).items() if v.dtype != tf.string}
+    for name in ("serving_default", "with_attention")
+}
+labels = loaded.signatures["serving_default"](**inputs)["label"].numpy()
+answers["labels"] = [label.decode() for label in labels.tolist()]
+assert "keras_attention" not in sys.modules
+print(json.dumps(answers))
+"""
+
+
+def opinionated(model):
+    model.build()
+    rng = np.random.default_rng(1)
+    model.set_weights([rng.normal(size=w.shape) for w in model.weights])
+    return model
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tokenizers):
+    return tokenizers[0]
+
+
+@pytest.fixture(scope="module")
+def live(tokenizer):
+    keras.utils.set_random_seed(2)
+    model = models.EncoderClassifier(
+        tokenizer.vocabulary_size, 3, 2, 16, 13, 2, answer_position=None
+    )
+    return labeller.Labeller(opinionated(model), tokenizer, CLASSES, 12)
+
+
+@pytest.fixture(scope="module")
+def live_pairs(tokenizer):
+    keras.utils.set_random_seed(2)
+    model = models.DecomposableAttention(tokenizer.vocabulary_size, 3, 7, 11)
+    return labeller.PairLabeller(opinionated(model), tokenizer, CLASSES, 12)
+
+
+@pytest.fixture(scope="module")
+def version(live, tmp_path_factory):
+    return live.export(tmp_path_factory.mktemp("exported") / "labels")
+
+
+@pytest.fixture(scope="module")
+def pair_version(live_pairs, tmp_path_factory):
+    return live_pairs.export(tmp_path_factory.mktemp("exported") / "pairs")
+
+
+def ids_of(live, text):
+    ids = live.tokenizer.tokenize([text]).numpy()[0].tolist()
+    return np.array([[*ids[: live.max_length - 1], END]])
+
+
+def softmax(logits):
+    return np.exp(logits - logits.max()) / np.exp(logits - logits.max()).sum()
+
+
+def test_the_label_has_the_greatest_logit(live):
+    texts = [*TEXTS, LONG]
+    answers = live(texts, batch_size=3, truncate=True)
+    probabilities = live.probabilities(texts, truncate=True)
+    for text, answer, row in zip(texts, answers, probabilities, strict=True):
+        logits = live.model({"source_ids": ids_of(live, text)}).numpy()[0]
+        assert answer == CLASSES[logits.argmax()]
+        np.testing.assert_allclose(row, softmax(logits), atol=1e-5)
+    assert len(set(answers)) > 1
+
+
+def test_attention_is_that_of_the_text_alone(live):
+    shown = live.with_attention(TEXTS, batch_size=7)
+    for text, row in zip(TEXTS, shown, strict=True):
+        ids = ids_of(live, text)
+        _, weights = live.model.attend({"source_ids": ids})
+        np.testing.assert_allclose(row["attention"], weights[0], atol=1e-4)
+        assert len(row["source_tokens"]) == ids.shape[1]
+        assert row["source_tokens"][-1] == "[END]"
+
+
+def test_a_pair_is_two_texts_with_a_tab(live_pairs):
+    pairs = [f"{a}\t{b}" for a, b in zip(TEXTS, TEXTS[::-1], strict=True)]
+    answers = live_pairs(pairs, batch_size=3)
+    shown = live_pairs.with_attention(pairs)
+    for pair, answer, row in zip(pairs, answers, shown, strict=True):
+        source, other = (ids_of(live_pairs, one) for one in pair.split("\t"))
+        inputs = {"source_ids": source, "pair_ids": other}
+        logits, (of_pair, of_source) = live_pairs.model.attend(inputs)
+        assert answer == row["label"] == CLASSES[logits.numpy()[0].argmax()]
+        np.testing.assert_allclose(row["attention"], of_pair[0], atol=1e-4)
+        np.testing.assert_allclose(
+            row["attention_pair"], of_source[0], atol=1e-4
+        )
+    assert len(set(answers)) > 1
+
+
+def test_texts_that_are_too_long(live, live_pairs):
+    assert live.num_tokens([LONG, "one two"]) == [31, 3]
+    assert live_pairs.num_tokens([f"one\t{LONG}", f"{LONG}\tone"]) == [31, 31]
+    with pytest.raises(ValueError, match="at most 12 tokens.* 31 tokens .* 2"):
+        live(["one", LONG])
+    with pytest.raises(ValueError, match="at most 12 tokens.* 31 tokens .* 1"):
+        live_pairs([f"one\t{LONG}"])
+    truncated = live.signatures["with_attention"](
+        text=tf.constant(["one two", LONG])
+    )["truncated"]
+    assert truncated.numpy().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("text", ["one", "one\ttwo\tthree"])
+def test_no_pair_is_refused(live_pairs, text):
+    with pytest.raises(ValueError, match="a tab between them. .* in line 2"):
+        live_pairs(["one\ttwo", text])
+
+
+def test_a_savedmodel_answers_as_the_live_model(
+    live, live_pairs, version, pair_version
+):
+    pairs = [f"{a}\t{b}" for a, b in zip(TEXTS, TEXTS[::-1], strict=True)]
+    for model, path, texts, kind in (
+        (live, version, TEXTS, savedmodel.LoadedLabeller),
+        (live_pairs, pair_version, pairs, savedmodel.LoadedPairLabeller),
+    ):
+        loaded = savedmodel.load(path.parent)
+        assert type(loaded) is kind and loaded.task == model.task
+        assert loaded(texts) == model(texts)
+        assert loaded([]) == []
+        for one, other in zip(
+            loaded.with_attention(texts),
+            model.with_attention(texts),
+            strict=True,
+        ):
+            np.testing.assert_allclose(
+                one["attention"], other["attention"], atol=1e-5
+            )
+
+
+def test_tensorflow_alone_answers(live, live_pairs, version, pair_version):
+    for model, path, inputs, texts in (
+        (live, version, {"text": TEXTS}, TEXTS),
+        (
+            live_pairs,
+            pair_version,
+            {"text": TEXTS, "text_pair": TEXTS[::-1]},
+            [f"{a}\t{b}" for a, b in zip(TEXTS, TEXTS[::-1], strict=True)],
+        ),
+    ):
+        program = [sys.executable, "-c", PROGRAM, str(path)]
+        result = subprocess.run(
+            [*program, json.dumps(inputs)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        answers = json.loads(result.stdout.strip().splitlines()[-1])
+        assert answers["labels"] == model(texts)
+        for signature in ("serving_default", "with_attention"):
+            np.testing.assert_allclose(
+                answers[signature]["probabilities"],
+                model.probabilities(texts),
+                atol=1e-5,
+            )
+
+
+def test_a_card_names_labels_and_inputs(version, pair_version):
+    card = (version.parent / "README.md").read_text("utf-8")
+    assert "in this order: `high`, `low`, `odd`" in card
+    card = (pair_version.parent / "README.md").read_text("utf-8")
+    assert "| `serving_default` | `text`, `text_pair` | `label`" in card
+    assert 'text_pair=tf.constant(["..."])' in card
+
+
+def test_wrong_arguments_are_refused(live):
+    for options in ({"max_length": 1}, {"classes": []}):
+        arguments = {"classes": CLASSES, "max_length": 12} | options
+        with pytest.raises(ValueError, match="one label or more. Received"):
+            labeller.Labeller(live.model, live.tokenizer, **arguments)

@@ -1,0 +1,160 @@
+"""Classifiers by the verbs: trained, scored, exported, asked."""
+
+import json
+
+import pytest
+
+import keras_attention as ka
+from keras_attention import cli, tasks
+from keras_attention.data import colours, multisets
+
+RUNS = {
+    "classification": (
+        "self_attentive_embedding",
+        '{"embedding_dim": 8, "units": 8, "hidden_dim": 8}',
+        colours,
+    ),
+    "entailment": (
+        "decomposable_attention",
+        '{"embedding_dim": 8, "units": 8}',
+        multisets,
+    ),
+}
+
+
+@pytest.fixture(scope="module", params=RUNS)
+def task(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def folder(task, tmp_path_factory):
+    """The embedded corpus, fewer of it, as tables."""
+    path = tmp_path_factory.mktemp(task)
+    splits = RUNS[task][2].generate(train=200, validation=20, test=30)
+    for split, rows in splits.items():
+        table = "".join("\t".join(row) + "\n" for row in rows)
+        (path / f"{split}.tsv").write_text(table)
+    return path
+
+
+def train(task, folder, output, *options):
+    model, sizes, _ = RUNS[task]
+    cli.main(
+        ["train", f"--model={model}", f"--corpus={folder}", "--epochs=2"]
+        + ["--model_arguments", sizes, f"--output={output}", *options]
+    )
+
+
+@pytest.fixture(scope="module")
+def run(task, folder, tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs") / task
+    train(task, folder, output)
+    return output
+
+
+def read(folder, split):
+    rows = [
+        line.split("\t")
+        for line in (folder / f"{split}.tsv").read_text().splitlines()
+    ]
+    return [row[0] for row in rows], ["\t".join(row[1:]) for row in rows]
+
+
+def last_line(capsys):
+    return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
+
+
+def test_scores_are_those_of_the_answers(run, folder, capsys):
+    cli.main(["evaluate", str(run)])
+    scores = last_line(capsys)
+    labels, texts = read(folder, "test")
+    answers = ka.load(run)(texts)
+    right = sum(a == b for a, b in zip(answers, labels, strict=True))
+    assert scores["sentences"] == 30
+    assert scores["accuracy"] == pytest.approx(100 * right / 30)
+    assert scores["error"] == pytest.approx(100 - scores["accuracy"])
+    f1 = []
+    for label in set(labels):
+        pairs = list(zip(answers, labels, strict=True))
+        both = sum(a == b == label for a, b in pairs)
+        said = sum(a == label for a in answers)
+        precision = both / said if said else 0
+        recall = both / labels.count(label)
+        total = precision + recall
+        f1.append(2 * precision * recall / total if total else 0)
+    assert scores["macro_f1"] == pytest.approx(100 * sum(f1) / len(f1))
+
+
+def test_a_savedmodel_has_the_scores_and_labels_of_its_run(
+    task, run, folder, tmp_path, capsys
+):
+    model = tmp_path / "model"
+    cli.main(["export", str(run), "--to", str(model)])
+    card = (model / "README.md").read_text("utf-8")
+    assert f"# {task.capitalize()}: {RUNS[task][0]}" in card
+    assert "| accuracy | " in card
+    labels, texts = read(folder, "test")
+    (tmp_path / "texts").write_text("".join(f"{text}\n" for text in texts))
+    (tmp_path / "labels").write_text("".join(f"{one}\n" for one in labels))
+    rows = []
+    for path in (run, model):
+        cli.main(
+            ["evaluate", str(path), "--source", str(tmp_path / "texts")]
+            + ["--reference", str(tmp_path / "labels")]
+        )
+        rows.append(last_line(capsys))
+        del rows[-1]["sentences_per_second"]
+    assert rows[0] == rows[1]
+    printed = []
+    for path in (run, model):
+        cli.main(["translate", str(path), *texts[:3]])
+        printed.append(capsys.readouterr().out.split("\n")[:-1])
+    assert printed[0] == printed[1] == ka.load(run)(texts[:3])
+
+
+def test_a_run_has_its_pictures_and_its_labels(run, folder):
+    assert (run / "attention.png").is_file()
+    labels, _ = read(folder, "train")
+    expected = sorted(set(labels))
+    assert (run / "classes.txt").read_text().splitlines() == expected
+
+
+def test_a_run_that_was_stopped_goes_on_exactly(run, task, folder, tmp_path):
+    output = tmp_path / "stopped"
+    train(task, folder, output, "--steps=3")
+    train(task, folder, output, "--resume", "--steps=1000")
+    ours, theirs = (
+        json.loads((path / "history.json").read_text())
+        for path in (output, run)
+    )
+    # The limit of steps ends in the same two epochs.
+    assert len(ours) == len(theirs) == 2
+    assert set(ours[-1]) == {"accuracy", "loss", "val_accuracy", "val_loss"}
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["translate", "{run}", "a\tb", "--n_best=2"], "Received: n_best"),
+        (["export", "{run}", "--to=x", "--num_beams=2"], "num_beams"),
+        (["evaluate", "{run}", "--num_beams=2"], "Received: num_beams"),
+        (["evaluate", "{run}", "--source={run}/classes.txt"], "--reference"),
+        (
+            ["train", "--model=bag_of_vectors", "--subword_sampling=0.1"]
+            + ["--output={run}2"],
+            "subword_sampling=0 for classification",
+        ),
+    ],
+)
+def test_what_a_classifier_has_not_is_refused(arguments, message, run):
+    with pytest.raises(SystemExit, match=message):
+        cli.main([text.format(run=run) for text in arguments])
+
+
+def test_files_that_do_not_belong_together_are_refused(tmp_path):
+    (tmp_path / "texts").write_text("one\ntwo\n")
+    (tmp_path / "labels").write_text("a\n")
+    task = tasks.get("classification")
+    with pytest.raises(ValueError, match="2 texts in .*, 1 labels in"):
+        task.read_test_set(tmp_path / "texts", tmp_path / "labels")

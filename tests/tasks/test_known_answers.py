@@ -1,0 +1,95 @@
+"""Classifiers on the embedded corpora, whose right answers are known."""
+
+import collections
+import itertools
+import json
+
+import numpy as np
+import pytest
+
+import keras_attention as ka
+from keras_attention import cli
+from keras_attention.data import colours
+
+pytestmark = pytest.mark.slow
+
+
+def accuracy(folder, model, **arguments):
+    """Of a model that `train` has trained without another argument."""
+    cli.main(
+        ["train", f"--model={model}", f"--output={folder}"]
+        + ["--model_arguments", json.dumps(arguments)]
+    )
+    return json.loads((folder / "scores.json").read_text())["accuracy"]
+
+
+def ceiling(rows):
+    """The best accuracy of who knows only how often each word occurs.
+
+    Of a list's colours, n_c times c, those of "my" are a and b with a
+    probability proportional to n_a n_b: as many ways there are to choose
+    which of them are mine.
+    """
+    total = 0
+    for _, text in rows:
+        counts = collections.Counter(
+            word for word in text.split() if word in colours.COLOURS
+        )
+        ways = [a * b for a, b in itertools.combinations(counts.values(), 2)]
+        total += max(ways) / sum(ways)
+    return 100 * total / len(rows)
+
+
+def test_hops_find_the_colours_that_are_mine(tmp_path):
+    folder = tmp_path / "run"
+    assert accuracy(folder, "self_attentive_embedding") >= 99.5
+    model = ka.load(folder)
+    rows = colours.generate()["test"][:200]
+    shown = model.with_attention([text for _, text in rows])
+    masses = []
+    for row in shown:
+        words = [token.strip("▁ ") for token in row["source_tokens"]]
+        places = [
+            place
+            for owner, place in zip(words, range(1, len(words)), strict=False)
+            if owner == "my"
+        ]
+        # The word "my", the colour behind it and the thing: what is mine.
+        mine = {p + step for p in places for step in (-1, 0, 1)}
+        masses.append(row["attention"][:, sorted(mine)].sum(axis=1))
+    assert np.mean(masses) > 0.9
+
+
+def test_a_bag_does_not_know_which_colours_are_mine(tmp_path):
+    rows = colours.generate()["test"]
+    best = ceiling(rows)
+    found = accuracy(tmp_path / "run", "bag_of_vectors")
+    deviation = 100 * np.sqrt(0.25 / len(rows))
+    assert best - 10 < found < best + 3 * deviation
+
+
+@pytest.mark.parametrize(
+    "num_layers, least, most", [(0, 0, 10), (1, 20, 65), (2, 99.5, 100)]
+)
+def test_two_layers_find_the_referent(num_layers, least, most, tmp_path):
+    """At the word "it". Without a layer, it knows nothing: 5 % by chance.
+
+    One layer may find the two animals, and then guesses.
+    """
+    found = accuracy(
+        tmp_path / "run",
+        "encoder_classifier",
+        num_layers=num_layers,
+        answer_position=-4,
+    )
+    assert least <= found <= most
+
+
+@pytest.mark.parametrize(
+    "model, least, most",
+    [("decomposable_attention", 99.5, 100), ("bag_of_vector_pairs", 55, 90)],
+)
+def test_words_compared_one_by_one_decide_inclusion(
+    model, least, most, tmp_path
+):
+    assert least <= accuracy(tmp_path / "run", model) <= most

@@ -39,6 +39,7 @@ SMALL_SIZES = {
     "luong": SMALL | {"num_layers": 2},
     "rnn_encoder_decoder": SMALL | {"readout_dim": 16},
     "lstm_encoder_decoder": SMALL | {"num_layers": 2},
+    "extended_neural_gpu": {"filters": 16, "height": 2},
     "rnn_language_model": SMALL | {"num_layers": 2},
 }
 

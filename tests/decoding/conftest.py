@@ -203,6 +203,7 @@ TINY_SIZES = {
     "luong": RECURRENT,
     "rnn_encoder_decoder": RECURRENT | {"readout_dim": 11},
     "lstm_encoder_decoder": RECURRENT,
+    "extended_neural_gpu": {"filters": 5, "height": 2},
 }
 
 

@@ -53,6 +53,9 @@ def models_and_layers():
             V, embedding_dim=7, units=12, num_layers=2, bidirectional=True
         ),
         "transformer": models.Transformer(V, **TRANSFORMER),
+        "extended_neural_gpu": models.ExtendedNeuralGPU(
+            V, filters=7, height=2, num_layers=2
+        ),
         **{
             f"language_model_{cell}": models.RNNLanguageModel(
                 V, **SIZES, cell=cell

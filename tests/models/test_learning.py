@@ -21,6 +21,7 @@ SETTINGS = {
     "luong": ("tiny", SMALL, 8, 4000, 8, 3e-3),
     "rnn_encoder_decoder": ("tiny", SMALL, 6, 16000, 8, 3e-3),
     "lstm_encoder_decoder": ("tiny", SMALL, 6, 8000, 12, 3e-3),
+    "extended_neural_gpu": ("mini", {}, 6, 8000, 12, 2e-3),
 }
 
 

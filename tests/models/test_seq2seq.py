@@ -30,6 +30,10 @@ VARIANTS = {
         {"embedding_dim": 7, "units": 12, "num_layers": 2}
         | {"bidirectional": True},
     ),
+    "extended_neural_gpu": (
+        "extended_neural_gpu",
+        {"filters": 7, "height": 2, "num_layers": 2},
+    ),
     "transformer_pre": ("transformer", TRANSFORMER | PRE),
     "transformer_post": ("transformer", TRANSFORMER | POST),
 }

@@ -55,6 +55,7 @@ SMALL_SIZES = {
     "bag_of_vectors": SMALL,
     "decomposable_attention": SMALL,
     "bag_of_vector_pairs": SMALL | {"projection_dim": 16},
+    "extended_neural_gpu": {"filters": 16, "height": 2},
 }
 
 

@@ -209,10 +209,10 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     if config.training.steps is not None:
         del missing["epochs"]
     label = re.sub(r"\W+", "_", name).strip("_")
-    languages = f"{config.data.source}_{config.data.target}_"
-    languages = languages if task == "translation" else ""
-    missing["output"] = f"runs/{label}_{languages}{model}"
     given = flat(config)
+    sides = [given[side] or missing[side] for side in ("source", "target")]
+    languages = f"{'_'.join(sides)}_" if task == "translation" else ""
+    missing["output"] = f"runs/{label}_{languages}{model}"
     filled = replace(
         config,
         **{

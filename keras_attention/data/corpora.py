@@ -11,8 +11,10 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 
 from keras_attention.data import (
+    addition,
     lines,
     parallel_files,
+    scan,
     tab_separated,
     tfds_pairs,
 )
@@ -93,7 +95,20 @@ def _phrases(source: str, target: str, data_dir: pathlib.Path | None):
     return splits, sizes
 
 
+def _in_memory(pairs: dict[str, list[tuple[str, str]]]):
+    """Splits and sizes of lists of pairs."""
+    splits = {}
+    for split, rows in pairs.items():
+        sources, targets = zip(*rows, strict=True)
+        splits[split] = tf.data.Dataset.from_tensor_slices(
+            {"source": list(sources), "target": list(targets)}
+        )
+    return splits, {split: len(rows) for split, rows in pairs.items()}
+
+
 def _folder(folder: pathlib.Path, source: str, target: str):
+    if scan.find_files(folder):
+        return _in_memory(scan.load(folder))
     aligned = parallel_files.find_files(folder, source, target)
     tables = tab_separated.find_splits(folder)
     if not aligned and not tables:
@@ -133,11 +148,13 @@ def load(
     """Loads a corpus.
 
     Args:
-        name: "phrases", the embedded corpus; a folder of line-aligned files
-            or of tab-separated ones; one tab-separated file, which is split
-            by the hash of its sources; or "tfds:NAME/CONFIG", perhaps with
-            slices: "tfds:NAME/CONFIG@train[:90%]". A `pathlib.Path` is
-            always a folder or a file; `~` is the user's home.
+        name: "phrases" or "addition", the embedded corpora; a folder of
+            line-aligned files, of tab-separated ones or of one split of
+            SCAN; one tab-separated file, which is split by the hash of its
+            sources; one of SCAN's training files, which means its split; or
+            "tfds:NAME/CONFIG", perhaps with slices:
+            "tfds:NAME/CONFIG@train[:90%]". A `pathlib.Path` is always a
+            folder or a file; `~` is the user's home.
         source, target: language codes.
         data_dir: where prepared data is kept: for phrases by default
             $KERAS_ATTENTION_HOME or ~/.cache/keras_attention, for TFDS its
@@ -159,18 +176,22 @@ def load(
     data_dir = data_dir and lines.to_path(data_dir)
     if name == "phrases":
         splits, sizes = _phrases(source, target, data_dir)
+    elif name == "addition":
+        splits, sizes = _in_memory(addition.generate())
     elif isinstance(name, str) and name.startswith("tfds:"):
         splits, sizes = tfds_pairs.load(
             name.removeprefix("tfds:"), source, target, data_dir
         )
     elif path.is_dir():
         splits, sizes = _folder(path, source, target)
+    elif path.is_file() and scan.name_of(path):
+        splits, sizes = _in_memory(scan.load(path))
     elif path.is_file():
         splits, sizes = tab_separated.split_by_source(path, source, target)
     else:
         raise ValueError(
-            'Expected "phrases", a folder of line-aligned files, a file of '
-            'tab-separated pairs or "tfds:NAME/CONFIG". '
+            'Expected "phrases", "addition", a folder of line-aligned files, a '
+            'file of tab-separated pairs or "tfds:NAME/CONFIG". '
             f"Received: {os.fspath(name)!r}"
         )
     return Corpus(os.fspath(name), source, target, splits, sizes)

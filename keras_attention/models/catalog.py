@@ -89,6 +89,14 @@ CATALOG = {
         "phrases",
         ("mini", "tiny", "base"),
     ),
+    "extended_neural_gpu": Entry(
+        "ExtendedNeuralGPU",
+        "Kaiser and Bengio, Can Active Memory Replace Attention?",
+        2016,
+        "translation",
+        "addition",
+        ("mini", "tiny", "base"),
+    ),
     "rnn_language_model": Entry(
         "RNNLanguageModel",
         "Mikolov et al., Recurrent neural network based language model",

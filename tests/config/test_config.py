@@ -55,6 +55,16 @@ def test_the_learning_rate_depends_on_model_and_corpus(choices, rate):
             },
         ),
         (
+            "addition",
+            {
+                "size": "mini",
+                "vocabulary_type": "char",
+                "label_smoothing": 0.0,
+                "dropout": None,
+                "output": "runs/addition_terms_sum_transformer",
+            },
+        ),
+        (
             "tfds:ted/de_to_en",
             {
                 "size": "tiny",

@@ -205,6 +205,7 @@ TINY_SIZES = {
     "lstm_encoder_decoder": RECURRENT,
     "conv_seq2seq": {"num_layers": 2, "embedding_dim": 5, "hidden_dim": 7},
     "bytenet": {"num_sets": 1, "hidden_dim": 6},
+    "extended_neural_gpu": {"filters": 5, "height": 2},
 }
 
 

@@ -58,6 +58,9 @@ def models_and_layers():
         ),
         "bytenet": models.ByteNet(V, num_sets=1, hidden_dim=5),
         "transformer": models.Transformer(V, **TRANSFORMER),
+        "extended_neural_gpu": models.ExtendedNeuralGPU(
+            V, filters=7, height=2, num_layers=2
+        ),
         **{
             f"language_model_{cell}": models.RNNLanguageModel(
                 V, **SIZES, cell=cell

@@ -23,6 +23,7 @@ SETTINGS = {
     "lstm_encoder_decoder": ("tiny", SMALL, 6, 8000, 12, 3e-3),
     "conv_seq2seq": ("mini", {}, 8, 4000, 12, 1e-3),
     "bytenet": ("mini", {}, 8, 4000, 12, 1e-3),
+    "extended_neural_gpu": ("mini", {}, 6, 8000, 12, 2e-3),
 }
 
 

@@ -38,6 +38,10 @@ VARIANTS = {
         "bytenet",
         {"num_sets": 1, "hidden_dim": 11, "dilation_rates": [1, 2]},
     ),
+    "extended_neural_gpu": (
+        "extended_neural_gpu",
+        {"filters": 7, "height": 2, "num_layers": 2},
+    ),
     "transformer_pre": ("transformer", TRANSFORMER | PRE),
     "transformer_post": ("transformer", TRANSFORMER | POST),
 }

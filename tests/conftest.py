@@ -42,6 +42,12 @@ SMALL_SIZES = {
     "lstm_encoder_decoder": SMALL | {"num_layers": 2},
     "rnn_language_model": SMALL | {"num_layers": 2},
     "transformer_language_model": SMALL_TRANSFORMER,
+    "lstmn": SMALL,
+    "char_cnn_language_model": {
+        "filters": ((1, 3), (2, 5)),
+        "units": 16,
+        "projection_dim": 8,
+    },
 }
 
 

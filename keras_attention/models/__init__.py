@@ -8,10 +8,15 @@ import importlib
 
 from keras_attention.models import catalog
 
-_CLASSES = {"Seq2Seq": "seq2seq", "LanguageModel": "language_model"}
+_CLASSES = {
+    "Seq2Seq": "seq2seq",
+    "LanguageModel": "language_model",
+    # No model of text: it is not in the catalogue.
+    "VisionTransformer": "vision_transformer",
+}
 _MODULES = (*_CLASSES.values(), *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
-__all__ = sorted([*_CLASSES, *catalog.CATALOG, "catalog"])
+__all__ = sorted([*_CLASSES, *catalog.CATALOG, "catalog", "vision_transformer"])
 
 
 def __getattr__(name):

@@ -91,6 +91,22 @@ CATALOG = {
         "sentences",
         ("mini", "tiny", "gpt", "gpt2"),
     ),
+    "lstmn": Entry(
+        "LSTMN",
+        "Cheng et al., Long Short-Term Memory-Networks for Machine Reading",
+        2016,
+        "language_modelling",
+        "sentences",
+        ("mini", "tiny", "base"),
+    ),
+    "char_cnn_language_model": Entry(
+        "CharCNNLanguageModel",
+        "Kim et al., Character-Aware Neural Language Models",
+        2016,
+        "language_modelling",
+        "sentences",
+        ("mini", "tiny", "small", "large", "big"),
+    ),
 }
 
 

@@ -25,6 +25,12 @@ TRANSFORMER = {
     "intermediate_dim": 13,
     "num_heads": 7,
 }
+CHAR_CNN = {
+    "character_dim": 3,
+    "filters": ((1, 5), (2, 7)),
+    "units": 11,
+    "max_word_length": 4,
+}
 
 
 def models_and_layers():
@@ -65,6 +71,14 @@ def models_and_layers():
         "language_model_gpt": models.TransformerLanguageModel(
             V, **TRANSFORMER, max_length=5, norm_first=False
         ),
+        "vision": models.VisionTransformer(
+            5, **TRANSFORMER, image_shape=(D, 2, 1), patch_size=2
+        ),
+        "lstmn": models.LSTMN(V, **SIZES),
+        "char_cnn": models.CharCNNLanguageModel(V, **CHAR_CNN),
+        "char_cnn_projected": models.CharCNNLanguageModel(
+            V, **CHAR_CNN, embedding_dim=7, projection_dim=5
+        ),
     }
 
 
@@ -82,6 +96,8 @@ def forward(name, part):
         first = part.step(token_ids[:, 0], part.initial_state(2, 5))
         return part(token_ids), first
     rng = np.random.default_rng(1)
+    if name == "vision":
+        return part(rng.normal(size=(2, D, 2, 1)).astype("float32"))
     x = rng.normal(size=(2, 3, D)).astype("float32")
     y = rng.normal(size=(2, 5, D)).astype("float32")
     mask = INPUTS["source_ids"] > 0

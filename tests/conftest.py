@@ -56,6 +56,12 @@ SMALL_SIZES = {
     "decomposable_attention": SMALL,
     "bag_of_vector_pairs": SMALL | {"projection_dim": 16},
     "extended_neural_gpu": {"filters": 16, "height": 2},
+    "lstmn": SMALL,
+    "char_cnn_language_model": {
+        "filters": ((1, 3), (2, 5)),
+        "units": 16,
+        "projection_dim": 8,
+    },
 }
 
 

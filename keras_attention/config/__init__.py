@@ -185,8 +185,8 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     the run can be used from anywhere.
 
     Raises:
-        ValueError: If the model has no such size, or translates nothing that
-            it could be distilled from.
+        ValueError: If the model has no such size, or if its task has no
+            translations to be distilled from, or no context.
     """
     model, task = config.architecture.model, config.task
     if config.training.distillation_epochs and task != "translation":
@@ -194,6 +194,11 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
             "Expected distillation_epochs=0: a model distils its own "
             f"translations, and {model} makes none. Received: "
             f"distillation_epochs={config.training.distillation_epochs}"
+        )
+    if config.data.context == "stream" and task != "language_modelling":
+        raise ValueError(
+            "Expected context=line: only a language model goes on from the "
+            f"texts before. Received: context=stream for {model}"
         )
     corpus = config.data.corpus or catalog.entry(model).corpus
     if is_folder(corpus):

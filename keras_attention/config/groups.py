@@ -112,6 +112,12 @@ class Data(Choices):
             OTHERWISE: 2048,
         },
     )
+    context: Literal["line", "stream"] = choice(
+        "line",
+        'What a language model sees before a word. "line" is the line alone. '
+        '"stream" is also the lines before it, in texts of as many lines as '
+        "`max_length` has room for.",
+    )
     validation_sentences: int = choice(
         500, "How many texts are answered after each epoch.", at_least=1
     )

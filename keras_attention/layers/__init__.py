@@ -25,6 +25,7 @@ from keras_attention.layers.position_encoding import (
     PositionEncoding,
     sinusoidal_positions,
 )
+from keras_attention.layers.projected_lstm_cell import ProjectedLSTMCell
 from keras_attention.layers.recurrence import reverse_sequences, unroll
 from keras_attention.layers.residual import Residual
 from keras_attention.layers.self_attention_layer import (
@@ -47,6 +48,7 @@ __all__ = [
     "MultiplicativeAttention",
     "OutputsOnly",
     "PositionEncoding",
+    "ProjectedLSTMCell",
     "Residual",
     "SelfAttentionLayer",
     "TransformerDecoderLayer",

@@ -12,10 +12,12 @@ _CLASSES = {
     "Classifier": "classifier",
     "LanguageModel": "language_model",
     "Seq2Seq": "seq2seq",
+    # No model of text: it is not in the catalogue.
+    "VisionTransformer": "vision_transformer",
 }
 _MODULES = (*_CLASSES.values(), *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
-__all__ = sorted([*_CLASSES, *catalog.CATALOG, "catalog"])
+__all__ = sorted([*_CLASSES, *catalog.CATALOG, "catalog", "vision_transformer"])
 
 
 def __getattr__(name):

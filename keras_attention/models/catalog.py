@@ -157,6 +157,22 @@ CATALOG = {
         "multisets",
         ("mini", "tiny", "base"),
     ),
+    "lstmn": Entry(
+        "LSTMN",
+        "Cheng et al., Long Short-Term Memory-Networks for Machine Reading",
+        2016,
+        "language_modelling",
+        "sentences",
+        ("mini", "tiny", "base"),
+    ),
+    "char_cnn_language_model": Entry(
+        "CharCNNLanguageModel",
+        "Kim et al., Character-Aware Neural Language Models",
+        2016,
+        "language_modelling",
+        "sentences",
+        ("mini", "tiny", "small", "large", "big"),
+    ),
 }
 
 

@@ -62,6 +62,12 @@ class LanguageModel(keras.Model):
         """One token: [B] -> (logits [B, V], state)."""
         raise NotImplementedError
 
+    def read_vocabulary(self, pieces):
+        """Tells the model how its tokens are spelt, in the order of their ids.
+
+        Most models need not know, and do nothing.
+        """
+
     def export(
         self,
         filepath,

@@ -24,7 +24,9 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
 
     Args:
         model: a built `models.LanguageModel`.
-        tokenizer: a `data.Tokenizer`.
+        tokenizer: a `data.Tokenizer`. With a `line_tokenizer.LineTokenizer`
+            a text may have several lines: all are scored, and the last one is
+            continued.
         max_length: limit of a text in tokens, END included. Of a longer one
             the functions continue the last tokens, and score the first;
             Python refuses it.
@@ -81,7 +83,7 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
 
     def _continue(self, text):
         ids, _ = self._tokenize(text)
-        prompts = ids[:, 1 - self.max_length :]
+        prompts = token_rows.last_lines(ids)[:, 1 - self.max_length :]
         num_given = tf.cast(prompts.row_lengths(), tf.int32)
         prompt_ids = prompts.to_tensor(PAD)
         answers = halves.side_by_side(

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from keras_attention.data import streams
 from keras_attention.serving import text_model
 
 
@@ -76,3 +77,43 @@ class TextContinuation(text_model.TextModel):
             (float(row["log_probability"]), int(row["num_tokens"]))
             for row in rows
         ]
+
+    @property
+    def reads_lines(self) -> bool:
+        """Whether a line break is an END: the model has learned a stream."""
+        # Two empty lines have an END each; as one text they show nothing.
+        return self.num_tokens(["\n"]) == [2]
+
+    def score_stream(
+        self,
+        lines: Sequence[str],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[tuple[float, int]]:
+        """Log-probability of lines, each after the lines before it.
+
+        Every part of the stream is scored after up to half as many tokens as
+        the model takes: log p(before, part) - log p(before).
+
+        Args:
+            lines: in their order, for a model that `reads_lines`.
+            batch_size, truncate: see `score`.
+
+        Returns:
+            `(log_probability, num_tokens)` of each part.
+        """
+        lengths, limits = self._counted(text_model.encoded(lines))
+        parts = list(streams.windows(lengths.tolist(), int(limits[0])))
+        wholes = ["\n".join(lines[first:end]) for first, _, end in parts]
+        befores = ["\n".join(lines[first:start]) for first, start, _ in parts]
+        rows = []
+        for (first, start, _), whole, before in zip(
+            parts,
+            self.score(wholes, batch_size, truncate),
+            self.score(befores, batch_size, truncate),
+            strict=True,
+        ):
+            # Of no lines, only the END of an empty one would be scored.
+            log_probability, num_tokens = before if first < start else (0.0, 0)
+            rows.append((whole[0] - log_probability, whole[1] - num_tokens))
+        return rows

@@ -20,6 +20,14 @@ def ended(ids):
     return tf.pad(rows, [[0, 0], [0, missing]], constant_values=PAD)
 
 
+def last_lines(ids):
+    """What stands after the last END of each row: ragged [B, None]."""
+    ends = tf.cast(ids.to_tensor(PAD) == END, tf.int32)  # [B, L]
+    ends_ahead = tf.cumsum(ends, axis=1, reverse=True)
+    is_last = tf.RaggedTensor.from_tensor(ends_ahead == 0, ids.row_lengths())
+    return tf.ragged.boolean_mask(ids, is_last)
+
+
 def pieces(tokenizer, ids):
     """The piece of each id: [B, T] -> string [B, T].
 

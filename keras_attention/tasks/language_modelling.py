@@ -1,11 +1,19 @@
 """Texts without translations: which word comes next, scored by perplexity."""
 
+import dataclasses
 import math
 import time
 
 import tensorflow as tf
 
-from keras_attention.data import corpora, pipeline, sentences, texts
+from keras_attention.data import (
+    corpora,
+    line_tokenizer,
+    pipeline,
+    sentences,
+    streams,
+    texts,
+)
 from keras_attention.serving import continuer
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
@@ -45,9 +53,12 @@ class LanguageModelling(Task):
         return (vocabularies.load(directory, "joint"),)
 
     def pipeline(self, config, corpus, tokenizers, replicas):
+        (tokenizer,) = _in_context(config, tokenizers)
+        if config.data.context == "stream":
+            corpus = _joined(corpus, tokenizer, config.data.max_length)
         return _TextPipeline(
             corpus,
-            tokenizers * 2,
+            (tokenizer, tokenizer),
             max_length=config.data.max_length,
             max_tokens=config.data.max_tokens,
             seed=config.run.seed,
@@ -57,9 +68,13 @@ class LanguageModelling(Task):
 
     def create_model(self, config, tokenizers):
         (tokenizer,) = tokenizers
-        return models.create(
+        model = models.create(
             config.architecture, vocabulary_size=tokenizer.vocabulary_size
         )
+        ids = tf.range(tokenizer.vocabulary_size)[tf.newaxis]
+        (pieces,) = tokenizer.pieces(ids).numpy()
+        model.read_vocabulary([piece.decode() for piece in pieces])
+        return model
 
     def measures(self, config):
         return losses.TokenMeasures(config.optimizer.label_smoothing)
@@ -70,7 +85,7 @@ class LanguageModelling(Task):
     def servable(self, config, model, tokenizers, stored_precision="float32"):
         return continuer.Continuer(
             model,
-            *tokenizers,
+            *_in_context(config, tokenizers),
             max_length=config.data.max_length,
             stored_precision=stored_precision,
         )
@@ -114,7 +129,10 @@ class LanguageModelling(Task):
             )
         lines = test_set.sources
         start = time.monotonic()
-        scored = servable.score(lines, truncate=truncate)
+        score = (
+            servable.score_stream if servable.reads_lines else servable.score
+        )
+        scored = score(lines, truncate=truncate)
         seconds = time.monotonic() - start
         log_probability = sum(one for one, _ in scored)
         num_tokens = sum(count for _, count in scored)
@@ -176,6 +194,29 @@ class _TextPipeline(pipeline.Pipeline):
 
 def _target(inputs, labels, weights):
     return inputs["target_ids"], labels, weights
+
+
+def _in_context(config, tokenizers) -> tuple:
+    """The tokenizer of a run: that of a stream reads lines."""
+    if config.data.context == "line":
+        return tokenizers
+    return tuple(
+        line_tokenizer.LineTokenizer(one.model, one.name) for one in tokenizers
+    )
+
+
+def _joined(corpus, tokenizer, max_length):
+    """A corpus whose texts are lines in a row, as many as there is room for."""
+    splits, sizes = dict(corpus.splits), dict(corpus.sizes)
+    for name in ("train", "validation"):
+        lines, lengths = [], []
+        for block in corpus.splits[name].batch(1000):
+            ids = tokenizer.tokenize(block["target"])
+            lengths.extend((ids.row_lengths() + 1).numpy().tolist())
+            lines.extend(line.decode() for line in block["target"].numpy())
+        joined = streams.join(lines, lengths, max_length)
+        splits[name], sizes[name] = _pairs(joined), len(joined)
+    return dataclasses.replace(corpus, splits=splits, sizes=sizes)
 
 
 def _pairs(lines) -> tf.data.Dataset:

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 
 import pytest
 
@@ -193,7 +194,8 @@ def test_a_group_may_be_empty(tmp_path):
 def test_a_recipe_trains_the_model_that_it_names(name):
     recipe = config.resolve(config.make(**config.read(name)))
     assert recipe.run.output == f"runs/{name}"
-    assert "Elliott" in recipe.data.data_note
+    source = "Marcus" if name.startswith("ptb") else "Elliott"
+    assert source in recipe.data.data_note
     size = recipe.vocabulary.vocabulary_size
     model = catalog.create(
         recipe.architecture.model,
@@ -203,6 +205,12 @@ def test_a_recipe_trains_the_model_that_it_names(name):
     )
     model.build()
     assert model.count_params() > 1e6
+
+
+def test_a_translator_has_no_stream():
+    choices = config.make(model="luong", context="stream")
+    with pytest.raises(ValueError, match="Received: context=stream for luong"):
+        config.resolve(choices)
 
 
 def test_a_language_model_has_no_translations_to_distil():

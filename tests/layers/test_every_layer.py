@@ -22,6 +22,11 @@ ENCODING = {
     "gru": lambda **kw: keras.layers.RNN(
         layers.GRUCell(11, dtype=kw.get("dtype")), return_sequences=True, **kw
     ),
+    "projected_lstm": lambda **kw: keras.layers.RNN(
+        layers.ProjectedLSTMCell(13, 11, dtype=kw.get("dtype")),
+        return_sequences=True,
+        **kw,
+    ),
     "maxout": lambda **kw: layers.Maxout(11, **kw),
     "position_encoding": lambda **kw: layers.PositionEncoding(**kw),
     "encoder_post_norm": lambda **kw: layers.TransformerEncoderLayer(

@@ -18,9 +18,8 @@ def randomize(rng):
 
     def set_random_weights(model, scale=0.3):
         model.build()
-        model.set_weights(
-            [rng.normal(scale=scale, size=w.shape) for w in model.weights]
-        )
+        for weight in model.trainable_weights:
+            weight.assign(rng.normal(scale=scale, size=weight.shape))
         return model
 
     return set_random_weights

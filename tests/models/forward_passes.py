@@ -25,6 +25,12 @@ TRANSFORMER = {
     "intermediate_dim": 13,
     "num_heads": 7,
 }
+CHAR_CNN = {
+    "character_dim": 3,
+    "filters": ((1, 5), (2, 7)),
+    "units": 11,
+    "max_word_length": 4,
+}
 
 
 def models_and_layers():
@@ -82,6 +88,14 @@ def models_and_layers():
         "bag_of_vector_pairs": models.BagOfVectorPairs(
             V, 5, **SIZES, projection_dim=13
         ),
+        "vision": models.VisionTransformer(
+            5, **TRANSFORMER, image_shape=(D, 2, 1), patch_size=2
+        ),
+        "lstmn": models.LSTMN(V, **SIZES),
+        "char_cnn": models.CharCNNLanguageModel(V, **CHAR_CNN),
+        "char_cnn_projected": models.CharCNNLanguageModel(
+            V, **CHAR_CNN, embedding_dim=7, projection_dim=5
+        ),
     }
 
 
@@ -105,6 +119,8 @@ def forward(name, part):
         names = ("source_ids", "pair_ids")[: part.num_texts]
         return part.attend(dict(zip(names, ids, strict=False)))
     rng = np.random.default_rng(1)
+    if name == "vision":
+        return part(rng.normal(size=(2, D, 2, 1)).astype("float32"))
     x = rng.normal(size=(2, 3, D)).astype("float32")
     y = rng.normal(size=(2, 5, D)).astype("float32")
     mask = INPUTS["source_ids"] > 0

@@ -18,6 +18,12 @@ TRANSFORMER = {
     "intermediate_dim": 11,
     "num_heads": 7,
 }
+CHAR_CNN = {
+    "character_dim": 3,
+    "filters": ((1, 5), (2, 7)),
+    "units": 11,
+    "max_word_length": 4,
+}
 # Name of a test -> a model of the catalogue and its arguments.
 VARIANTS = {
     "rnn_language_model_rnn": ("rnn_language_model", SIZES | {"cell": "rnn"}),
@@ -36,6 +42,12 @@ VARIANTS = {
         "transformer_language_model",
         TRANSFORMER | {"max_length": 17},
     ),
+    "lstmn": ("lstmn", {"embedding_dim": 7, "units": 11}),
+    "char_cnn_language_model": ("char_cnn_language_model", CHAR_CNN),
+    "char_cnn_language_model_projected": (
+        "char_cnn_language_model",
+        CHAR_CNN | {"embedding_dim": 7, "projection_dim": 5},
+    ),
 }
 every_model = pytest.mark.parametrize("name", VARIANTS)
 TOKEN_IDS = np.array([[2, 19, 5, 9, 7], [2, 22, 4, 0, 0]], "int32")
@@ -53,9 +65,8 @@ def random_model(name):
     model = small_model(name)
     model.build()
     rng = np.random.default_rng(7)
-    model.set_weights(
-        [rng.normal(scale=0.3, size=w.shape) for w in model.weights]
-    )
+    for weight in model.trainable_weights:
+        weight.assign(rng.normal(scale=0.3, size=weight.shape))
     return model
 
 
@@ -137,7 +148,13 @@ def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
     paper, arguments = VARIANTS[name]
     options = {
         option: arguments[option]
-        for option in ("cell", "tied", "max_length", "norm_first")
+        for option in (
+            "cell",
+            "tied",
+            "max_length",
+            "norm_first",
+            "projection_dim",
+        )
         if option in arguments
     }
     model = catalog.create(

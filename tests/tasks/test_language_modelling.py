@@ -3,12 +3,18 @@
 import json
 import math
 
+import keras
+import numpy as np
 import pytest
 
 import keras_attention as ka
 from keras_attention import cli, config, tasks
-from keras_attention.data import sentences
+from keras_attention.data import sentences, streams
+from keras_attention.tokens import END, START
 
+TRANSFORMER = (
+    '{"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2}'
+)
 SIZES = '{"embedding_dim": 8, "units": 8}'
 
 
@@ -73,6 +79,51 @@ def test_a_savedmodel_has_the_scores_and_the_continuations_of_its_run(
     assert answers[0] == answers[1] and len(answers[0]) == 4
 
 
+@pytest.fixture(scope="module")
+def stream_run(folder, tmp_path_factory):
+    output = tmp_path_factory.mktemp("runs") / "stream"
+    cli.main(
+        ["train", "--model=transformer_language_model", f"--corpus={folder}"]
+        + ["--context=stream", "--max_length=40", "--steps=3"]
+        + ["--model_arguments", TRANSFORMER, f"--output={output}"]
+    )
+    return output
+
+
+def test_a_stream_is_scored_after_the_lines_before(stream_run, folder, capsys):
+    """Each line once, by the logits of the model after all that it has seen."""
+    cli.main(["evaluate", str(stream_run)])
+    scores = last_line(capsys)
+    lines = (folder / "small.test.txt").read_text().splitlines()[:-1]
+    continuer = ka.load(stream_run)
+    assert continuer.reads_lines
+    lengths = [len(line.split()) + 1 for line in lines]
+    total, seen = 0.0, 0
+    for first, start, end in streams.windows(lengths, 40):
+        ids = [START]
+        for line in lines[first:end]:
+            ids += [*continuer.tokenizer.tokenize(line).numpy(), END]
+        log_probs = np.array(
+            keras.ops.log_softmax(continuer.model(np.array([ids[:-1]])))
+        )
+        labels = ids[1:]
+        for place in range(sum(lengths[first:start]), len(labels)):
+            total += log_probs[0, place, labels[place]]
+            seen += 1
+    assert scores["tokens"] == sum(lengths) == seen
+    assert scores["perplexity"] == pytest.approx(
+        math.exp(-total / seen), rel=1e-4
+    )
+
+
+def test_a_stream_is_continued_on_its_last_line(stream_run, tmp_path, capsys):
+    cli.main(["export", str(stream_run), "--to", str(tmp_path / "model")])
+    for model in (ka.load(stream_run), ka.load(tmp_path / "model")):
+        assert model.reads_lines
+        first, second = model(["a king sleeps\nthe king", "the king"])
+        assert first == second
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [
@@ -123,6 +174,8 @@ def test_the_truth_of_the_embedded_sentences_is_known():
 
     class Source:
         """Scores a text by its true probability."""
+
+        reads_lines = False
 
         def score(self, texts, truncate=False):
             return [

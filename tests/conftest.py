@@ -27,14 +27,16 @@ gc.set_threshold(100_000, 10, 10)
 ENGLISH = "zero one two three four five six seven eight nine".split()
 GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun".split()
 SMALL = {"embedding_dim": 16, "units": 16}
+SMALL_TRANSFORMER = {
+    "num_layers": 2,
+    "hidden_dim": 16,
+    "intermediate_dim": 32,
+    "num_heads": 2,
+}
 # Arguments of every model in the catalogue: fast, and of no use.
 SMALL_SIZES = {
-    "transformer": {
-        "num_layers": 2,
-        "hidden_dim": 16,
-        "intermediate_dim": 32,
-        "num_heads": 2,
-    },
+    "transformer": SMALL_TRANSFORMER,
+    "roformer": SMALL_TRANSFORMER,
     "rnnsearch": SMALL | {"readout_dim": 16},
     "luong": SMALL | {"num_layers": 2},
     "rnn_encoder_decoder": SMALL | {"readout_dim": 16},

@@ -39,6 +39,11 @@ TABLE = {
         {"layers", "tokens", "models.seq2seq", "models.language_model"},
         ARRAYS,
     ),
+    # The Transformer, but for where its positions are.
+    "models.roformer": (
+        {"layers", "tokens", "models.seq2seq", "models.transformer"},
+        ARRAYS,
+    ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
         {"data", "tokens", "files"},

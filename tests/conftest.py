@@ -27,15 +27,16 @@ gc.set_threshold(100_000, 10, 10)
 ENGLISH = "zero one two three four five six seven eight nine".split()
 GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun".split()
 SMALL = {"embedding_dim": 16, "units": 16}
-# Arguments of every model in the catalogue: fast, and of no use.
 SMALL_TRANSFORMER = {
     "num_layers": 2,
     "hidden_dim": 16,
     "intermediate_dim": 32,
     "num_heads": 2,
 }
+# Arguments of every model in the catalogue: fast, and of no use.
 SMALL_SIZES = {
     "transformer": SMALL_TRANSFORMER,
+    "roformer": SMALL_TRANSFORMER,
     "rnnsearch": SMALL | {"readout_dim": 16},
     "luong": SMALL | {"num_layers": 2},
     "rnn_encoder_decoder": SMALL | {"readout_dim": 16},
@@ -44,12 +45,7 @@ SMALL_SIZES = {
     "bytenet": {"num_sets": 1, "hidden_dim": 8},
     "rnn_language_model": SMALL | {"num_layers": 2},
     "transformer_language_model": SMALL_TRANSFORMER,
-    "encoder_classifier": {
-        "num_layers": 2,
-        "hidden_dim": 16,
-        "intermediate_dim": 32,
-        "num_heads": 2,
-    },
+    "encoder_classifier": SMALL_TRANSFORMER,
     "self_attentive_embedding": SMALL
     | {"attention_units": 16, "num_hops": 2, "hidden_dim": 16},
     "bag_of_vectors": SMALL,

@@ -40,6 +40,11 @@ TABLE = {
         | {"models.classifier"},
         ARRAYS,
     ),
+    # The Transformer, but for where its positions are.
+    "models.roformer": (
+        {"layers", "tokens", "models.seq2seq", "models.transformer"},
+        ARRAYS,
+    ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
         {"data", "tokens", "files"},

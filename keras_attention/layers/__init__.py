@@ -7,9 +7,13 @@ from keras_attention.layers.attention import (
     masked_softmax,
     weighted_sum,
 )
+from keras_attention.layers.bucketed_bias import BucketedBias
 from keras_attention.layers.causal_convolution import CausalConvolution
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.gru_cell import GRUCell
+from keras_attention.layers.learned_positions import LearnedPositions
+from keras_attention.layers.linear_bias import LinearBias, alibi_slopes
+from keras_attention.layers.local_attention import LocalAttention
 from keras_attention.layers.masks import (
     causal_mask,
     combine_masks,
@@ -25,9 +29,12 @@ from keras_attention.layers.position_encoding import (
     PositionEncoding,
     sinusoidal_positions,
 )
+from keras_attention.layers.positions import Positions
 from keras_attention.layers.projected_lstm_cell import ProjectedLSTMCell
 from keras_attention.layers.recurrence import reverse_sequences, unroll
+from keras_attention.layers.relative_positions import RelativePositions
 from keras_attention.layers.residual import Residual
+from keras_attention.layers.rotary_positions import RotaryPositions
 from keras_attention.layers.self_attention_layer import (
     SelfAttentionLayer,
     tanh_gelu,
@@ -40,19 +47,27 @@ from keras_attention.layers.transformer_layers import (
 __all__ = [
     "AdditiveAttention",
     "Attention",
+    "BucketedBias",
     "CausalConvolution",
     "FeedForward",
     "GRUCell",
+    "LearnedPositions",
+    "LinearBias",
+    "LocalAttention",
     "Maxout",
     "MultiHeadAttention",
     "MultiplicativeAttention",
     "OutputsOnly",
     "PositionEncoding",
+    "Positions",
     "ProjectedLSTMCell",
+    "RelativePositions",
     "Residual",
+    "RotaryPositions",
     "SelfAttentionLayer",
     "TransformerDecoderLayer",
     "TransformerEncoderLayer",
+    "alibi_slopes",
     "causal_mask",
     "combine_masks",
     "dot_product_attention",

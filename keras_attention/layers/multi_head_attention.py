@@ -5,7 +5,14 @@ import functools
 import keras
 from keras import ops
 
-from keras_attention.layers import attention, caches, masks, weights
+from keras_attention.layers import (
+    attention,
+    caches,
+    head_projections,
+    masks,
+    weights,
+)
+from keras_attention.layers import positions as position_layers
 
 
 def _check_lengths(query, value):
@@ -21,8 +28,13 @@ def _check_lengths(query, value):
         )
 
 
+def _places(heads):
+    """0 ... T - 1 for heads [B, H, T, key_dim]."""
+    return ops.arange(ops.shape(heads)[2])
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
-class MultiHeadAttention(keras.layers.Layer):
+class MultiHeadAttention(head_projections.HeadProjections):
     """`Concat(head_1, ..., head_h) W_O` (Vaswani et al. 2017, 3.2.2).
 
     `head_i = softmax(Q W_Q_i (K W_K_i)^T / sqrt(d_k)) V W_V_i`
@@ -48,6 +60,9 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout: rate of dropout on the attention weights.
         use_bias: whether the four projections add a bias.
         kernel_initializer: initializer of the four kernels.
+        positions: a layer that puts positions into queries, keys and
+            scores, such as `RotaryPositions`; see `Positions`. Without one,
+            attention knows no order.
 
     Call arguments:
         query: [B, T, Dq].
@@ -86,19 +101,14 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout=0.0,
         use_bias=True,
         kernel_initializer="glorot_uniform",
+        positions=None,
         **kwargs,
     ):
-        super().__init__(**kwargs)
-        if num_heads < 1 or key_dim < 1:
-            raise ValueError(
-                "`num_heads` and `key_dim` must be positive integers. "
-                f"Received: num_heads={num_heads}, key_dim={key_dim}"
-            )
-        self.num_heads = num_heads
-        self.key_dim = key_dim
+        super().__init__(
+            num_heads, key_dim, use_bias, kernel_initializer, **kwargs
+        )
         self.dropout = dropout
-        self.use_bias = use_bias
-        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.positions = positions
         self.supports_masking = True
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
@@ -111,86 +121,19 @@ class MultiHeadAttention(keras.layers.Layer):
         return super().__call__(*args, **kwargs)
 
     def build(self, query_shape, value_shape=None, key_shape=None):
-        value_shape = value_shape or query_shape
-        key_shape = key_shape or value_shape
-        query_dim, inner_dim = query_shape[-1], self.num_heads * self.key_dim
-        self.query_kernel = self._add_kernel(
-            "query_kernel", query_dim, inner_dim
-        )
-        self.query_bias = self._add_bias("query_bias", inner_dim)
-        self.key_kernel = self._add_kernel(
-            "key_kernel", key_shape[-1], inner_dim
-        )
-        self.key_bias = self._add_bias("key_bias", inner_dim)
-        self.value_kernel = self._add_kernel(
-            "value_kernel", value_shape[-1], inner_dim
-        )
-        self.value_bias = self._add_bias("value_bias", inner_dim)
-        self.output_kernel = self._add_kernel(
-            "output_kernel", inner_dim, query_dim
-        )
-        self.output_bias = self._add_bias("output_bias", query_dim)
+        super().build(query_shape, value_shape, key_shape)
+        self._build_positions()
 
-    def _add_kernel(self, name, input_dim, output_dim):
-        return weights.add(
-            self,
-            name=name,
-            shape=(input_dim, output_dim),
-            initializer=weights.another(self.kernel_initializer),
-        )
+    def _build_positions(self):
+        # A layer that was loaded from a file is built already.
+        if self.positions is not None and not self.positions.built:
+            self.positions.build((None, self.num_heads, None, self.key_dim))
 
-    def _add_bias(self, name, output_dim):
-        if not self.use_bias:
-            return None
-        return weights.add(
-            self,
-            name=name,
-            shape=(output_dim,),
-            initializer="zeros",
-        )
-
-    def _build_memory(self, key, value):
-        """The weights of keys and values, where `project` comes first."""
-        weights.check_tensor(key)
-        weights.check_tensor(value)
-        if hasattr(self, "key_kernel"):
-            return
-        inner_dim = self.num_heads * self.key_dim
-        with weights.scope(self):
-            self.key_kernel = self._add_kernel(
-                "key_kernel", key.shape[-1], inner_dim
-            )
-            self.key_bias = self._add_bias("key_bias", inner_dim)
-            self.value_kernel = self._add_kernel(
-                "value_kernel", value.shape[-1], inner_dim
-            )
-            self.value_bias = self._add_bias("value_bias", inner_dim)
-
-    def _linear(self, inputs, kernel, bias):
-        """`inputs W + b`."""
-        # Keras casts by itself in `call`, but not in `project` and `step`.
-        outputs = ops.matmul(inputs, ops.cast(kernel, self.compute_dtype))
-        if self.use_bias:
-            outputs += ops.cast(bias, self.compute_dtype)
-        return outputs
-
-    def _joined_linear(self, inputs, kernels, biases):
-        """One matrix product for several projections of `inputs`."""
-        outputs = self._linear(
-            inputs,
-            ops.concatenate(kernels, axis=1),
-            ops.concatenate(biases, axis=0) if self.use_bias else None,
-        )
-        return ops.split(outputs, len(kernels), axis=-1)
-
-    def _split_heads(self, inputs):
-        batch, length = ops.shape(inputs)[:2]
-        heads = (batch, length, self.num_heads, self.key_dim)
-        return ops.transpose(ops.reshape(inputs, heads), (0, 2, 1, 3))
-
-    def _heads_of_one(self, inputs):
-        """[B, H * key_dim] -> [B, H, 1, key_dim]."""
-        return ops.reshape(inputs, (-1, self.num_heads, 1, self.key_dim))
+    def _rotate(self, heads, start=0):
+        """Queries or keys [B, H, T, key_dim], of which the first is `start`."""
+        if self.positions is None:
+            return heads
+        return self.positions.rotate(heads, start + _places(heads))
 
     def project(self, value, key=None):
         """Keys and values by head, to attend to many times.
@@ -199,6 +142,8 @@ class MultiHeadAttention(keras.layers.Layer):
             `(key, value)`: both [B, H, S, key_dim].
         """
         self._build_memory(key=value if key is None else key, value=value)
+        with weights.scope(self):
+            self._build_positions()
         if key is None:
             key, value = self._joined_linear(
                 value,
@@ -208,7 +153,7 @@ class MultiHeadAttention(keras.layers.Layer):
         else:
             key = self._linear(key, self.key_kernel, self.key_bias)
             value = self._linear(value, self.value_kernel, self.value_bias)
-        return self._split_heads(key), self._split_heads(value)
+        return self._rotate(self._split_heads(key)), self._split_heads(value)
 
     def attend(self, query, key, value, mask=None, training=None):
         """Attends from `query` [B, T, Dq] to what `project` returned.
@@ -218,14 +163,14 @@ class MultiHeadAttention(keras.layers.Layer):
         weights.build_after_project(self, query)
         query = self._linear(query, self.query_kernel, self.query_bias)
         return self._attend_heads(
-            query=self._split_heads(query),
+            query=self._rotate(self._split_heads(query)),
             key=key,
             value=value,
             mask=mask,
             training=training,
         )
 
-    def attend_one(self, query, key, value, mask=None):
+    def attend_one(self, query, key, value, mask=None, position=None):
         """Like `attend`, for one query a row and without dropout.
 
         Its projections are products of two axes: around one of three axes
@@ -235,23 +180,47 @@ class MultiHeadAttention(keras.layers.Layer):
             query: [B, Dq].
             key, value: what `project` returned.
             mask: bool [B, S] or [1, S], True = attend.
+            position: int scalar, that of the query, which a layer of
+                positions needs.
 
         Returns:
             `(context, attention_weights)`: [B, Dq], float32 [B, H, S].
+
+        Raises:
+            ValueError: If there is a layer of positions and no position.
         """
+        if self.positions is not None and position is None:
+            raise ValueError(
+                "Expected the query's position: this attention has "
+                f"{self.positions.__class__.__name__}. "
+                "Received: position=None"
+            )
         weights.build_after_project(self, query)
         query = self._linear(query, self.query_kernel, self.query_bias)
-        context, attention_weights = attention.dot_product_attention(
-            query=self._heads_of_one(query),
+        context, attention_weights = self._dot_products(
+            query=self._rotate(self._heads_of_one(query), position),
             key=key,
             value=value,
             mask=None if mask is None else mask[:, None, None],
+            start=position,
         )  # [B, H, 1, key_dim], [B, H, 1, S]
-        joined = (-1, self.num_heads * self.key_dim)
-        context = self._linear(
-            ops.reshape(context, joined), self.output_kernel, self.output_bias
+        return self._join_heads_of_one(context), attention_weights[:, :, 0]
+
+    def _dot_products(self, query, key, value, mask, start=0, dropout=None):
+        """Equation 1, by the layer of positions where there is one."""
+        if self.positions is None:
+            return attention.dot_product_attention(
+                query=query, key=key, value=value, mask=mask, dropout=dropout
+            )
+        return self.positions.attend(
+            query=query,
+            key=key,
+            value=value,
+            query_positions=start + _places(query),
+            key_positions=_places(key),
+            mask=mask,
+            dropout=dropout,
         )
-        return context, attention_weights[:, :, 0]
 
     def _attend_heads(self, query, key, value, mask, training):
         if mask is not None:
@@ -259,16 +228,10 @@ class MultiHeadAttention(keras.layers.Layer):
         dropout = None
         if self.dropout > 0:
             dropout = functools.partial(self.dropout_layer, training=training)
-        context, attention_weights = attention.dot_product_attention(
+        context, attention_weights = self._dot_products(
             query=query, key=key, value=value, mask=mask, dropout=dropout
         )  # [B, H, T, key_dim], [B, H, T, S]
-        context = ops.transpose(context, (0, 2, 1, 3))
-        batch, length = ops.shape(context)[:2]
-        joined = (batch, length, self.num_heads * self.key_dim)
-        context = self._linear(
-            ops.reshape(context, joined), self.output_kernel, self.output_bias
-        )
-        return context, attention_weights
+        return self._join_heads(context), attention_weights
 
     def initial_cache(self, batch_size, max_length):
         """Room for the keys and values of `max_length` tokens to come."""
@@ -300,12 +263,16 @@ class MultiHeadAttention(keras.layers.Layer):
         value = self._linear(query, self.value_kernel, self.value_bias)
         cache, mask = caches.write(
             cache,
-            key=self._heads_of_one(key),
+            key=self._rotate(self._heads_of_one(key), position),
             value=self._heads_of_one(value),
             position=position,
         )
         context, attention_weights = self.attend_one(
-            query=query, key=cache.key, value=cache.value, mask=mask
+            query=query,
+            key=cache.key,
+            value=cache.value,
+            mask=mask,
+            position=position,
         )
         return context, attention_weights, cache
 
@@ -343,8 +310,8 @@ class MultiHeadAttention(keras.layers.Layer):
                 [self.query_bias, self.key_bias, self.value_bias],
             )
             return self._attend_heads(
-                query=self._split_heads(query),
-                key=self._split_heads(key),
+                query=self._rotate(self._split_heads(query)),
+                key=self._rotate(self._split_heads(key)),
                 value=self._split_heads(value),
                 mask=allowed,
                 training=training,
@@ -376,11 +343,10 @@ class MultiHeadAttention(keras.layers.Layer):
     def get_config(self):
         return {
             **super().get_config(),
-            "num_heads": self.num_heads,
-            "key_dim": self.key_dim,
             "dropout": self.dropout,
-            "use_bias": self.use_bias,
-            "kernel_initializer": keras.initializers.serialize(
-                self.kernel_initializer
-            ),
+            "positions": position_layers.serialize(self.positions),
         }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**position_layers.deserialize(config))

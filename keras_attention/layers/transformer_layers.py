@@ -8,6 +8,7 @@ from keras_attention.layers import (
     multi_head_attention,
     residual,
 )
+from keras_attention.layers import positions as position_layers
 
 
 class TransformerLayer(keras.layers.Layer):
@@ -18,6 +19,8 @@ class TransformerLayer(keras.layers.Layer):
         intermediate_dim: width of the feed-forward network.
         dropout: rate on each sublayer's output (Vaswani 2017, 5.4).
         norm_first: pre-norm if True, the paper's post-norm if False.
+        positions: a layer that puts positions into the self-attention, such
+            as `RotaryPositions`; each layer needs its own.
 
     Raises:
         ValueError: If `num_heads` or `intermediate_dim` is not positive, if
@@ -33,6 +36,7 @@ class TransformerLayer(keras.layers.Layer):
         intermediate_dim,
         dropout=0.0,
         norm_first=False,
+        positions=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -46,6 +50,7 @@ class TransformerLayer(keras.layers.Layer):
         self.intermediate_dim = intermediate_dim
         self.dropout = dropout
         self.norm_first = norm_first
+        self.positions = positions
         self.supports_masking = True
 
     def __call__(self, *args, **kwargs):
@@ -62,7 +67,7 @@ class TransformerLayer(keras.layers.Layer):
             self.intermediate_dim, dtype=self.dtype_policy, name="feed_forward"
         )
 
-    def _attention(self, name, inputs_shape):
+    def _attention(self, name, inputs_shape, positions=None):
         hidden_dim = inputs_shape[-1]
         if hidden_dim % self.num_heads:
             raise ValueError(
@@ -72,6 +77,7 @@ class TransformerLayer(keras.layers.Layer):
         return multi_head_attention.MultiHeadAttention(
             self.num_heads,
             hidden_dim // self.num_heads,
+            positions=positions,
             dtype=self.dtype_policy,
             name=name,
         )
@@ -87,7 +93,12 @@ class TransformerLayer(keras.layers.Layer):
             "intermediate_dim": self.intermediate_dim,
             "dropout": self.dropout,
             "norm_first": self.norm_first,
+            "positions": position_layers.serialize(self.positions),
         }
+
+    @classmethod
+    def from_config(cls, config):
+        return cls(**position_layers.deserialize(config))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -123,10 +134,16 @@ class TransformerEncoderLayer(TransformerLayer):
         intermediate_dim,
         dropout=0.0,
         norm_first=False,
+        positions=None,
         **kwargs,
     ):
         super().__init__(
-            num_heads, intermediate_dim, dropout, norm_first, **kwargs
+            num_heads,
+            intermediate_dim,
+            dropout,
+            norm_first,
+            positions,
+            **kwargs,
         )
         self.self_attention_residual = self._residual("self_attention_residual")
         self.feed_forward_residual = self._residual("feed_forward_residual")
@@ -134,7 +151,9 @@ class TransformerEncoderLayer(TransformerLayer):
 
     def build(self, inputs_shape):
         self.self_attention_residual.build(inputs_shape)
-        self.self_attention = self._attention("self_attention", inputs_shape)
+        self.self_attention = self._attention(
+            "self_attention", inputs_shape, self.positions
+        )
         self.self_attention.build(inputs_shape)
         self.feed_forward_residual.build(inputs_shape)
         self.feed_forward.build(inputs_shape)
@@ -211,10 +230,16 @@ class TransformerDecoderLayer(TransformerLayer):
         intermediate_dim,
         dropout=0.0,
         norm_first=False,
+        positions=None,
         **kwargs,
     ):
         super().__init__(
-            num_heads, intermediate_dim, dropout, norm_first, **kwargs
+            num_heads,
+            intermediate_dim,
+            dropout,
+            norm_first,
+            positions,
+            **kwargs,
         )
         self.self_attention_residual = self._residual("self_attention_residual")
         self.cross_attention_residual = self._residual(
@@ -225,7 +250,9 @@ class TransformerDecoderLayer(TransformerLayer):
 
     def build(self, inputs_shape, memory_shape=None):
         self.self_attention_residual.build(inputs_shape)
-        self.self_attention = self._attention("self_attention", inputs_shape)
+        self.self_attention = self._attention(
+            "self_attention", inputs_shape, self.positions
+        )
         self.self_attention.build(inputs_shape)
         self.cross_attention_residual.build(inputs_shape)
         self.cross_attention = self._attention("cross_attention", inputs_shape)

@@ -38,6 +38,15 @@ CATALOG = {
         "phrases",
         ("mini", "tiny", "base", "big"),
     ),
+    "roformer": Entry(
+        "RoFormer",
+        "Su et al., RoFormer: Enhanced Transformer with Rotary Position "
+        "Embedding",
+        2021,
+        "translation",
+        "phrases",
+        ("mini", "tiny", "base", "big"),
+    ),
     "rnnsearch": Entry(
         "RNNSearch",
         "Bahdanau et al., Neural Machine Translation by Jointly Learning to "

@@ -10,7 +10,7 @@ from keras_attention.tokens import PAD
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Luong(seq2seq.Seq2Seq):
-    """Stacked LSTMs with global attention and input feeding.
+    """Stacked LSTMs with global or local attention and input feeding.
 
     Luong et al. 2015, section 3:
 
@@ -28,21 +28,21 @@ class Luong(seq2seq.Seq2Seq):
     | ha_t (h with a tilde) | `attention_vector` |
     | cells per layer | `units` |
     | score | `scoring`: "dot", "general" or "concat" |
+    | global, local-m, local-p (3.2) | `attention`; see `LocalAttention` |
+    | D | `half_width` |
     | W_a of "general" | `attention.key_kernel` transposed / `units` |
 
-    The decoder starts from the encoder's last states. Deviations: the
-    source is not reversed; global attention only (no local windows);
-    dropout on embeddings, between the layers (the decoder's has one mask
-    for a whole sentence) and on the attention vector's way to the softmax;
-    on request an encoder that reads in both directions, as that of
-    Bahdanau et al. 2014 does, but with half the width for each direction;
-    the decoder then starts from the last states of both. W_a is divided
-    for Adam, which the paper does not use: a step moves each entry of a
-    kernel by about the learning rate, so that a score, a sum of units^2
-    products, may soon be too large for the softmax to have a gradient
-    (Yang et al. 2022, https://arxiv.org/abs/2203.03466, divide the scores of
-    a Transformer by the width of a head instead of its root). "dot" and
-    "concat" are the paper's.
+    The decoder starts from the encoder's last states. Deviations: the source
+    is not reversed; dropout on embeddings, between the layers (the decoder's
+    has one mask for a whole sentence) and on the attention vector's way to the
+    softmax; on request an encoder that reads in both directions, as that of
+    Bahdanau et al. 2014 does, but with half the width for each direction; the
+    decoder then starts from the last states of both. W_a is divided for Adam,
+    which the paper does not use: a step moves each entry of a kernel by about
+    the learning rate, so that a score, a sum of units^2 products, may soon be
+    too large for the softmax to have a gradient (Yang et al. 2022,
+    https://arxiv.org/abs/2203.03466, divide the scores of a Transformer by the
+    width of a head instead of its root). "dot" and "concat" are the paper's.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -56,10 +56,12 @@ class Luong(seq2seq.Seq2Seq):
         bidirectional: whether each layer of the encoder is two LSTMs of
             half the width, one for each direction, side by side.
         dropout: rate.
+        attention: "global", "local-m" or "local-p".
+        half_width: how far from its place a local attention looks.
 
     Raises:
-        ValueError: If `scoring` is another one, if there is no
-            layer, or if `units` are odd and `bidirectional`.
+        ValueError: If `scoring` or `attention` is another one, if there is
+            no layer, or if `units` are odd and `bidirectional`.
 
     Reference: https://arxiv.org/abs/1508.04025
     """
@@ -75,6 +77,8 @@ class Luong(seq2seq.Seq2Seq):
         input_feeding=True,
         bidirectional=False,
         dropout=0.2,
+        attention="global",
+        half_width=10,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -89,6 +93,8 @@ class Luong(seq2seq.Seq2Seq):
             "input_feeding": input_feeding,
             "bidirectional": bidirectional,
             "dropout": dropout,
+            "attention": attention,
+            "half_width": half_width,
         }
         self.input_feeding = input_feeding
         policy = {"dtype": self.dtype_policy}
@@ -104,9 +110,8 @@ class Luong(seq2seq.Seq2Seq):
             keras.layers.LSTMCell(units, name=f"decoder_{i}", **policy)
             for i in range(num_layers)
         ]
-        self.attention = layers.MultiplicativeAttention(
-            scoring, name="attention", **policy
-        )
+        self.attention = _attention(attention, scoring, half_width, policy)
+        self.has_positions = attention == "local-m"
         self.attention_projection = keras.layers.Dense(
             units,
             activation="tanh",
@@ -157,10 +162,11 @@ class Luong(seq2seq.Seq2Seq):
 
     def initial_state(self, memory, max_length=None):
         """The encoder's last states; an attention vector of zeros."""
-        return {
-            "layers": memory["last_states"],
-            "attention_vector": ops.zeros_like(memory["last_states"][0][0]),
-        }
+        zeros = ops.zeros_like(memory["last_states"][0][0])  # [B, units]
+        state = {"layers": memory["last_states"], "attention_vector": zeros}
+        if self.has_positions:
+            state["position"] = ops.cast(zeros[:, 0], "int32")
+        return state
 
     def _advance(self, embedded, memory, state, dropout_masks=None):
         x = embedded
@@ -172,17 +178,24 @@ class Luong(seq2seq.Seq2Seq):
                 x = x * dropout_masks[index - 1]
             x, cell_state = cell(x, list(state["layers"][index]))
             cell_states.append(tuple(cell_state))
+        here = {}
+        if self.has_positions:
+            # All rows are at one position; the sum lets a batch be empty.
+            here = {"start": ops.sum(state["position"][:1])}
         context, attention_weights = self.attention.attend(
             query=x[:, None],
             projected_key=memory["keys"],
             value=memory["values"],
             padding_mask=memory["mask"],
+            **here,
         )  # [B, 1, units], [B, 1, S]
         attention_vector = self.attention_projection(
             ops.concatenate([context[:, 0], x], axis=-1)
         )
-        state = {"layers": cell_states, "attention_vector": attention_vector}
-        return state, attention_weights[:, 0]
+        after = {"layers": cell_states, "attention_vector": attention_vector}
+        if self.has_positions:
+            after["position"] = state["position"] + 1
+        return after, attention_weights[:, 0]
 
     def _logits(self, attention_vector, training=None):
         x = self.dropout(attention_vector, training=training)
@@ -215,6 +228,25 @@ class Luong(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
+
+
+# The paper's name of a local attention -> where it looks.
+LOCAL = {"local-m": "monotonic", "local-p": "predictive"}
+
+
+def _attention(name, scoring, half_width, policy):
+    if name == "global":
+        return layers.MultiplicativeAttention(
+            scoring, name="attention", **policy
+        )
+    if name not in LOCAL:
+        raise ValueError(
+            f"`attention` must be one of {('global', *LOCAL)}. "
+            f"Received: attention={name!r}"
+        )
+    return layers.LocalAttention(
+        scoring, half_width, LOCAL[name], name="attention", **policy
+    )
 
 
 def _encoder_layer(units, bidirectional, name, policy):

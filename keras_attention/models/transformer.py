@@ -94,22 +94,26 @@ class Transformer(seq2seq.Seq2Seq):
             self.source_embedding = _embedding(
                 source_vocabulary_size, hidden_dim, dtype=policy, name="source"
             )
-        self.position_encoding = layers.PositionEncoding(
-            dtype=policy, name="position_encoding"
-        )
+        self.position_encoding = self._word_positions()
         self.dropout = keras.layers.Dropout(
             dropout, dtype=policy, name="dropout"
         )
         sizes = (num_heads, intermediate_dim, dropout, norm_first)
         self.encoder_layers = [
             layers.TransformerEncoderLayer(
-                *sizes, dtype=policy, name=f"encoder_{index}"
+                *sizes,
+                self._attention_positions(),
+                dtype=policy,
+                name=f"encoder_{index}",
             )
             for index in range(num_layers)
         ]
         self.decoder_layers = [
             layers.TransformerDecoderLayer(
-                *sizes, dtype=policy, name=f"decoder_{index}"
+                *sizes,
+                self._attention_positions(),
+                dtype=policy,
+                name=f"decoder_{index}",
             )
             for index in range(num_layers)
         ]
@@ -119,9 +123,20 @@ class Transformer(seq2seq.Seq2Seq):
             self.encoder_norm = normalization(**norm, name="encoder_norm")
             self.decoder_norm = normalization(**norm, name="decoder_norm")
 
+    def _word_positions(self):
+        """What adds positions to the words (3.5), or None."""
+        return layers.PositionEncoding(
+            dtype=self.dtype_policy, name="position_encoding"
+        )
+
+    def _attention_positions(self):
+        """What each self-attention knows of positions: here nothing."""
+        return None
+
     def _embed(self, embedding, token_ids, start=0, training=None):
         x = embedding(token_ids) * self.embedding_scale  # [B, T, D]
-        x = self.position_encoding(x, start=start)
+        if self.position_encoding is not None:
+            x = self.position_encoding(x, start=start)
         return self.dropout(x, training=training)
 
     def _logits(self, x, kernel=None):

@@ -192,13 +192,15 @@ def check_hypothesis():
 
 
 RECURRENT = {"embedding_dim": 5, "units": 7}
+TINY_TRANSFORMER = {
+    "num_layers": 2,
+    "hidden_dim": 12,
+    "intermediate_dim": 17,
+    "num_heads": 3,
+}
 TINY_SIZES = {
-    "transformer": {
-        "num_layers": 2,
-        "hidden_dim": 12,
-        "intermediate_dim": 17,
-        "num_heads": 3,
-    },
+    "transformer": TINY_TRANSFORMER,
+    "roformer": TINY_TRANSFORMER,
     "rnnsearch": RECURRENT | {"readout_dim": 11},
     "luong": RECURRENT,
     "rnn_encoder_decoder": RECURRENT | {"readout_dim": 11},

@@ -41,10 +41,26 @@ def models_and_layers():
         "dot": layers.MultiplicativeAttention("dot"),
         "general": layers.MultiplicativeAttention("general"),
         "concat": layers.MultiplicativeAttention("concat"),
+        "local_monotonic": layers.LocalAttention(
+            half_width=1, place="monotonic"
+        ),
+        "local_predictive": layers.LocalAttention(half_width=1),
         "multi_head": layers.MultiHeadAttention(3, 11),
+        **{
+            f"multi_head_{positions.name}": layers.MultiHeadAttention(
+                3, 4, positions=positions
+            )
+            for positions in (
+                layers.RotaryPositions(name="rotary"),
+                layers.RelativePositions(2, name="relative"),
+                layers.BucketedBias(8, 5, name="bucketed"),
+                layers.LinearBias(name="linear"),
+            )
+        },
         "feed_forward": layers.FeedForward(11),
         "maxout": layers.Maxout(11),
         "position": layers.PositionEncoding(),
+        "learned_positions": layers.LearnedPositions(2),
         "encoder": layers.TransformerEncoderLayer(7, 11),
         "decoder": layers.TransformerDecoderLayer(7, 11, **norm_first),
         "rnn_encoder_decoder": models.RNNEncoderDecoder(
@@ -67,6 +83,7 @@ def models_and_layers():
         "extended_neural_gpu": models.ExtendedNeuralGPU(
             V, filters=7, height=2, num_layers=2
         ),
+        "roformer": models.RoFormer(V, **TRANSFORMER),
         **{
             f"language_model_{cell}": models.RNNLanguageModel(
                 V, **SIZES, cell=cell
@@ -124,7 +141,8 @@ def forward(name, part):
     x = rng.normal(size=(2, 3, D)).astype("float32")
     y = rng.normal(size=(2, 5, D)).astype("float32")
     mask = INPUTS["source_ids"] > 0
-    if name in ("additive", "dot", "general", "concat", "multi_head"):
+    attentions = (layers.Attention, layers.MultiHeadAttention)
+    if isinstance(part, attentions):
         return part(query=x, value=y, padding_mask=mask)
     if name == "decoder":
         return part(x, y, memory_mask=mask)

@@ -59,12 +59,26 @@ def encode(model, source):
     return xs, states
 
 
-def translate(model, scoring, input_feeding, source, target):
+def align(model, kind, t, h_t, scores):
+    """Global: equation 7. Local: section 3.2, around the place p_t."""
+    if kind == "global":
+        return np.exp(scores) / np.exp(scores).sum()
+    place, width = t, model.attention.half_width
+    if kind == "local-p":
+        w_p, v_p = model.attention.get_weights()[-2:]
+        place = len(scores) * sigmoid(np.tanh(h_t @ w_p) @ v_p).item()
+    apart = np.arange(len(scores)) - place
+    e = np.exp(scores) * (abs(apart) <= width)
+    a = e / max(e.sum(), 1e-30)
+    return a * np.exp(-2 * (apart / width) ** 2) if kind == "local-p" else a
+
+
+def translate(model, scoring, input_feeding, source, target, kind="global"):
     """Logits and attention of one pair: the equations of the class."""
     top, states = encode(model, source)
     attention_vector = np.zeros(UNITS)
     logits, attention = [], []
-    for token in target:
+    for t, token in enumerate(target):
         x = model.target_embedding.get_weights()[0][token]
         if input_feeding:
             x = np.concatenate([x, attention_vector])
@@ -72,8 +86,8 @@ def translate(model, scoring, input_feeding, source, target):
             states[n] = lstm(x, states[n], cell.get_weights())
             x = states[n][0]
         weights = model.attention.get_weights()
-        e = np.exp([score(scoring, x, h_s, weights) for h_s in top])
-        a = e / e.sum()  # Equation 7.
+        scores = [score(scoring, x, h_s, weights) for h_s in top]
+        a = align(model, kind, t, x, np.array(scores))
         c = sum(a_s * h_s for a_s, h_s in zip(a, top, strict=True))
         (w_c,) = model.attention_projection.get_weights()
         attention_vector = np.tanh(np.concatenate([c, x]) @ w_c)  # 5
@@ -128,6 +142,78 @@ def test_equals_the_equations(randomize, scoring, input_feeding, bidirectional):
             np.testing.assert_allclose(
                 weights[row, :length], expected[row][1][t], atol=1e-5
             )
+
+
+@pytest.mark.parametrize("kind", ["local-m", "local-p"])
+@pytest.mark.parametrize("scoring", ["dot", "general"])
+def test_local_attention_equals_the_equations(randomize, kind, scoring):
+    model = randomize(
+        models.Luong(
+            V,
+            SOURCE_V,
+            EMBEDDING,
+            UNITS,
+            num_layers=2,
+            scoring=scoring,
+            attention=kind,
+            half_width=1.5,
+        )
+    )
+    clone = models.Luong.from_config(model.get_config())
+    assert clone.attention.get_config() == model.attention.get_config()
+    source_ids = np.array([[5, 7, 11, 13, 3], [17, 3, 0, 0, 0]])
+    target_ids = np.array([[2, 19, 5, 8], [2, 22, 4, 6]])
+    logits = model({"source_ids": source_ids, "target_ids": target_ids})
+    memory = model.encode(source_ids)
+    state = model.initial_state(memory)
+    steps = []
+    for t in range(4):
+        one, state, weights = model.step(target_ids[:, t], memory, state)
+        steps.append((one, weights))
+    for row, length in enumerate([5, 2]):
+        source = source_ids[row, :length]
+        expected = translate(
+            model, scoring, True, source, target_ids[row], kind
+        )
+        np.testing.assert_allclose(logits[row], expected[0], atol=1e-5)
+        for t in range(4):
+            one, weights = steps[t]
+            np.testing.assert_allclose(one[row], expected[0][t], atol=1e-5)
+            np.testing.assert_allclose(
+                weights[row, :length], expected[1][t], atol=1e-5
+            )
+    # The last window of the short row is beside it.
+    assert kind == "local-p" or not np.any(steps[3][1][1])
+
+
+def test_local_p_of_infinite_width_is_global(randomize):
+    ids = {
+        "source_ids": np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]]),
+        "target_ids": np.array([[2, 19, 5], [2, 22, 4]]),
+    }
+    sizes = (V, SOURCE_V, EMBEDDING, UNITS)
+    local = models.Luong(
+        *sizes, num_layers=1, attention="local-p", half_width=1e6
+    )
+    everywhere = models.Luong(*sizes, num_layers=1)
+    randomize(local)
+    everywhere.build()
+    of_global = {w.path.partition("/")[2] for w in everywhere.weights}
+    everywhere.set_weights(
+        [
+            value
+            for weight, value in zip(
+                local.weights, local.get_weights(), strict=True
+            )
+            if weight.path.partition("/")[2] in of_global
+        ]
+    )
+    np.testing.assert_allclose(local(ids), everywhere(ids), atol=1e-5)
+
+
+def test_another_attention_is_refused():
+    with pytest.raises(ValueError, match="Received: attention='near'"):
+        models.Luong(V, attention="near")
 
 
 def test_dropout_between_layers_is_one_mask_a_sentence(monkeypatch):

@@ -44,6 +44,7 @@ VARIANTS = {
     ),
     "transformer_pre": ("transformer", TRANSFORMER | PRE),
     "transformer_post": ("transformer", TRANSFORMER | POST),
+    "roformer": ("roformer", TRANSFORMER),
 }
 each_paper = pytest.mark.parametrize("name", [*VARIANTS])
 VARIANTS["lstm_encoder_decoder_forward"] = (

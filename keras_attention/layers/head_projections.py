@@ -1,0 +1,148 @@
+"""Projections to heads and back: what multi-head attention learns."""
+
+import keras
+from keras import ops
+
+from keras_attention.layers import weights
+
+
+class HeadProjections(keras.layers.Layer):
+    """The four projections of a multi-head attention: abstract.
+
+    Args:
+        num_heads: number of heads.
+        key_dim: width of each head; d_model / num_heads in the paper.
+        use_bias: whether the four projections add a bias.
+        kernel_initializer: initializer of the four kernels.
+
+    Raises:
+        ValueError: If `num_heads` or `key_dim` is not positive.
+    """
+
+    def __init__(
+        self,
+        num_heads,
+        key_dim,
+        use_bias=True,
+        kernel_initializer="glorot_uniform",
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        if num_heads < 1 or key_dim < 1:
+            raise ValueError(
+                "`num_heads` and `key_dim` must be positive integers. "
+                f"Received: num_heads={num_heads}, key_dim={key_dim}"
+            )
+        self.num_heads = num_heads
+        self.key_dim = key_dim
+        self.use_bias = use_bias
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+
+    def build(self, query_shape, value_shape=None, key_shape=None):
+        value_shape = value_shape or query_shape
+        key_shape = key_shape or value_shape
+        query_dim, inner_dim = query_shape[-1], self.num_heads * self.key_dim
+        self.query_kernel = self._add_kernel(
+            "query_kernel", query_dim, inner_dim
+        )
+        self.query_bias = self._add_bias("query_bias", inner_dim)
+        self.key_kernel = self._add_kernel(
+            "key_kernel", key_shape[-1], inner_dim
+        )
+        self.key_bias = self._add_bias("key_bias", inner_dim)
+        self.value_kernel = self._add_kernel(
+            "value_kernel", value_shape[-1], inner_dim
+        )
+        self.value_bias = self._add_bias("value_bias", inner_dim)
+        self.output_kernel = self._add_kernel(
+            "output_kernel", inner_dim, query_dim
+        )
+        self.output_bias = self._add_bias("output_bias", query_dim)
+
+    def _add_kernel(self, name, input_dim, output_dim):
+        return weights.add(
+            self,
+            name=name,
+            shape=(input_dim, output_dim),
+            initializer=weights.another(self.kernel_initializer),
+        )
+
+    def _add_bias(self, name, output_dim):
+        if not self.use_bias:
+            return None
+        return weights.add(
+            self,
+            name=name,
+            shape=(output_dim,),
+            initializer="zeros",
+        )
+
+    def _build_memory(self, key, value):
+        """The weights of keys and values, where `project` comes first."""
+        weights.check_tensor(key)
+        weights.check_tensor(value)
+        if hasattr(self, "key_kernel"):
+            return
+        inner_dim = self.num_heads * self.key_dim
+        with weights.scope(self):
+            self.key_kernel = self._add_kernel(
+                "key_kernel", key.shape[-1], inner_dim
+            )
+            self.key_bias = self._add_bias("key_bias", inner_dim)
+            self.value_kernel = self._add_kernel(
+                "value_kernel", value.shape[-1], inner_dim
+            )
+            self.value_bias = self._add_bias("value_bias", inner_dim)
+
+    def _linear(self, inputs, kernel, bias):
+        """`inputs W + b`."""
+        # Keras casts by itself in `call`, but not in `project` and `step`.
+        outputs = ops.matmul(inputs, ops.cast(kernel, self.compute_dtype))
+        if self.use_bias:
+            outputs += ops.cast(bias, self.compute_dtype)
+        return outputs
+
+    def _joined_linear(self, inputs, kernels, biases):
+        """One matrix product for several projections of `inputs`."""
+        outputs = self._linear(
+            inputs,
+            ops.concatenate(kernels, axis=1),
+            ops.concatenate(biases, axis=0) if self.use_bias else None,
+        )
+        return ops.split(outputs, len(kernels), axis=-1)
+
+    def _split_heads(self, inputs):
+        batch, length = ops.shape(inputs)[:2]
+        heads = (batch, length, self.num_heads, self.key_dim)
+        return ops.transpose(ops.reshape(inputs, heads), (0, 2, 1, 3))
+
+    def _heads_of_one(self, inputs):
+        """[B, H * key_dim] -> [B, H, 1, key_dim]."""
+        return ops.reshape(inputs, (-1, self.num_heads, 1, self.key_dim))
+
+    def _join_heads(self, context):
+        """`Concat(...) W_O`: [B, H, T, key_dim] -> [B, T, query width]."""
+        context = ops.transpose(context, (0, 2, 1, 3))
+        batch, length = ops.shape(context)[:2]
+        joined = (batch, length, self.num_heads * self.key_dim)
+        return self._linear(
+            ops.reshape(context, joined), self.output_kernel, self.output_bias
+        )
+
+    def _join_heads_of_one(self, context):
+        """[B, H, 1, key_dim] -> [B, query width]."""
+        joined = (-1, self.num_heads * self.key_dim)
+        return self._linear(
+            ops.reshape(context, joined), self.output_kernel, self.output_bias
+        )
+
+    def get_config(self):
+        return {
+            **super().get_config(),
+            "num_heads": self.num_heads,
+            "key_dim": self.key_dim,
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(
+                self.kernel_initializer
+            ),
+        }

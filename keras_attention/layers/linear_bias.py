@@ -1,0 +1,51 @@
+"""ALiBi: the further away a key is, the lower its score."""
+
+import math
+
+import keras
+from keras import ops
+
+from keras_attention.layers import positions
+
+
+def alibi_slopes(num_heads):
+    """`2^(-8 i / H)` for head i = 1 ... H (Press et al. 2022, section 3).
+
+    Where H is no power of two, the authors' code takes the slopes of the
+    power n below it, and the first, third, ... of those of 2 n.
+
+    Args:
+        num_heads: H.
+
+    Returns:
+        list of H floats.
+    """
+    power = 2 ** int(math.log2(num_heads))
+    slopes = [2.0 ** (-8 * i / power) for i in range(1, power + 1)]
+    finer = [2.0 ** (-8 * i / (2 * power)) for i in range(1, 2 * power, 2)]
+    return slopes + finer[: num_heads - power]
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class LinearBias(positions.Positions):
+    """Takes a share of the distance from each score.
+
+    Press et al. 2022, section 3: `e_ts - m_h |t - s|`, with a slope m for
+    each head that is fixed (`alibi_slopes`). No weights and no maximum
+    length.
+
+    The bias is not divided by sqrt(d_k). Deviation: the paper's attention is
+    causal, where t - s is never negative; here keys after a query are as far
+    as those before it.
+
+    Reference: https://arxiv.org/abs/2108.12409
+    """
+
+    def build(self, heads_shape):
+        self.slopes = alibi_slopes(heads_shape[1])
+
+    def bias(self, query, query_positions, key_positions):
+        distances = positions.distances(query_positions, key_positions)
+        distances = ops.cast(ops.abs(distances), "float32")  # [T, S]
+        slopes = ops.convert_to_tensor(self.slopes, dtype="float32")
+        return -slopes[None, :, None, None] * distances

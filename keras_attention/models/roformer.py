@@ -1,0 +1,69 @@
+"""RoFormer: the Transformer whose attention knows distances by rotation."""
+
+import keras
+
+from keras_attention import layers
+from keras_attention.models import transformer
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class RoFormer(transformer.Transformer):
+    """The Transformer with rotary positions (Su et al. 2021).
+
+    Nothing is added to the words. Instead each self-attention, in encoder and
+    decoder, rotates its queries and keys by angles that grow with their
+    places (equation 16), so that a score depends on the distance between two
+    tokens alone:
+
+    `q_m . k_n  ->  (R_m W_q x_m) . (R_n W_k x_n)`
+
+    See `RotaryPositions` for R. All else is as in `Transformer`, deviations
+    among it: its arguments, its sizes, its number of weights.
+
+    The attention from target to source is not rotated: places in two
+    sentences have no distance.
+
+    Args: see `Transformer`; `hidden_dim / num_heads` must be even.
+
+    Raises:
+        ValueError: As `Transformer` does, and, when the model is built, if
+            the width of a head is odd.
+
+    Reference: https://arxiv.org/abs/2104.09864
+    """
+
+    def _word_positions(self):
+        return None
+
+    def _attention_positions(self):
+        return layers.RotaryPositions(
+            dtype=self.dtype_policy, name="rotary_positions"
+        )
+
+
+# Those of the Transformer: positions have no weights in either.
+SIZES = transformer.SIZES
+
+
+def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """Like `tiny`, for a small vocabulary and data without noise."""
+    sizes = {**SIZES["mini"], **overrides}
+    return RoFormer(vocabulary_size, source_vocabulary_size, **sizes)
+
+
+def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """Four layers, 128 wide: for small data and two cores."""
+    sizes = {**SIZES["tiny"], **overrides}
+    return RoFormer(vocabulary_size, source_vocabulary_size, **sizes)
+
+
+def base(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """The paper's size for translation (Su et al. 2021, section 4.1)."""
+    sizes = {**SIZES["base"], **overrides}
+    return RoFormer(vocabulary_size, source_vocabulary_size, **sizes)
+
+
+def big(vocabulary_size, source_vocabulary_size=None, **overrides):
+    """As wide and deep as the big Transformer."""
+    sizes = {**SIZES["big"], **overrides}
+    return RoFormer(vocabulary_size, source_vocabulary_size, **sizes)

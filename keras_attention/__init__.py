@@ -21,7 +21,7 @@ _NAMES = {
     "load": ("commands.runs", "load"),
     "alignment": ("evaluation.alignment", None),
     "alignment_report": ("evaluation.phrase_alignment", None),
-    "callbacks": ("training.callbacks", None),
+    "callbacks": ("tasks.callbacks", None),
     "cards": ("serving.cards", None),
     "config": ("config", None),
     "continuer": ("serving.continuer", None),

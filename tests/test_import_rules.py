@@ -16,11 +16,10 @@ GRAPH = ARRAYS | {"tensorflow"}
 # The longest matching key decides. Left: parts of this package; right: other
 # distributions. The standard library is free to all but tokens.
 BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
-BELOW_TRAINING = {"config", "evaluation", "models", "plotting", "serving"}
-BELOW_TRAINING |= BELOW_SERVING
+BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
 TASKS |= {"serving", "training.losses", "training.metrics", "tokens", "files"}
-TASKS |= {"__version__", "tasks"}
+TASKS |= {"training.callbacks", "__version__", "tasks"}
 COMMANDS = BELOW_TRAINING | TASKS | {"training", "commands"}
 TABLE = {
     "__init__": (set(), set()),
@@ -57,6 +56,7 @@ TABLE = {
     "training": (BELOW_TRAINING | {"training"}, GRAPH | {"rich"}),
     "training.losses": ({"tokens"}, ARRAYS),
     "training.metrics": ({"tokens", "training.losses"}, ARRAYS),
+    "training.callbacks": (set(), ARRAYS),
     "training.schedules": (set(), ARRAYS),
     "training.optimizers": (set(), GRAPH),
     "tasks": (TASKS, GRAPH),
@@ -183,6 +183,11 @@ def test_no_row_of_the_core_allows_tensorflow(part):
             "training.loop",
             "def f():\n  from keras_attention import tasks",
             "keras_attention.tasks",
+        ),
+        (
+            "training.loop",
+            "from keras_attention import evaluation",
+            "keras_attention.evaluation",
         ),
         (
             "training.loop",

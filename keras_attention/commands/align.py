@@ -28,27 +28,30 @@ def align(
     if not names:
         raise ValueError("Expected the folders of runs. Received: none")
     for name in names:
-        arguments.find_run(name)
+        arguments.check_run(name)
     arguments.check_picture(picture)
     arguments.import_tensorflow()
+    from keras_attention import devices
     from keras_attention.commands import runs
     from keras_attention.evaluation import phrase_alignment
-    from keras_attention.training import run_directory
+    from keras_attention.training import restore
 
-    data = [
-        run_directory.read_config(run_directory.at(name)).data for name in names
-    ]
-    kinds = {(one.corpus, one.source, one.target) for one in data}
-    if len(kinds) > 1 or data[0].corpus != "phrases":
+    read = [runs.read_run(name) for name in names]
+    kinds = {
+        (one.task, one.data.corpus, one.data.source, one.data.target)
+        for _, one, _ in read
+    }
+    (task, corpus, source, target), *others = sorted(kinds)
+    if others or (task, corpus) != ("translation", "phrases"):
         raise ValueError(
             "Expected runs on the corpus phrases, of one pair of languages. "
             f"Received: {sorted(kinds)}"
         )
+    devices.share_cores()
     translators = {
-        label: runs.load(name)
-        for label, name in zip(runs.labels(names), names, strict=True)
+        label: restore.load_run(*one)
+        for label, one in zip(runs.labels(names), read, strict=True)
     }
-    for row in phrase_alignment.measure(
-        translators, data[0].source, data[0].target, picture
-    ):
+    rows = phrase_alignment.measure(translators, source, target, picture)
+    for row in rows:
         print(json.dumps(row))

@@ -49,11 +49,11 @@ def described(help_text: str) -> Parameter:
 Model = Annotated[str, described("The folder of a SavedModel or of a run.")]
 
 
-def find_model(path: str) -> pathlib.Path:
-    """The folder of a SavedModel or of a run, found without TensorFlow.
+def check_model(path: str) -> None:
+    """That a path is the folder of a SavedModel or of a run.
 
     Raises:
-        ValueError: If there is neither.
+        ValueError: If it is neither.
     """
     folder = pathlib.Path(path).expanduser()
     marks = ("config.yaml", "saved_model.pb", "*/saved_model.pb")
@@ -64,22 +64,35 @@ def find_model(path: str) -> pathlib.Path:
             "version, or a run's folder (with config.yaml). "
             f"Received: {path}, {kind}"
         )
-    return folder
 
 
-def find_run(path: str) -> pathlib.Path:
-    """The folder of a run, found without TensorFlow.
+def is_run(path: str) -> bool:
+    """Whether a path is a run's folder."""
+    from keras_attention.training import run_directory
+
+    return run_directory.at(path).is_run
+
+
+def check_run(path: str) -> None:
+    """That a path is a run's folder.
 
     Raises:
-        ValueError: If there is none.
+        ValueError: If it is none.
     """
-    folder = pathlib.Path(path).expanduser()
-    if not (folder / "config.yaml").is_file():
+    if not is_run(path):
         raise ValueError(
             "Expected a run's folder (with config.yaml), as `keras-attention "
             f"train` leaves it. Received: {path}"
         )
-    return folder
+
+
+def search(path: str, options) -> tuple[int | None, float | None]:
+    """The beams and the length penalty to load a model with.
+
+    A SavedModel is loaded with its own beams, and takes others with a call.
+    """
+    num_beams = options.num_beams if is_run(path) else None
+    return num_beams, options.length_penalty
 
 
 def find_file(name: str, path: str | None) -> pathlib.Path | None:

@@ -192,12 +192,17 @@ def random_translator(options, folder):
 
 
 def _median_ms(function, inputs, seconds) -> float:
-    """Median time of `function` on each of `inputs` in turn."""
-    function(inputs[0])
+    """Median time of `function` on each of `inputs` in turn.
+
+    The first call with each is not counted: TensorFlow may compile in it.
+    """
     times, start = [], time.perf_counter()
     while time.perf_counter() - start < seconds or len(times) < 5:
+        turn = inputs[len(times) % len(inputs)]
+        if len(times) < len(inputs):
+            function(turn)
         before = time.perf_counter()
-        function(inputs[len(times) % len(inputs)])
+        function(turn)
         times.append(time.perf_counter() - before)
     return 1000 * statistics.median(times)
 
@@ -228,9 +233,11 @@ def decode(options) -> dict:
         options.seconds,
     )
 
-    before = time.perf_counter()
-    loaded(texts, num_beams=num_beams, batch_size=batch_size)
-    all_seconds = time.perf_counter() - before
+    # The first time is not counted: TensorFlow may compile in it.
+    for _ in range(2):
+        before = time.perf_counter()
+        loaded(texts, num_beams=num_beams, batch_size=batch_size)
+        all_seconds = time.perf_counter() - before
 
     search = tf.function(
         lambda ids: live.search(ids, num_beams).ids,

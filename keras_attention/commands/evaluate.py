@@ -32,7 +32,8 @@ class Options(Choices):
     truncate: bool = choice(
         False,
         "Translate what fits of a text that is too long, and count these. "
-        "By default a file with such a text is refused.",
+        "By default a file with such a text is refused. The held-out examples "
+        "of a run's corpus are always cut.",
     )
     tokenize: str | None = choice(
         None,
@@ -82,16 +83,21 @@ def evaluate(
     """Scores a model. The last line that it prints is one JSON object."""
     names = [*beside, model]
     for name in names:
-        arguments.find_model(name)
+        arguments.check_model(name)
     files = [
         arguments.find_file(name, getattr(options, name))
         for name in ("source", "reference")
     ]
-    is_run = (arguments.find_model(model) / "config.yaml").is_file()
+    is_run = arguments.is_run(model)
     if options.corpus and (options.source or not is_run):
         raise ValueError(
             "Expected --corpus with a run that is scored on its own corpus, "
             f"without --source. Received: {model}, corpus={options.corpus}"
+        )
+    if not (is_run or options.source):
+        raise ValueError(
+            "Expected --source, and --reference for a translator: a SavedModel "
+            f"has no corpus of its own. Received: {model}, source=None"
         )
     configuration.check_corpus(options.corpus)
     arguments.check_picture(options.by_length)

@@ -48,25 +48,23 @@ def export(
     options: Annotated[Options, arguments.group("Options")] = Options(),
 ) -> None:
     """Writes the next version, with its card, and prints its path."""
-    arguments.find_run(run)
+    arguments.check_run(run)
     configuration.check_corpus(options.corpus)
-    arguments.import_tensorflow()
-    from keras_attention import tasks
-    from keras_attention.commands import runs, scoring
-    from keras_attention.training import report, restore, run_directory
+    from keras_attention.serving import destination
 
-    directory = run_directory.at(run)
-    config = runs.with_search(
-        run_directory.read_config(directory),
-        options.num_beams,
-        options.length_penalty,
+    destination.check(to)
+    arguments.import_tensorflow()
+    from keras_attention.commands import runs, scoring
+    from keras_attention.training import report, restore
+
+    directory, config, task = runs.read_run(
+        run, options.num_beams, options.length_penalty
     )
-    task = tasks.get(config.task)
     precision = options.stored_precision
     servable = restore.load_run(directory, config, task, precision)
     scores = report.read_scores(directory, config)
     if scores is None or precision != "float32":
-        corpus = task.load(scoring.moved(config, options.corpus).data)
+        corpus = task.load(scoring.with_corpus(config, options.corpus).data)
         evaluation = task.evaluate(
             servable, task.held_out(corpus), truncate=True
         )

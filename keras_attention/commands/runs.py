@@ -30,19 +30,16 @@ def load(
 
     Raises:
         ValueError: If there is neither, if a file is damaged, or if a
-            SavedModel is asked for another search.
+            SavedModel is asked for another search. If the model has no search,
+            and is asked for one.
     """
     devices.share_cores()
     directory = run_directory.at(path)
-    if directory.config.is_file():
-        config = with_search(
-            run_directory.read_config(directory), num_beams, length_penalty
-        )
-        return restore.load_run(directory, config, tasks.get(config.task))
+    if directory.is_run:
+        return restore.load_run(*read_run(path, num_beams, length_penalty))
     loaded = savedmodel.load(directory.path)
-    if length_penalty is not None or (
-        num_beams is not None and num_beams != loaded.num_beams
-    ):
+    given = _search_given(loaded.task, num_beams, length_penalty)
+    if given and given != {"num_beams": loaded.num_beams}:
         raise ValueError(
             "A SavedModel has the beams and the length penalty that it was "
             f"exported with, this one {loaded.num_beams} beams: leave both out "
@@ -57,6 +54,9 @@ def train(
     config: configuration.TrainingConfig, resume: bool = False
 ) -> parts.Parts:
     """Trains what a configuration says, and keeps the selected weights.
+
+    It neither scores the model nor exports it, unlike `keras-attention train`.
+    `keras-attention evaluate` and `keras-attention export` take the folder.
 
     Args:
         config: the choices, as `config.make` makes them. `config.resolve` fills
@@ -75,6 +75,28 @@ def train(
     return loop.train(config, tasks.get(config.task), resume)
 
 
+def read_run(
+    path: str | os.PathLike,
+    num_beams: int | None = None,
+    length_penalty: float | None = None,
+) -> tuple[
+    run_directory.RunDirectory, configuration.TrainingConfig, tasks.Task
+]:
+    """A run's folder, its choices with the search to load it with, its task.
+
+    `training.restore.load_run` takes the three.
+
+    Raises:
+        ValueError: If the folder holds no run, or if a run of another task
+            than translation is asked for a search.
+    """
+    directory = run_directory.at(path)
+    config = with_search(
+        run_directory.read_config(directory), num_beams, length_penalty
+    )
+    return directory, config, tasks.get(config.task)
+
+
 def with_search(
     config: configuration.TrainingConfig,
     num_beams: int | None = None,
@@ -85,14 +107,20 @@ def with_search(
     Raises:
         ValueError: If the run's model is no translator.
     """
+    given = _search_given(config.task, num_beams, length_penalty)
+    return configuration.replace(config, **given)
+
+
+def _search_given(task: str, num_beams, length_penalty) -> dict:
+    """The choices of a search that are given: a translator may have some."""
     search = {"num_beams": num_beams, "length_penalty": length_penalty}
     given = {name: value for name, value in search.items() if value is not None}
-    if given and config.task != "translation":
+    if given and task != "translation":
         raise ValueError(
-            f"Expected no choices of a search for a model of {config.task}: "
+            f"Expected no choices of a search for a model of {task}: "
             f"translators alone have one. Received: {', '.join(given)}"
         )
-    return configuration.replace(config, **given)
+    return given
 
 
 def labels(models: list[str]) -> list[str]:

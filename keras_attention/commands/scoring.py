@@ -1,23 +1,28 @@
 """Models scored on a test set, and compared."""
 
+import dataclasses
 from collections.abc import Iterator
 
 from keras_attention import config as configuration
 from keras_attention import devices, plotting, tasks
-from keras_attention.commands import runs
-from keras_attention.training import run_directory
+from keras_attention.commands import arguments, runs
+from keras_attention.training import restore
 
 
-def moved(
+def with_corpus(
     config: configuration.TrainingConfig, corpus: str | None
 ) -> configuration.TrainingConfig:
     """A run's choices, with another place of its corpus if one is given.
 
+    Args:
+        config: the choices.
+        corpus: the place, which the verb has checked.
+
     Raises:
-        ValueError: If the corpus is not there.
+        ValueError: If none is given, and the corpus is not where it was.
     """
-    configuration.check_corpus(corpus or config.data.corpus)
     if corpus is None:
+        configuration.check_corpus(config.data.corpus)
         return config
     return configuration.resolve(configuration.replace(config, corpus=corpus))
 
@@ -26,8 +31,8 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
     """A row for each model: its scores, and its difference from the one before.
 
     Args:
-        names: folders of models. The one that is evaluated is the last.
-        source, reference: files of the test set. Without both, the test set is
+        names: folders of models. The others stand beside the last.
+        source, reference: files of the test set. With neither, the test set is
             the held-out split of the last model's corpus.
         options: `commands.evaluate.Options`.
 
@@ -35,18 +40,19 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         ValueError: If there is no test set, or if a model cannot answer it.
     """
     devices.share_cores()
-    task, test_set, last = _test_set(names[-1], source, reference, options)
+    task, test_set, last = _load_last(names[-1], source, reference, options)
     asked = ["beside"] * (len(names) > 1)
     asked += ["by_length"] * (options.by_length is not None)
     if asked and not task.compares:
         raise ValueError(
-            f"Expected one model of {task.name} and no scores by length: this "
-            f"task has neither. Received: {', '.join(asked)}"
+            "Expected one model, and no scores by length: models of "
+            f"{task.name} cannot be compared. Received: {', '.join(asked)}"
         )
     before, rows = None, {}
     for name, label in zip(names, runs.labels(names), strict=True):
-        servable = last if name == names[-1] else None
-        servable = servable or runs.load(name, *_search(name, options))
+        servable = last
+        if name != names[-1]:
+            servable = runs.load(name, *arguments.search(name, options))
         if servable.task != task.name:
             raise ValueError(
                 f"Expected models of one task, {task.name}. "
@@ -73,40 +79,41 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         plotting.scores_by_length(rows, path=options.by_length)
 
 
-def _test_set(name, source, reference, options) -> tuple:
-    """The task of a model, its test set, and the model if it was loaded.
+def _load_last(name, source, reference, options) -> tuple:
+    """The task of a model, its test set, and the model.
 
-    Only a loaded SavedModel tells its task.
+    A SavedModel's task is known once it is loaded. A run's choices are known
+    before, so that a mistake in the test set is answered sooner.
     """
-    directory = run_directory.at(name)
-    if not directory.config.is_file():
-        servable = runs.load(name, *_search(name, options))
+    search = arguments.search(name, options)
+    if not arguments.is_run(name):
+        servable = runs.load(name, *search)
         task = tasks.get(servable.task)
         return task, task.read_test_set(source, reference), servable
-    config = run_directory.read_config(directory)
-    task = tasks.get(config.task)
+    directory, config, task = runs.read_run(name, *search)
     if source or reference:
         language = config.data.target
-        return task, task.read_test_set(source, reference, language), None
-    corpus = task.load(moved(config, options.corpus).data)
-    return task, task.held_out(corpus), None
-
-
-def _search(name, options) -> tuple:
-    """The search that a run's model is loaded with.
-
-    A SavedModel takes another number of beams with each call.
-    """
-    is_run = run_directory.at(name).config.is_file()
-    return options.num_beams if is_run else None, options.length_penalty
+        test_set = task.read_test_set(source, reference, language)
+    else:
+        corpus = task.load(with_corpus(config, options.corpus).data)
+        test_set = task.held_out(corpus)
+    return task, test_set, restore.load_run(directory, config, task)
 
 
 def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
     # A run's own test set may have long texts. They are cut, and counted.
     asked = {"truncate": options.truncate or options.source is None}
+    # A SavedModel takes them with a call. A run has been loaded with them.
     if options.num_beams is not None:
         asked["num_beams"] = options.num_beams
     if options.tokenize is not None:
         asked["tokenize"] = options.tokenize
-    servable(test_set.sources[:1], truncate=True)  # It traces.
+    # TensorFlow compiles in the first call, so that one is not timed. It has
+    # two texts, as a batch of one takes another way.
+    sample = dataclasses.replace(
+        test_set,
+        sources=test_set.sources[:2],
+        references=test_set.references[:2],
+    )
+    task.evaluate(servable, sample, **asked)
     return task.evaluate(servable, test_set, **asked)

@@ -1,6 +1,7 @@
 """`keras-attention train`."""
 
 import pathlib
+import shlex
 from typing import Annotated
 
 from cyclopts import Parameter, Token
@@ -19,7 +20,7 @@ def _fill(collection, choices: dict, origin: str) -> None:
             argument.append(Token(keyword=name, source=origin, **{kind: value}))
 
 
-def _said(collection) -> configuration.TrainingConfig:
+def _choices_given(collection) -> configuration.TrainingConfig:
     """The choices of flags and file so far."""
     given = (a for a in collection if a.tokens and a.keys)
     return configuration.make(**{a.keys[-1]: a.convert() for a in given})
@@ -43,7 +44,7 @@ def choices_below_flags(app, commands, collection) -> None:
             choices.pop("data_note", None)
         _fill(collection, choices, file)
     if collection["--resume"].convert() is True:
-        output = configuration.resolve(_said(collection)).run.output
+        output = configuration.resolve(_choices_given(collection)).run.output
         saved = pathlib.Path(output) / "config.yaml"
         if saved.is_file():
             _fill(collection, configuration.read(saved), str(saved))
@@ -132,7 +133,8 @@ def _nothing_to_do(choices, directory) -> str:
         if choices.training.distillation_epochs
         else "train on, ask for more epochs; to "
     )
+    folder = shlex.quote(str(directory.path))
     return (
         f"All of it was done before. To {more}write another version: "
-        f"keras-attention export {directory.path} --to FOLDER"
+        f"keras-attention export {folder} --to FOLDER"
     )

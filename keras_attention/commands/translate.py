@@ -68,16 +68,12 @@ def translate(
 ) -> None:
     """Lines in, lines out, in the same order."""
     words = _texts(texts)
-    arguments.find_model(model)
+    arguments.check_model(model)
     arguments.check_picture(options.attention)
     arguments.import_tensorflow()
     from keras_attention.commands import runs
-    from keras_attention.training import run_directory
 
-    is_run = run_directory.at(model).config.is_file()
-    translator = runs.load(
-        model, options.num_beams if is_run else None, options.length_penalty
-    )
+    translator = runs.load(model, *arguments.search(model, options))
     if translator.task != "translation":
         _check_no_search(translator, options)
     if options.n_best or options.scores or options.attention:

@@ -79,8 +79,8 @@ class Data(Choices):
     )
     max_tokens: int | None = choice(
         None,
-        "The most target tokens of a batch, padding included, and half of the "
-        "most source tokens.",
+        "The most target tokens of a batch, padding included. Source tokens "
+        "may be twice as many.",
         at_least=1,
         defaults={"phrases": 512, "sentences": 1024, OTHERWISE: 2048},
     )

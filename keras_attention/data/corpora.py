@@ -40,6 +40,14 @@ class Corpus:
     splits: dict[str, tf.data.Dataset]
     sizes: dict[str, int]
 
+    @property
+    def held_out_split(self) -> str:
+        """The first test split by name, or "validation" if there is none."""
+        return min(
+            (name for name in self.splits if name.startswith("test")),
+            default="validation",
+        )
+
 
 def _prepared(config, folder: pathlib.Path) -> tfds.core.DatasetBuilder:
     """A builder with its data: written elsewhere, then moved here whole."""

@@ -1,4 +1,4 @@
-"""The batches of a run: its vocabulary, then examples epoch by epoch."""
+"""The batches of a run: its examples as ids, epoch by epoch."""
 
 from collections.abc import Iterator
 

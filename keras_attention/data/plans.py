@@ -22,7 +22,7 @@ def plan_batches(
     Args:
         source_lengths, target_lengths: int [n], tokens of each row.
         max_tokens: the most target tokens of a batch, START and padding
-            included, and half of the most source tokens; a longer row is a
+            included. Source tokens may be twice as many. A longer row is a
             batch of its own.
         multiple_of: rows of a batch come in multiples of this (the number
             of replicas), where the budget allows.

@@ -41,9 +41,10 @@ def forced_search(
         return token_ids, ops.where(padding, 0.0, chosen[:, 0])
 
     rules = answers.Rules(lengths, end_id, pad_id, (), None)
-    path = one_path.follow(
+    loop = one_path.loop(
         choose, step, memory, state, source_mask, start_id, rules
     )
+    path = one_path.result(ops.while_loop(*loop), rules)
     # A row of padding alone has no END.
     real = real[:, None, : ops.shape(path.ids)[2]]  # [B, 1, L]
     weights = ops.where(real[..., None], path.attention_weights, 0.0)

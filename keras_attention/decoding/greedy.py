@@ -58,9 +58,10 @@ def greedy_search(
         token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
         return token_ids[:, 0], log_probs[:, 0]
 
-    path = one_path.follow(
+    loop = one_path.loop(
         choose, step, memory, state, source_mask, start_id, rules
     )
+    path = one_path.result(ops.while_loop(*loop), rules)
     lengths = answers.num_chosen(rules, path.lengths)
     score = path.log_probability / penalties.length_penalty(lengths, alpha)
     if beta:

@@ -5,8 +5,11 @@ from keras import ops
 from keras_attention.decoding import buffers, search_result, source
 
 
-def follow(choose, step, memory, state, source_mask, start_id, rules):
-    """Extends one hypothesis a row, until END.
+def loop(choose, step, memory, state, source_mask, start_id, rules):
+    """What extends one hypothesis a row, until END.
+
+    The searches run it themselves: so few functions lie between a text and
+    the step.
 
     Args:
         choose: `choose(logits, position)` -> `(token_ids, log_probs)`, both
@@ -17,7 +20,7 @@ def follow(choose, step, memory, state, source_mask, start_id, rules):
         rules: `answers.Rules`.
 
     Returns:
-        `SearchResult` with N = 1, its scores without penalties.
+        The arguments of `ops.while_loop`.
     """
     batch_size, source_length = ops.shape(source_mask)
     max_length = ops.max(rules.max_lengths, initial=1)
@@ -49,19 +52,30 @@ def follow(choose, step, memory, state, source_mask, start_id, rules):
         )
 
     rows = (batch_size, max_length)
-    _, _, ids, lengths, log_probability, weights, _ = ops.while_loop(
-        proceed,
-        body,
-        (
-            ops.convert_to_tensor(0, dtype="int32"),
-            ops.full((batch_size,), start_id, dtype="int32"),
-            buffers.empty_rows(*rows, value=rules.pad_id, dtype="int32"),
-            ops.zeros((batch_size,), dtype="int32"),
-            ops.zeros((batch_size,), dtype="float32"),
-            buffers.empty_rows(*rows, source_length),
-            state,
-        ),
+    start = (
+        ops.convert_to_tensor(0, dtype="int32"),
+        ops.full((batch_size,), start_id, dtype="int32"),
+        buffers.empty_rows(*rows, value=rules.pad_id, dtype="int32"),
+        ops.zeros((batch_size,), dtype="int32"),
+        ops.zeros((batch_size,), dtype="float32"),
+        buffers.empty_rows(*rows, source_length),
+        state,
     )
+    return proceed, body, start
+
+
+def result(end, rules):
+    """The hypotheses at the end of a loop.
+
+    Args:
+        end: what `ops.while_loop` returned.
+        rules: `answers.Rules`.
+
+    Returns:
+        `SearchResult` with N = 1, its scores without penalties.
+    """
+    _, _, ids, lengths, log_probability, weights, _ = end
+    max_length = ops.max(rules.max_lengths, initial=1)
     ids = buffers.fill(ids, max_length, rules.pad_id)
     weights = buffers.fill(weights, max_length)
     best = (ids, lengths, log_probability, log_probability, weights)

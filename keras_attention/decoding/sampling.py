@@ -138,6 +138,7 @@ def sampling_search(
         chosen = ops.take_along_axis(allowed, token_ids[:, None], axis=1)
         return token_ids, chosen[:, 0]
 
-    return one_path.follow(
+    loop = one_path.loop(
         choose, step, memory, state, source_mask, start_id, rules
     )
+    return one_path.result(ops.while_loop(*loop), rules)

@@ -28,8 +28,7 @@ class Entry:
     sizes: tuple[str, ...]
 
 
-# Name -> entry; the name is that of the paper's file. The first of a task is
-# its best.
+# Name -> entry; the name is that of the paper's file.
 CATALOG = {
     "transformer": Entry(
         "Transformer",

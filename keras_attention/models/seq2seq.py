@@ -1,4 +1,4 @@
-"""The contract that every model keeps: encode once, then step by step."""
+"""The contract of models with a source: encode once, then step by step."""
 
 import keras
 from keras import ops
@@ -27,6 +27,13 @@ class Seq2Seq(keras.Model):
 
     `call` and `step` share their layers: fed with the same tokens they give
     the same logits.
+
+    The constructor of each paper's model takes `vocabulary_size`, that of the
+    target or of both languages; `source_vocabulary_size`, None if it is the
+    same; `dropout`, a rate; and Keras's `name` and `dtype`. All arguments have
+    names and, but for the first, defaults. `get_config` gives them back. The
+    class is registered under `package="keras_attention"`. A model whose `call`
+    loops over tokens sets `supports_jit = LOOPS_COMPILE`.
 
     Call arguments:
         inputs: dict of `source_ids` int [B, S] (tokens, END, padding) and

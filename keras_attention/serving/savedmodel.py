@@ -10,7 +10,12 @@ import tempfile
 import tensorflow as tf
 
 from keras_attention import files
-from keras_attention.serving import manifest, text_continuation, text_to_text
+from keras_attention.serving import (
+    destination,
+    manifest,
+    text_continuation,
+    text_to_text,
+)
 
 MANIFEST = manifest.NAME
 check_manifest = manifest.check
@@ -25,12 +30,17 @@ def versions(folder: str | os.PathLike) -> list[pathlib.Path]:
     return sorted(
         (
             path
-            for path in _expanded(folder).glob("*")
-            if re.fullmatch("[0-9]+", path.name)
-            and (path.is_dir() or path.is_symlink())
+            for path in _numbered(_expanded(folder))
+            if path.is_dir() or path.is_symlink()
         ),
         key=lambda path: int(path.name),
     )
+
+
+def _numbered(folder: pathlib.Path) -> list[pathlib.Path]:
+    """What has a number for a name, a version or not."""
+    paths = folder.glob("*")
+    return [path for path in paths if re.fullmatch("[0-9]+", path.name)]
 
 
 def _expanded(path: str | os.PathLike) -> pathlib.Path:
@@ -87,22 +97,16 @@ def export(
         Path of the version, `NAME/<number>`.
 
     Raises:
-        ValueError: If the folder has a README.md that is no card, or while
-            another export writes there.
+        ValueError: If `destination.check` refuses the folder.
     """
     folder = _expanded(folder)
-    foreign = (folder / "README.md").exists()
-    if card and foreign and not (folder / MANIFEST).exists():
-        raise ValueError(
-            "Expected a folder for a model and its versions: its README.md "
-            f"would be lost. Received: {folder}"
-        )
+    destination.check(folder, bool(card))
     with files.lock(folder):
         return _export(model, folder, card)
 
 
 def _export(model, folder, card):
-    number = max((int(path.name) for path in versions(folder)), default=0) + 1
+    number = max((int(path.name) for path in _numbered(folder)), default=0) + 1
     for killed in folder.glob(".export-*"):
         shutil.rmtree(killed)
     temporary = pathlib.Path(tempfile.mkdtemp(dir=folder, prefix=".export-"))

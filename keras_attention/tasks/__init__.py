@@ -13,6 +13,14 @@ _CLASSES = {
 
 
 def get(name: str) -> Task:
-    """The task of a name, which the catalogue of models gives."""
+    """The task of a name, which the catalogue of models gives.
+
+    Raises:
+        ValueError: If there is no such task.
+    """
+    if name not in _CLASSES:
+        raise ValueError(
+            f"Expected a task: one of {', '.join(_CLASSES)}. Received: {name!r}"
+        )
     module = importlib.import_module(f"{__name__}.{name}")
     return getattr(module, _CLASSES[name])()

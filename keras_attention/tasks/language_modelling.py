@@ -105,8 +105,7 @@ class LanguageModelling(Task):
         return validate
 
     def held_out(self, corpus):
-        names = sorted(name for name in corpus.splits if name[:4] == "test")
-        split = names[0] if names else "validation"
+        split = corpus.held_out_split
         lines = list(_texts(corpus.splits[split]))
         embedded = EMBEDDED if corpus.name == EMBEDDED else None
         return TestSet(split, lines, lines, embedded=embedded)
@@ -124,7 +123,8 @@ class LanguageModelling(Task):
     def evaluate(self, servable, test_set, truncate=False, **options):
         if options:
             raise ValueError(
-                "Expected no options of a search for a language model. "
+                "Expected no options of a search or of BLEU for a language "
+                "model. "
                 f"Received: {', '.join(options)}"
             )
         lines = test_set.sources

@@ -1,4 +1,4 @@
-"""The contract of a task: what a training needs to know, and no more."""
+"""The contract of a task: what training, evaluation and export need."""
 
 import abc
 import dataclasses
@@ -16,7 +16,9 @@ class TestSet:
         references: the right answers, one for each source. For a language
             model, they are the sources themselves.
         target_language: the code of the references' language, if it is known.
-        embedded: the name of the embedded corpus, if the set is from one.
+        embedded: the name of the embedded corpus that the set is from, if
+            scores depend on it. Only language modelling sets it, as it knows
+            the entropy of its sentences.
     """
 
     name: str
@@ -33,7 +35,8 @@ class Evaluation:
     Args:
         test_set: the questions.
         hypotheses: the answers, one for each source.
-        scores: what `evaluate` prints and `scores.json` holds.
+        scores: what was measured. `evaluate` prints it beside the speed, and
+            `scores.json` holds it beside the split and the search.
         seconds: how long the answers took.
     """
 
@@ -46,9 +49,17 @@ class Evaluation:
 class Task(abc.ABC):
     """What is learned: its examples, its loss, its scores and its report.
 
-    `training` gets a task as an argument and never asks which one it is. A
-    *servable* answers texts and is exported. The translator of a translation
-    model is one.
+    `training` gets a task as an argument and never asks which one it is.
+
+    A *servable* answers texts and is exported. It is a
+    `serving.live_model.LiveModel` and a `serving.text_model.TextModel`. It has
+    the name of its `task` and of its `output`, that of `serving_default`. A
+    call takes a list of texts and `truncate`. `Translator` is the servable of
+    translation. What `savedmodel.load` returns answers alike.
+
+    `read_test_set`, `difference` and `by_length` are for `keras-attention
+    evaluate` alone. `load_tokenizers` is for a run that is loaded. A training
+    asks for all others.
 
     Attributes:
         name: the name by which the catalogue of models knows the task.
@@ -101,7 +112,14 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def measures(self, config):
-        """The loss of each label, see `training.losses.TokenMeasures`."""
+        """What a trainer measures of each label, one name being "loss".
+
+        Returns:
+            An object such as `training.losses.TokenMeasures`. `names` are
+            those of the measures. A call of logits and labels gives a dict of
+            them, a float for each label. `results` turns a dict of their means
+            into the logs.
+        """
 
     @abc.abstractmethod
     def rank(self, logs: dict) -> tuple:
@@ -119,7 +137,7 @@ class Task(abc.ABC):
     ) -> Callable[[int, dict], None]:
         """A function of an epoch and its logs.
 
-        It adds scores to the logs, and prints samples.
+        It may add scores to the logs, and prints samples.
         """
 
     @abc.abstractmethod
@@ -148,10 +166,15 @@ class Task(abc.ABC):
         Args:
             servable: of this task.
             test_set: the questions.
-            options: as for a call of the servable, and `tokenize` for BLEU.
+            options: `truncate`, as for a call of the servable. Translation
+                also takes those of the search, and `tokenize` for BLEU.
 
         Returns:
             `Evaluation` whose scores hold `sentences`, their number.
+
+        Raises:
+            ValueError: If a text is too long and not cut, or if the task has
+                no such option.
         """
 
     def difference(
@@ -160,13 +183,26 @@ class Task(abc.ABC):
         """How much the scores are above a baseline's, and whether by chance.
 
         It is asked for where `compares` is True.
+
+        Args:
+            baseline, evaluation: of two models, on the same test set.
+            options: `tokenize`, as for `evaluate`.
         """
         raise NotImplementedError
 
     def by_length(self, servable, evaluation: Evaluation, **options) -> list:
-        """The scores of short and of long sources, for `scores_by_length`.
+        """The scores of short and of long sources.
 
         It is asked for where `compares` is True.
+
+        Args:
+            servable: of this task, whose tokens are counted.
+            evaluation: of any model of this task.
+            options: `tokenize`, as for `evaluate`, and `num_samples`, the draws
+                for the interval of each score.
+
+        Returns:
+            The rows that `plotting.scores_by_length` draws.
         """
         raise NotImplementedError
 

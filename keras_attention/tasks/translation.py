@@ -119,8 +119,7 @@ class Translation(Task):
         return validate
 
     def held_out(self, corpus):
-        names = sorted(name for name in corpus.splits if name[:4] == "test")
-        split = names[0] if names else "validation"
+        split = corpus.held_out_split
         pairs = corpus.splits[split]
         return TestSet(
             split,

@@ -1,54 +1,8 @@
-"""Callbacks of `fit`: scores, samples, checkpoints."""
+"""A callback of `fit` that acts within an epoch, as checkpoints need it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import keras
-
-from keras_attention import evaluation
-
-
-class TranslationScores(keras.callbacks.Callback):
-    """Translates held-out sentences after each epoch.
-
-    Adds `val_bleu`, `val_chrf` and `val_exact_match` to the epoch's logs,
-    and prints a few translations beside their references.
-
-    Args:
-        translate: a function of a list of texts, which returns their
-            translations.
-        sources, references: held-out pairs.
-        num_samples: how many translations are printed.
-        write: where they are printed.
-    """
-
-    def __init__(
-        self,
-        translate: Callable[[Sequence[str]], list[str]],
-        sources: Sequence[str],
-        references: Sequence[str],
-        num_samples: int = 3,
-        write: Callable[[str], None] = print,
-    ):
-        super().__init__()
-        self.translate = translate
-        self.sources = sources
-        self.references = references
-        self.num_samples = num_samples
-        self.write = write
-
-    def on_epoch_end(self, epoch, logs=None):
-        logs = {} if logs is None else logs
-        hypotheses = self.translate(self.sources)
-        logs |= evaluation.validation_logs(hypotheses, self.references)
-        evaluation.print_samples(
-            epoch,
-            logs,
-            self.sources,
-            hypotheses,
-            self.references,
-            self.num_samples,
-            self.write,
-        )
 
 
 class EverySteps(keras.callbacks.Callback):

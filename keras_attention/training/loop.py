@@ -27,7 +27,7 @@ from keras_attention.training import (
 from keras_attention.training.parts import Parts, build
 from keras_attention.training.progress import (
     Progress,
-    restore,
+    load,
     restore_metrics,
     save,
 )
@@ -66,7 +66,7 @@ def train(
                     config, task, directory, corpus
                 )
                 progress = begin(teacher)
-                # What goes on from here: with other pairs, it did not begin.
+                # Written only now: `begin` has refused another corpus.
                 run_directory.write_config(teacher.directory, teacher.config)
                 run_directory.write_config(directory, config)
                 fit(teacher, progress)
@@ -77,6 +77,7 @@ def train(
             run_directory.copy_vocabulary(directory.teacher, directory)
         parts = build(stage, task, directory, corpus)
         progress = begin(parts, initial_weights)
+        # Here too, `begin` has refused another corpus.
         run_directory.write_config(directory, config)
         fit(parts, progress)
     # The run's choices, not those of its last stage.
@@ -95,7 +96,7 @@ def begin(parts: Parts, initial_weights=None) -> Progress:
     """
     print(f"{parts.model.count_params():,} parameters; {parts.pipeline.report}")
     if parts.directory.checkpoint.is_file():
-        return restore(parts)
+        return load(parts)
     if initial_weights is not None:
         arrays, _ = checkpoints.load(initial_weights)
         variables = parts.model.trainable_variables
@@ -118,9 +119,11 @@ def fit(parts: Parts, progress: Progress) -> None:
 
     # An epoch that has begun is ended and validated, whatever the limits.
     while progress.step or not _is_finished(parts, progress):
+        # They would be those of weights that are no longer the run's.
         parts.directory.scores.unlink(missing_ok=True)
         batches = _batches_left(parts, progress)
         if batches.cardinality() == 0:
+            # It was stopped behind the last batch that it may train on.
             restore_metrics(parts, progress)
         else:
             print(_heading(parts, progress), flush=True)
@@ -185,16 +188,18 @@ def _validated(parts, progress) -> dict:
         name: float(value)
         for name, value in parts.trainer.get_metrics_result().items()
     }
-    if not np.isfinite(logs["loss"]):
-        raise ValueError(
-            "Expected a loss that is finite: start another run with a "
-            "lower learning_rate or with clip_norm. Received: "
-            f"loss={logs['loss']} in epoch {progress.epoch + 1}"
-        )
     measured = parts.trainer.evaluate(
         parts.pipeline.validation(), verbose=0, return_dict=True
     )
     logs |= {f"val_{name}": value for name, value in measured.items()}
+    # No later epoch would rank above one whose loss is NaN.
+    for name in ("loss", "val_loss"):
+        if not np.isfinite(logs[name]):
+            raise ValueError(
+                "Expected a loss that is finite: start another run with a "
+                "lower learning_rate or with clip_norm. Received: "
+                f"{name}={logs[name]} in epoch {progress.epoch + 1}"
+            )
     parts.validate(progress.epoch, logs)
     return logs
 

@@ -1,4 +1,4 @@
-"""The parts of a training. Each is made here, once."""
+"""What a training consists of."""
 
 import dataclasses
 import sys
@@ -18,7 +18,7 @@ class Parts:
     """The parts of a training.
 
     Args:
-        config: every choice, of this stage of the training.
+        config: every choice.
         task: what is learned, see `tasks.Task`.
         directory: the run's folder.
         corpus: the splits, as text.
@@ -26,8 +26,8 @@ class Parts:
         pipeline: the batches of each epoch.
         model: what is trained.
         trainer: fits the model, exactly over replicas.
-        validate: a function of an epoch and its logs, which adds scores to
-            the logs.
+        validate: a function of an epoch and its logs, which may add scores
+            to the logs.
     """
 
     config: configuration.TrainingConfig
@@ -44,15 +44,15 @@ class Parts:
 def make_optimizer(
     choices: configuration.Optimizer, num_steps: int
 ) -> keras.optimizers.Optimizer:
-    """Adam with the paper's betas, and the schedule that is chosen.
+    """Adam as in Vaswani et al. 2017 (5.3), with the chosen schedule.
 
     Args:
         choices: the group `optimizer` of a configuration.
         num_steps: the number of updates in all.
     """
-    warmup = min(choices.warmup_steps, max(1, num_steps // 2))
     rate = choices.learning_rate
     if choices.schedule == "cosine":
+        warmup = min(choices.warmup_steps, max(1, num_steps // 2))
         rate = schedules.Cosine(rate, warmup, max(num_steps, warmup + 1))
     elif choices.schedule == "inverse_sqrt":
         rate = schedules.InverseSquareRoot(rate, choices.warmup_steps)
@@ -87,6 +87,8 @@ def build(
     tokenizers = task.tokenizers(config, directory, corpus)
     pipeline = task.pipeline(config, corpus, tokenizers, replicas)
     num_steps = _num_steps(config, pipeline.report.batches)
+    # Again, so that the weights do not depend on what was drawn above: a
+    # vocabulary is learned by a new run, and read by one that goes on.
     keras.utils.set_random_seed(config.run.seed)
     with strategy.scope():
         model = task.create_model(config, tokenizers)

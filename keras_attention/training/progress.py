@@ -51,7 +51,7 @@ def save(parts: Parts, progress: Progress) -> None:
     checkpoints.save(parts.directory.checkpoint, arrays, content)
 
 
-def restore(parts: Parts) -> Progress:
+def load(parts: Parts) -> Progress:
     """Gives all parts the state of the checkpoint.
 
     Raises:

@@ -32,6 +32,11 @@ class RunDirectory:
         return self.path / "config.yaml"
 
     @property
+    def is_run(self) -> bool:
+        """Whether the folder is that of a run: a run has its choices."""
+        return self.config.is_file()
+
+    @property
     def checkpoint(self) -> pathlib.Path:
         """All state of the training, with which it goes on."""
         return self.path / "checkpoint.npz"
@@ -85,7 +90,7 @@ def read_config(directory: RunDirectory) -> configuration.TrainingConfig:
         ValueError: If the folder holds no run, or a file of that name that is
             something else.
     """
-    if not directory.config.is_file():
+    if not directory.is_run:
         raise ValueError(
             "Expected a run's folder (with config.yaml) or a SavedModel's "
             f"(with numeric versions). Received: {directory.path}"
@@ -169,7 +174,7 @@ def _check_nothing_is_lost(directory: RunDirectory, resume: bool) -> None:
     The weights and logs of the first epoch are written before the first
     checkpoint. A run that was stopped in between may start anew.
     """
-    if directory.config.is_file():
+    if directory.is_run:
         read_config(directory)
     weights = [directory.weights, directory.teacher.weights]
     if len(read_history(directory)) > 1 or (

@@ -169,9 +169,10 @@ def test_home_is_found_behind_an_equals_sign(chosen, monkeypatch, tmp_path):
 
 @pytest.fixture
 def model(tmp_path):
-    """A folder that looks like a run."""
+    """A folder that looks like a run, and in it one like a SavedModel."""
     folder = tmp_path / "model"
-    folder.mkdir()
+    (folder / "savedmodel" / "1").mkdir(parents=True)
+    (folder / "savedmodel" / "1" / "saved_model.pb").write_text("")
     (folder / "config.yaml").write_text("")
     return str(folder)
 
@@ -294,6 +295,7 @@ def answers_at_once(*argv):
         (["train", "--size=huge"], "Received: size='huge'"),
         (["evaluate", "nowhere"], "Received: nowhere"),
         (["evaluate", "{model}", "--source=nowhere"], "Received: nowhere"),
+        (["evaluate", "{model}/savedmodel"], "no corpus of its own"),
         (["evaluate", "{model}", "--corpus=nowhere"], "Received: nowhere"),
         (["evaluate", "{model}", "--beside", "nowhere"], "Received: nowhere"),
         (["translate", "nowhere", "a"], "Received: nowhere"),
@@ -301,6 +303,7 @@ def answers_at_once(*argv):
         (["export", "nowhere", "--to=there"], "Received: nowhere"),
         (["export", "{model}"], "Expected a value of to"),
         (["export", "{model}", "--to=a", "--corpus=b"], "Received: b"),
+        (["export", "{model}", "--to={model}"], "the folder of a run"),
         (["align", "nowhere"], "Received: nowhere"),
         (["bench", "decode", "--corpus=nowhere"], "Received: nowhere"),
     ],

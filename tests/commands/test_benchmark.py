@@ -64,6 +64,20 @@ def test_sizes_can_be_made():
         assert flops > 3 * made.count_params(), name
 
 
+def test_the_first_call_with_each_input_is_not_counted(monkeypatch):
+    """As by a clock that the calls move."""
+    clock, seen = [0.0], []
+    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: clock[0])
+
+    def function(turn):
+        clock[0] += 2.0 if turn in seen else 60.0
+        seen.append(turn)
+
+    inputs = ["short", "long", "longer"]
+    assert benchmark._median_ms(function, inputs, seconds=0.1) == 2000
+    assert seen[:6] == ["short", "short", "long", "long", "longer", "longer"]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments, field",

@@ -336,7 +336,7 @@ def test_the_program_on_a_card_runs(run):
 @pytest.fixture
 def moved(run, corpus, tmp_path):
     """The run, as if its corpus had moved, and where that is now."""
-    directory = run_directory.at(shutil.copytree(run, tmp_path / "run"))
+    directory = run_directory.at(shutil.copytree(run, tmp_path / "a run"))
     begun = run_directory.read_config(directory)
     choices = config.replace(begun, corpus=str(tmp_path / "before"))
     run_directory.write_config(directory, choices)
@@ -384,7 +384,10 @@ def test_a_corpus_that_moved_is_trained_on(
     # Nothing is left to do, from anywhere.
     monkeypatch.chdir(place)
     cli.main(["train", f"--output={run.path}", "--resume"])
-    assert "All of it was done before" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert "All of it was done before" in out
+    # The command can be copied, though the folder's name has a blank.
+    assert f"keras-attention export '{run.path}' --to" in out
 
 
 @pytest.mark.parametrize(
@@ -415,7 +418,10 @@ def test_a_corpus_that_moved_is_trained_on(
             "num_beams=1",
         ),
         (["translate", "{run}", "", "--attention=a.png"], "1 blank texts"),
-        (["evaluate", "{run}/savedmodel"], "--source and --reference"),
+        (
+            ["evaluate", "{run}/savedmodel", "--source={run}/config.yaml"],
+            "--source and --reference",
+        ),
         (["evaluate", "{run}", "--source", "{run}/x"], "Received: {run}/x"),
         (
             ["evaluate", "{run}", "--source", "{run}/config.yaml"],

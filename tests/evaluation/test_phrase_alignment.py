@@ -7,10 +7,10 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import cli
-from keras_attention.commands import runs
 from keras_attention.data import phrases
 from keras_attention.data.phrases import parts
 from keras_attention.evaluation import phrase_alignment
+from keras_attention.training import restore
 
 PAIRS = phrases.generate(train=200, validation=20, test=40)
 
@@ -81,9 +81,12 @@ def test_a_line_for_each_run_and_one_for_the_baseline(
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "config.yaml").write_text("corpus: phrases\n")
-    monkeypatch.setattr(
-        runs, "load", lambda name: Characters(7 if name[-1] == "b" else 0)
-    )
+
+    def load_run(directory, config, task):
+        assert (config.data.corpus, task.name) == ("phrases", "translation")
+        return Characters(7 if directory.path.name == "b" else 0)
+
+    monkeypatch.setattr(restore, "load_run", load_run)
     # A run that is named twice has one line.
     names = [str(tmp_path / name) for name in "aba"]
     picture = tmp_path / "aligned.png"

@@ -514,7 +514,9 @@ def test_somebodys_readme_is_kept(live, tmp_path):
     (tmp_path / "README.md").write_text("My repository.")
     with pytest.raises(ValueError, match=r"README\.md would be lost"):
         live.export(tmp_path, card="# Numbers\n")
-    live.export(tmp_path)
+    # A file with a number for a name is no version, but in the way of one.
+    (tmp_path / "1").write_text("")
+    assert live.export(tmp_path) == tmp_path / "2"
     assert (tmp_path / "README.md").read_text() == "My repository."
 
 

@@ -6,7 +6,8 @@ import traceback
 import pytest
 
 import keras_attention
-from keras_attention import Translator
+from keras_attention import Translator, cli
+from keras_attention.commands import runs
 
 PACKAGE = pathlib.Path(keras_attention.__file__).parent
 
@@ -15,13 +16,14 @@ class Reached(Exception):
     """The search has come to its first step."""
 
 
-@pytest.mark.parametrize("name", ["transformer", "rnnsearch"])
-def test_five_functions_from_the_call_to_the_step(name, random_translator):
+SEARCHES = {
+    1: ["greedy.greedy_search", "one_path.body"],
+    4: ["beam.beam_search", "beam._advance"],
+}
+
+
+def way_to_the_step(translator, start):
     """Each of the package's functions on the stack when a step is traced."""
-    whole = random_translator(name)
-    translator = Translator(
-        whole.model, whole.source_tokenizer, whole.target_tokenizer
-    )
     stack = []
 
     def step(*arguments):
@@ -29,18 +31,54 @@ def test_five_functions_from_the_call_to_the_step(name, random_translator):
         raise Reached
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(whole.model, "prepared_step", lambda: step)
+        patch.setattr(translator.model, "prepared_step", lambda: step)
         with pytest.raises(Reached):
-            translator(["one two", "three"])
-    way = [
+            start()
+    return [
         f"{pathlib.Path(frame.filename).stem}.{frame.name}"
         for frame in stack
         if pathlib.Path(frame.filename).is_relative_to(PACKAGE)
     ]
+
+
+@pytest.mark.parametrize("num_beams", SEARCHES)
+@pytest.mark.parametrize("name", ["transformer", "rnnsearch"])
+def test_five_functions_from_the_call_to_the_step(
+    name, num_beams, random_translator
+):
+    whole = random_translator(name)
+    translator = Translator(
+        whole.model, whole.source_tokenizer, num_beams=num_beams
+    )
+    way = way_to_the_step(translator, lambda: translator(["one two", "three"]))
     assert way == [
         "text_to_text.__call__",
         "translator._answer",
         "translator._search",
-        "beam.beam_search",
-        "beam._advance",
+        *SEARCHES[num_beams],
+    ]
+
+
+@pytest.mark.parametrize("num_beams", SEARCHES)
+def test_seven_functions_from_the_command_line_to_the_step(
+    num_beams, random_translator, tmp_path, monkeypatch
+):
+    whole = random_translator("transformer")
+    (tmp_path / "config.yaml").write_text("")
+
+    def load(path, num_beams, length_penalty):
+        return Translator(
+            whole.model, whole.source_tokenizer, num_beams=num_beams
+        )
+
+    monkeypatch.setattr(runs, "load", load)
+    argv = ["translate", str(tmp_path), "one two", f"--num_beams={num_beams}"]
+    way = way_to_the_step(whole, lambda: cli.main(argv))
+    assert way == [
+        "cli.main",
+        "translate.translate",
+        "text_to_text.__call__",
+        "translator._answer",
+        "translator._search",
+        *SEARCHES[num_beams],
     ]

@@ -129,6 +129,10 @@ def test_a_stream_is_continued_on_its_last_line(stream_run, tmp_path, capsys):
     [
         (["translate", "{run}", "a", "--n_best=2"], "Received: n_best"),
         (["translate", "{run}", "a", "--length_penalty=0"], "length_penalty"),
+        (
+            ["translate", "{run}/savedmodel", "a", "--length_penalty=0"],
+            "a model of language_modelling: .* Received: length_penalty",
+        ),
         (["export", "{run}", "--to=x", "--num_beams=2"], "Received: num_beams"),
         (["evaluate", "{run}", "--num_beams=2"], "Received: num_beams"),
         (["evaluate", "{run}", "--beside", "{run}"], "Received: beside"),

@@ -348,6 +348,22 @@ def test_a_loss_that_is_not_finite_ends_the_run(choose):
         train(choices)
 
 
+def test_a_validation_loss_that_is_not_finite_ends_the_run(choose):
+    """Before its weights are kept: no later epoch would replace them."""
+
+    class Diverges(StandsStill):
+        def evaluate(self, *args, **options):
+            return {"loss": float("nan")}
+
+    run, start = begin(choose())
+    still = Diverges(run.model)
+    still.compile(run.trainer.optimizer)
+    run = dataclasses.replace(run, trainer=still)
+    with pytest.raises(ValueError, match="Received: val_loss=nan in epoch 1"):
+        loop.fit(run, start)
+    assert not run.directory.weights.exists()
+
+
 def test_a_mistake_does_not_lock_the_folder(choose):
     wrong = choose(model_arguments={"num_layers": 0}, max_piece_length=1)
     with pytest.raises(ValueError, match="num_layers=0"):

@@ -80,7 +80,9 @@ def test_a_line_for_each_run_and_one_for_the_baseline(
 ):
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        (tmp_path / name / "config.yaml").write_text("corpus: phrases\n")
+        (tmp_path / name / "config.yaml").write_text(
+            "corpus: phrases\nsource: en\ntarget: de\n"
+        )
 
     def load_run(directory, config, task):
         assert (config.data.corpus, task.name) == ("phrases", "translation")

@@ -51,7 +51,7 @@ def attention(rows, layer):
 
 def read(model, tokens):
     """The outputs x^N of one text, and each layer's weights."""
-    positions = np.array(layers.sinusoidal_positions(len(tokens), D))
+    positions = np.array(layers.sinusoidal_positions(np.arange(len(tokens)), D))
     embeddings = model.embedding.get_weights()[0]
     x = [
         math.sqrt(D) * embeddings[token] + position

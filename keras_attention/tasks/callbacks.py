@@ -22,6 +22,8 @@ class TranslationScores(keras.callbacks.Callback):
         sources, references: held-out pairs.
         num_samples: how many translations are printed.
         write: where they are printed.
+        target_language: the code of the references' language, by which BLEU
+            cuts them into words. Chinese and Japanese need it.
     """
 
     def __init__(
@@ -31,6 +33,7 @@ class TranslationScores(keras.callbacks.Callback):
         references: Sequence[str],
         num_samples: int = 3,
         write: Callable[[str], None] = print,
+        target_language: str | None = None,
     ):
         super().__init__()
         self.translate = translate
@@ -38,11 +41,14 @@ class TranslationScores(keras.callbacks.Callback):
         self.references = references
         self.num_samples = num_samples
         self.write = write
+        self.target_language = target_language
 
     def on_epoch_end(self, epoch, logs=None):
         logs = {} if logs is None else logs
         hypotheses = self.translate(self.sources)
-        logs |= evaluation.validation_logs(hypotheses, self.references)
+        logs |= evaluation.validation_logs(
+            hypotheses, self.references, target_language=self.target_language
+        )
         evaluation.print_samples(
             epoch,
             logs,

@@ -58,3 +58,13 @@ def test_without_logs_scores_are_printed_only():
     )
     callback.on_epoch_end(0)
     assert len(lines) == 1 + 3 * 3
+
+
+def test_perfect_chinese_scores_100():
+    texts = ["一只狗在草地上跑", "两个人坐在桌子旁边"]
+    callback = callbacks.TranslationScores(
+        lambda _: texts, texts, texts, write=[].append, target_language="zh"
+    )
+    logs = {}
+    callback.on_epoch_end(0, logs)
+    assert logs["val_bleu"] == pytest.approx(100)

@@ -344,7 +344,7 @@ SIZES = {
 
 
 def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """One row of 48 maps: learns `addition` in minutes on two cores."""
+    """One row of 48 maps: for `addition` on two cores."""
     sizes = {**SIZES["mini"], **overrides}
     return ExtendedNeuralGPU(vocabulary_size, source_vocabulary_size, **sizes)
 

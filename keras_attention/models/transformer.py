@@ -100,20 +100,14 @@ class Transformer(seq2seq.Seq2Seq):
         )
         sizes = (num_heads, intermediate_dim, dropout, norm_first)
         self.encoder_layers = [
-            layers.TransformerEncoderLayer(
-                *sizes,
-                self._attention_positions(),
-                dtype=policy,
-                name=f"encoder_{index}",
+            self._layer(
+                layers.TransformerEncoderLayer, *sizes, name=f"encoder_{index}"
             )
             for index in range(num_layers)
         ]
         self.decoder_layers = [
-            layers.TransformerDecoderLayer(
-                *sizes,
-                self._attention_positions(),
-                dtype=policy,
-                name=f"decoder_{index}",
+            self._layer(
+                layers.TransformerDecoderLayer, *sizes, name=f"decoder_{index}"
             )
             for index in range(num_layers)
         ]
@@ -122,6 +116,14 @@ class Transformer(seq2seq.Seq2Seq):
             norm = {"epsilon": 1e-6, "dtype": policy}
             self.encoder_norm = normalization(**norm, name="encoder_norm")
             self.decoder_norm = normalization(**norm, name="decoder_norm")
+
+    def _layer(self, layer_class, *sizes, name):
+        return layer_class(
+            *sizes,
+            positions=self._attention_positions(),
+            dtype=self.dtype_policy,
+            name=name,
+        )
 
     def _word_positions(self):
         """What adds positions to the words (3.5), or None."""

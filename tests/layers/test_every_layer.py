@@ -13,7 +13,9 @@ ATTENTIONS = {
     "dot": lambda **kw: layers.MultiplicativeAttention("dot", **kw),
     "general": lambda **kw: layers.MultiplicativeAttention("general", **kw),
     "concat": lambda **kw: layers.MultiplicativeAttention("concat", 11, **kw),
-    "local": lambda **kw: layers.LocalAttention(half_width=50, **kw),
+    "local": lambda **kw: layers.LocalAttention(
+        half_width=50, place="monotonic", **kw
+    ),
     "multi_head": lambda **kw: layers.MultiHeadAttention(3, 11, **kw),
     "multi_head_relative": lambda **kw: layers.MultiHeadAttention(
         3, 11, positions=layers.RelativePositions(2), **kw

@@ -133,5 +133,4 @@ def test_recalls_what_an_lstm_forgets():
         accuracy[name] = np.mean(found == truth)
     counts = [model.count_params() for model in candidates.values()]
     assert counts[0] < 1.05 * counts[1]
-    print(accuracy)
     assert accuracy["lstmn"] > accuracy["lstm"] + 0.1

@@ -1,0 +1,804 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 12. How far apart?
+#
+# [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/12_how_far_apart.ipynb)
+# (there, first `%pip install
+# git+https://github.com/keras-attention/keras_attention`)
+#
+# In German a verb may stand at the end of a sentence, and its subject at the
+# start. A model that translates it has to bring the two together. How many
+# operations lie between them? In a recurrent network it is one for each word
+# in between. In a Transformer it is one. In 2016 and 2017, between the two,
+# came models that read with *convolutions*: ByteNet (Kalchbrenner et al. 2016)
+# and ConvS2S (Gehring et al. 2017). This chapter counts operations, then looks
+# at what the count decides: what can be learned, and how long it takes.
+#
+# Takes about three minutes on two cores. Among other things it prints the
+# fewest layers between two positions for four kinds of layers, what each kind
+# learns about a far word, and how many lists of numbers a small ConvS2S
+# translates rightly.
+
+# %%
+import bisect
+import functools
+import math
+import os
+import pathlib
+import time
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+import keras_attention as ka
+from keras_attention.data import phrases
+from keras_attention.data.phrases import parts
+from keras_attention.plotting import drawing
+from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
+
+# With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
+FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
+# Where pictures go.
+PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
+keras.utils.set_random_seed(1)
+# Each new model is traced anew, which TensorFlow would warn of.
+tf.get_logger().setLevel("ERROR")
+rng = np.random.default_rng(1)
+
+# %% [markdown]
+# ## A window that slides
+#
+# Convolutions are known from pictures, where a small window looks for an edge
+# and finds it wherever it is. Why should that work on a sentence? A sentence
+# is a picture that is one pixel high. An edge is a pattern of neighbouring
+# pixels, and language has patterns of neighbouring words: *not good*, *New
+# York*, *twenty - one*. A window of $k$ words that has learned such a pattern
+# finds it wherever it stands.
+#
+# $$y_t = b + \sum_{j=0}^{k-1} W_j\, x_{t - (k - 1 - j)}$$
+#
+# Each $W_j$ is a matrix: it says what the window would like to see at its
+# place $j$. Let us make one by hand that looks for a number with a tens and a
+# unit, such as *twenty - one*. German turns those round (*einundzwanzig*), so a
+# translator had better notice them. Words are one-hot vectors of three
+# features: is it a tens, a hyphen, a unit?
+
+# %%
+sentence = "two hundred , sixty - one , four , ninety - nine , thirty".split()
+TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+UNITS = "one two three four five six seven eight nine".split()
+x = np.array([[w in TENS, w == "-", w in UNITS] for w in sentence], "float32")
+
+window = ka.layers.CausalConvolution(filters=1, kernel_size=3)
+window.build((1, None, 3))
+# At its first place a tens, then a hyphen, then a unit: 3 - 2 = 1 if all are.
+window.set_weights([np.eye(3)[:, :, None], np.array([-2.0])])
+found = ops.convert_to_numpy(ops.relu(window(x[None])))[0, :, 0]
+by_hand = [
+    max(0, sum(x[t - 2 + j, j] for j in range(3) if t - 2 + j >= 0) - 2)
+    for t in range(len(sentence))
+]
+np.testing.assert_allclose(found, by_hand, atol=1e-6)
+print([word for word, y in zip(sentence, found, strict=True) if y > 0])
+assert [sentence[t] for t in np.flatnonzero(found)] == ["one", "nine"]
+
+
+# %% tags=["hide-input"]
+def draw_window():
+    with drawing.style():
+        figure = drawing.Figure(figsize=(7.6, 2.9), layout="constrained")
+        axes = figure.subplots()
+        for t, word in enumerate(sentence):
+            axes.text(t, 0, word, ha="center", va="center", rotation=40)
+            axes.bar(t, found[t], 0.6, bottom=1.6, color=drawing.COLORS[0])
+            for j in range(3):
+                if t - 2 + j >= 0:
+                    axes.plot(
+                        [t - 2 + j, t], [0.5, 1.5],
+                        color=drawing.COLORS[1] if found[t] else "#CCCCCC",
+                        linewidth=2.2 if found[t] else 0.8,
+                        zorder=2 if found[t] else 1,
+                    )  # fmt: skip
+        axes.set(xlim=(-0.8, len(sentence)), ylim=(-0.6, 2.8))
+        axes.axis("off")
+        drawing.save(figure, PICTURES / "12_window.png")
+    return figure
+
+
+draw_window()
+
+# %% [markdown]
+# *Each output sees three words. The orange windows hold the pattern, and the
+# bars above them are the outputs.* The same three matrices are used at each
+# place. So a sentence that is shifted has outputs that are shifted, and
+# nothing has to be learned once for each place:
+
+# %%
+layer = ka.layers.CausalConvolution(filters=5, kernel_size=3)
+random = rng.normal(size=(1, 12, 7)).astype("float32")
+shifted = np.pad(random, ((0, 0), (4, 0), (0, 0)))
+np.testing.assert_allclose(layer(shifted)[:, 4:], layer(random), atol=1e-5)
+
+# %% [markdown]
+# This convolution is *causal*: it looks back and never ahead, as a decoder
+# must. When a decoder writes word by word, it keeps the last $k - 1$ inputs of
+# each layer in a buffer. An RNN's state is made of all words before it. This
+# one is made of the last two, and forgets the third at once.
+
+# %%
+buffer = layer.initial_buffer(batch_size=1)
+for t in range(12):
+    y, buffer = layer.step(random[:, t], buffer)
+    np.testing.assert_allclose(y, layer(random)[:, t], atol=1e-5)
+np.testing.assert_array_equal(buffer, random[:, -2:])
+
+# %% [markdown]
+# ## How far a layer sees
+#
+# A window of three words is short. But the next layer's window sees three
+# outputs of the first, each of which has seen three words. Together that is
+# five words, then seven, and so on: $1 + L (k - 1)$ words with $L$ layers.
+#
+# With *gaps* in the window it goes faster. ByteNet's layers look at $x_t$,
+# $x_{t-d}$ and $x_{t-2d}$, where $d$, the *dilation*, doubles from layer to
+# layer: 1, 2, 4, 8, 16. That is $1 + (k - 1) \sum d$ words, so the reach
+# doubles with each layer.
+#
+# We can measure this. An output depends on an input if it has a gradient there.
+# The *reach* of a stack is the matrix that says for each output (row) whether
+# it has a gradient at each input (column). For the RNN, an operation is a step
+# of the cell: with $L$ operations, a state depends on the $L$ inputs before it.
+
+# %%
+LENGTH, WIDTH, KERNEL = 65, 4, 3
+
+
+def reach(apply):
+    """[T, T], True where output t has a gradient at input s."""
+    x = rng.normal(size=(1, LENGTH, WIDTH)).astype("float32")
+    # As many copies as outputs: copy t is asked for the gradient of output t.
+    copies = tf.constant(np.repeat(x, LENGTH, axis=0))
+    with tf.GradientTape() as tape:
+        tape.watch(copies)
+        outputs = tf.einsum("ttd->td", apply(copies))
+    gradient = tape.gradient(outputs, copies)  # [T, T, D]
+    return np.abs(gradient).max(axis=-1) > 0
+
+
+def convolutions(dilations):
+    # Positive kernels: no two paths cancel.
+    initializer = keras.initializers.Constant(1 / (WIDTH * KERNEL))
+    return keras.Sequential(
+        [
+            ka.layers.CausalConvolution(
+                WIDTH, KERNEL, dilation, kernel_initializer=initializer
+            )
+            for dilation in dilations
+        ]
+    )
+
+
+def steps_of_a_cell(count):
+    """Each position's state, `count` steps after a state of zeros."""
+    cell = ka.layers.GRUCell(WIDTH)
+
+    def apply(x):
+        padded = tf.pad(x, [[0, 0], [count, 0], [0, 0]])
+        state = tf.zeros_like(x)
+        for i in range(count + 1):
+            state, _ = cell(padded[:, i : i + LENGTH], [state])
+        return state
+
+    return apply
+
+
+def attentions(count):
+    stack = [ka.layers.MultiHeadAttention(2, 2) for _ in range(count)]
+
+    def apply(x):
+        for attention in stack:
+            x, _ = attention(query=x, use_causal_mask=True)
+        return x
+
+    return apply
+
+
+KINDS = {
+    "recurrence": steps_of_a_cell,
+    "convolution": lambda count: convolutions([1] * count),
+    "dilated": lambda count: convolutions([2**i for i in range(count)]),
+    "attention": attentions,
+}
+DEPTHS = (1, 2, 4, 6)
+reached = {
+    name: [reach(kind(depth)) for depth in DEPTHS]
+    for name, kind in KINDS.items()
+}
+for name, matrices in reached.items():
+    # The last output's row: how many positions back it sees.
+    print(f"{name:12}", [int(matrix[-1].sum()) - 1 for matrix in matrices])
+assert [m[-1].sum() - 1 for m in reached["recurrence"]] == [1, 2, 4, 6]
+assert [m[-1].sum() - 1 for m in reached["convolution"]] == [2, 4, 8, 12]
+assert [m[-1].sum() - 1 for m in reached["dilated"]] == [2, 6, 30, 64]
+assert [m[-1].sum() - 1 for m in reached["attention"]] == [64] * 4
+
+# %% [markdown]
+# (Six dilated layers would see 126 positions back. Here there are 64.)
+
+
+# %% tags=["hide-input"]
+def draw_reach():
+    with drawing.style():
+        figure = drawing.Figure(figsize=(7.6, 7.6), layout="constrained")
+        grid = figure.subplots(len(DEPTHS), len(KINDS))
+        for column, (name, matrices) in enumerate(reached.items()):
+            for row, matrix in enumerate(matrices):
+                panel = grid[row, column]
+                panel.imshow(matrix, cmap="Blues", vmin=0, vmax=1.2)
+                panel.set(xticks=[], yticks=[])
+                if row == 0:
+                    panel.set_title(name)
+                if column == 0:
+                    panel.set_ylabel(f"{DEPTHS[row]} deep")
+        figure.supxlabel("input")
+        figure.supylabel("output")
+        drawing.save(figure, PICTURES / "12_reach.png")
+    return figure
+
+
+draw_reach()
+
+# %% [markdown]
+# *Blue: this output has a gradient at this input. Nothing is ever blue above
+# the diagonal, as all four are causal.*
+#
+# Turn it round: how many operations does a distance of $n$ take? More depth
+# never sees less, so we look for the smallest depth that sees $n$ positions
+# back.
+
+
+# %%
+@functools.cache
+def sees(name, depth):
+    """How many positions back the last output has a gradient."""
+    return int(reach(KINDS[name](depth))[-1].sum()) - 1
+
+
+def fewest(name, distance):
+    depths = range(1, LENGTH)
+    place = bisect.bisect_left(
+        depths, distance, key=functools.partial(sees, name)
+    )
+    return depths[place]
+
+
+DISTANCES = (1, 2, 4, 8) if FAST else (1, 2, 4, 8, 16, 32, 64)
+counts = {name: [fewest(name, n) for n in DISTANCES] for name in KINDS}
+print("distance    ", *DISTANCES, sep="\t")
+for name, row in counts.items():
+    print(f"{name:12}", *row, sep="\t")
+for n, *row in zip(DISTANCES, *counts.values(), strict=True):
+    assert row == [
+        n,
+        math.ceil(n / (KERNEL - 1)),
+        math.ceil(math.log2(n / (KERNEL - 1) + 1)),
+        1,
+    ]
+
+# %% tags=["hide-input"]
+with drawing.style():
+    figure = drawing.Figure(figsize=(6, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for index, (name, row) in enumerate(counts.items()):
+        axes.plot(
+            DISTANCES, row, color=drawing.COLORS[index],
+            marker=drawing.MARKERS[index], label=name,
+        )  # fmt: skip
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set(xlabel="distance between two positions", ylabel="operations")
+    drawing.finish(axes)
+    drawing.save(figure, PICTURES / "12_operations.png")
+figure  # noqa: B018
+
+# %% [markdown]
+# At a distance of 64 it takes 64 steps, 32 layers, 6 dilated layers, or one
+# attention. These are the columns of table 1 of Vaswani et al. (2017), with
+# $k = 3$: $n$, $n / (k - 1)$, $\log n$ and 1. Attention has one path for each
+# pair of positions. A convolution shares its paths: the two ends are joined
+# only through the words between.
+
+# %%
+if not FAST:
+    assert [row[-1] for row in counts.values()] == [64, 32, 6, 1]
+
+# %% [markdown]
+# ## What the count decides: far words
+#
+# Can a model learn that the *last* word depends on the *first*? Below, it reads
+# 65 random letters and is asked for the first of them, after the last. Four
+# small models learn from the same examples: a plain RNN, six convolutions,
+# six dilated convolutions, and one attention. (Attention needs to know which
+# word is the first. It gets positions, as in chapter 5.) Six convolutions
+# without gaps see 12 words back. No training can help them.
+
+# %%
+LETTERS, UNITS_WIDE = 8, 32
+NUM_STEPS = 5 if FAST else 400
+
+
+def first_letter(count):
+    letters = rng.integers(LETTERS, size=(count, LENGTH))
+    return letters, letters[:, 0]
+
+
+def reader(kind):
+    ids = keras.Input((LENGTH,), dtype="int32")
+    x = keras.layers.Embedding(
+        LETTERS,
+        UNITS_WIDE,
+        embeddings_initializer=keras.initializers.RandomNormal(stddev=0.5),
+    )(ids)
+    if kind == "recurrence":
+        x = keras.layers.SimpleRNN(UNITS_WIDE)(x)
+    elif kind == "attention":
+        x = ka.layers.PositionEncoding()(x)
+        x, _ = ka.layers.MultiHeadAttention(2, 16)(query=x)
+        x = x[:, -1]
+    else:
+        for index in range(6):
+            dilation = 2**index if kind == "dilated" else 1
+            y = ka.layers.CausalConvolution(UNITS_WIDE, KERNEL, dilation)(x)
+            x = x + ops.relu(y)
+        x = x[:, -1]
+    return keras.Model(ids, keras.layers.Dense(LETTERS)(x))
+
+
+def learn(kind):
+    keras.utils.set_random_seed(1)
+    model = reader(kind)
+    model.compile(
+        keras.optimizers.Adam(3e-3),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+        jit_compile=False,
+    )
+    model.fit(*train, batch_size=64, epochs=1, verbose=0)
+    return model.evaluate(*test, verbose=0)[1]
+
+
+train, test = first_letter(64 * NUM_STEPS), first_letter(1000)
+accuracy = {kind: learn(kind) for kind in KINDS}
+for kind, value in accuracy.items():
+    print(f"{kind:12} knows the first letter: {value:.2f}")
+
+# %% [markdown]
+# Chance is one in eight. The dilated convolutions and the attention know the
+# letter. The RNN could know it, but what it learns has to come back through 64
+# steps (chapter 1 has the bound). The six short convolutions are at chance, and
+# their gradient says why: it is exactly 0.
+
+# %%
+if not FAST:
+    assert accuracy["dilated"] > 0.95 and accuracy["attention"] > 0.95
+    assert accuracy["recurrence"] < 0.5
+    assert accuracy["convolution"] < 0.25
+assert not reach(convolutions([1] * 6))[-1, 0]
+
+# %% [markdown]
+# ## What the count decides: time
+#
+# An RNN computes $h_t$ after $h_{t-1}$, whatever the machine. A convolution
+# computes all positions at once, and so does attention. But attention compares
+# all pairs: twice the length is four times the scores. The clock, for one layer
+# of width 64 and a batch of one sentence:
+
+
+# %%
+def seconds(layer, length):
+    x = tf.constant(rng.normal(size=(1, length, 64)).astype("float32"))
+    function = tf.function(layer)
+    times = []
+    for _ in range(2 if FAST else 5):
+        start = time.perf_counter()
+        function(x).numpy()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+LENGTHS = (64, 128, 256, 512, 1024, 2048)[: 2 if FAST else None]
+attention = ka.layers.MultiHeadAttention(4, 16)
+LAYERS = {
+    "recurrence": keras.layers.RNN(
+        ka.layers.GRUCell(64), return_sequences=True
+    ),
+    "convolution": ka.layers.CausalConvolution(64, KERNEL),
+    "attention": lambda x: attention(query=x)[0],
+}
+clock = {
+    name: [seconds(layer, length) for length in LENGTHS]
+    for name, layer in LAYERS.items()
+}
+print("milliseconds", *LENGTHS, sep="\t")
+for name, times in clock.items():
+    print(f"{name:12}", *(f"{1000 * t:.2f}" for t in times), sep="\t")
+
+# %% tags=["hide-input"]
+with drawing.style():
+    figure = drawing.Figure(figsize=(6, 3.8), layout="constrained")
+    axes = figure.subplots()
+    for index, (name, times) in enumerate(clock.items()):
+        axes.plot(
+            LENGTHS, 1000 * np.array(times), color=drawing.COLORS[index],
+            marker=drawing.MARKERS[index], label=name,
+        )  # fmt: skip
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set(xlabel="length of the sentence", ylabel="milliseconds")
+    drawing.finish(axes)
+    drawing.save(figure, PICTURES / "12_clock.png")
+figure  # noqa: B018
+
+# %% [markdown]
+# On a processor with few cores, the convolution does a fixed amount of work for
+# each word, and so does the RNN, but the RNN does it word by word, each time
+# in several small products. From 1,024 to 2,048 words, attention slows down the
+# most: its scores are four times as many.
+
+# %%
+if not FAST:
+    assert clock["recurrence"][-1] > 5 * clock["convolution"][-1]
+    growth = {name: times[-1] / times[-2] for name, times in clock.items()}
+    print({name: round(ratio, 1) for name, ratio in growth.items()})
+    assert growth["attention"] > 2.3
+
+# %% [markdown]
+# ## ConvS2S: convolutions that attend
+#
+# ByteNet has no attention: its decoder stands *on* its encoder, and step $t$
+# sees the encoder's column $t$. What lies elsewhere must come through the
+# layers. ConvS2S keeps attention and takes out only the recurrence. Its layer
+# is a convolution with a gate, the *gated linear unit*,
+#
+# $$[A; B] = W [x_{t-2}; x_{t-1}; x_t] + b, \qquad h = A \otimes \sigma(B),$$
+#
+# where $B$ says how much of $A$ is let through. Each layer of the decoder then
+# asks the source by itself. $d_i$ is its state and the last word, $z_j$ an
+# output of the encoder, and $e_j$ the word below it:
+#
+# $$a_{ij} = \frac{\exp(d_i \cdot z_j)}{\sum_t \exp(d_i \cdot z_t)},
+#   \qquad c_i = \sum_j a_{ij} (z_j + e_j)$$
+#
+# $z_j$ is the *key*, and knows its neighbours. $z_j + e_j$ is the *value*, and
+# knows the word. `ka.models.ConvSeq2Seq` is this model. Here it gets the lists
+# of numbers of chapters 2, 3 and 5, where German turns *twenty-one* round. The
+# next cell draws the lists; skip it.
+
+# %% tags=["hide-input"]
+COMMA = ("comma", ",")
+
+
+def tokens(pair, language):
+    """What a number is composed of: [(what it says, how), ...]."""
+    found = parts.parts(pair, language)
+    return [(name, text.strip()) for name, text in found if text.strip()]
+
+
+numbers = [
+    pair
+    for pair in phrases.generate("en", "de", train=10_000)["train"]
+    if pair.category == "cardinal" and pair.writing.arguments[0] < 1000
+]
+cut = {pair: (tokens(pair, "en"), tokens(pair, "de")) for pair in numbers}
+pools = [
+    [p for p in numbers if len(str(p.writing.arguments[0])) == digits]
+    for digits in (1, 2, 3)
+]
+draws = np.random.default_rng(1)
+
+
+def draw():
+    """A list of numbers: (name, text) of each token, in both languages."""
+    chosen = [
+        pools[digits][draws.integers(len(pools[digits]))]
+        for digits in draws.integers(3, size=draws.integers(1, 8))
+    ]
+    sides = [], []
+    for index, pair in enumerate(chosen):
+        for side, found in zip(sides, cut[pair], strict=True):
+            for name, text in (COMMA, *found):
+                side.append(((name, index), text))
+    return sides[0][1:], sides[1][1:]  # Without the first comma.
+
+
+def corpus(size):
+    """That many distinct lists of at most 28 tokens: (source, target)."""
+    lists = {}
+    while len(lists) < size:
+        source, target = draw()
+        if len(source) <= 28:
+            lists[tuple(text for _, text in source)] = source, target
+    return list(lists.values())
+
+
+NUM_HELD_OUT, NUM_TRAINING = (50, 100) if FAST else (500, 6000)
+lists = corpus(NUM_HELD_OUT + NUM_TRAINING)
+held_out, training = lists[:NUM_HELD_OUT], lists[NUM_HELD_OUT:]
+SOURCE, TARGET = (
+    [
+        *CONTROL_TEXTS,
+        *sorted({text for pair in training for _, text in pair[side]}),
+    ]
+    for side in (0, 1)
+)
+
+
+def block(pairs):
+    """Ids: source ... END, and START target ... END, as ragged rows."""
+    sources = [[SOURCE.index(text) for _, text in pair[0]] for pair in pairs]
+    targets = [[TARGET.index(text) for _, text in pair[1]] for pair in pairs]
+    return {
+        "source_ids": tf.ragged.constant([[*ids, END] for ids in sources]),
+        "target_ids": tf.ragged.constant(
+            [[START, *ids, END] for ids in targets]
+        ),
+    }
+
+
+training_batches = (
+    tf.data.Dataset.from_tensors(block(training))
+    .apply(ka.data.batch_by_tokens(max_tokens=1024))
+    .apply(ka.data.to_examples())
+    .cache()
+)
+num_batches = sum(1 for _ in training_batches)
+examples = training_batches.shuffle(num_batches).apply(
+    tf.data.experimental.assert_cardinality(num_batches)
+)
+ids = {name: rows.to_tensor(PAD) for name, rows in block(held_out).items()}
+labels = ids["target_ids"][:, 1:].numpy()
+inputs = {**ids, "target_ids": ids["target_ids"][:, :-1]}
+
+# %%
+EPOCHS = 1 if FAST else 8
+
+
+def train_translator(model):
+    rate = ka.schedules.Cosine(
+        3e-3,
+        warmup_steps=min(200, num_batches),
+        num_steps=EPOCHS * num_batches + 1,
+    )
+    model.compile(
+        ka.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=1.0),
+        loss=ka.losses.TokenCrossEntropy(label_smoothing=0.1),
+        jit_compile=False,
+    )
+    model.fit(examples, epochs=EPOCHS, shuffle=False, verbose=2)
+    return model
+
+
+keras.utils.set_random_seed(1)
+model = train_translator(
+    ka.models.conv_seq2seq.mini(
+        len(TARGET),
+        len(SOURCE),
+        num_layers=3,
+        embedding_dim=64,
+        hidden_dim=64,
+    )
+)
+
+
+# %%
+def share_right(model):
+    """Of the held-out lists, those with no wrong token."""
+    predicted = np.argmax(model.predict(inputs, verbose=0), axis=-1)
+    right = (predicted == labels) | (labels == PAD)
+    return right.all(axis=1).mean()
+
+
+right = share_right(model)
+print(f"ConvS2S: {right:.1%} of {len(held_out):,} lists are right as a whole")
+if not FAST:
+    assert right > 0.95
+
+# %% [markdown]
+# The encoder has three layers of width 3: an output sees three words to each
+# side, and the list may have 28. That is enough, since a number is short, and
+# attention does the rest. Each of the decoder's layers has weights of its own.
+
+
+# %%
+def attention_of(model, source, target):
+    """[layers, target tokens, source tokens]."""
+    row = block([(source, target)])
+    memory = model.encode(row["source_ids"].to_tensor())
+    state = model.initial_state(memory)
+    weights = []
+    for token in row["target_ids"].to_tensor()[0, :-1]:
+        _, state, step_weights = model.step(token[None], memory, state)
+        weights.append(step_weights[0])
+    return np.stack(weights, axis=1)
+
+
+short = next(
+    pair
+    for pair in held_out
+    if len(pair[0]) in (9, 10, 11) and any(t == "und" for _, t in pair[1])
+)
+source_words, target_words = (
+    [*(text for _, text in side), "END"] for side in short
+)
+weights = attention_of(model, *short)
+print(" ".join(source_words), "|", " ".join(target_words))
+np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
+
+# %% tags=["hide-input"]
+ka.plotting.attention_heat_map(
+    source_words,
+    target_words,
+    weights,
+    PICTURES / "12_attention.png",
+    names=[f"layer {number}" for number in (1, 2, 3)],
+)
+
+# %% [markdown]
+# *Where each layer of the decoder looks before it writes the word at the
+# left.* How often is the darkest place the right one? The lists know what each
+# word says, so we can count, as chapter 3 did. Tokens with a unique name on
+# both sides count: the tens, units and hundreds.
+
+
+# %%
+def agreement(model, pairs):
+    """Share of linked target tokens whose strongest weight is its link."""
+    hits = np.zeros(len(model.decoder_layers))
+    total = 0
+    for source, target in pairs:
+        weights = attention_of(model, source, target)
+        names = [name for name, _ in source]
+        for i, (name, _) in enumerate(target):
+            if names.count(name) == 1 and name[0] in ("tens", "units"):
+                hits += weights[:, i].argmax(axis=-1) == names.index(name)
+                total += 1
+    return hits / total
+
+
+aligned = agreement(model, held_out[: 3 if FAST else 30])
+print("looks at the word that it writes:", aligned.round(2))
+if not FAST:
+    assert aligned.max() > 0.8
+
+# %% [markdown]
+# ## ByteNet: no attention at all
+#
+# `ka.models.ByteNet` stacks the decoder on the encoder. Its step $t$ starts
+# from the encoder's column $t$ and the last word, and every other word of the
+# source must have come to column $t$ through the encoder's dilated layers. One
+# set of five layers, dilated by 1, 2, 4, 8 and 16, sees 31 words to each side.
+# The decoder sees 63 positions, its own included:
+
+# %%
+bytenet = ka.models.bytenet.mini(100, num_sets=1, dropout=0.0)
+bytenet.build()
+target_ids = np.arange(4, 84)[None]  # Each id once: a gradient for each place.
+with tf.GradientTape() as tape:
+    logits = bytenet(
+        {"source_ids": np.array([[5, 6, END]]), "target_ids": target_ids}
+    )
+    loss = tf.reduce_sum(logits[:, -1] ** 2)
+gradient = tape.gradient(loss, bytenet.target_embedding.embeddings.value)
+seen = np.abs(tf.convert_to_tensor(gradient).numpy()[target_ids[0]]).max(1) > 0
+print("the last of 80 steps sees", seen.sum(), "positions")
+assert seen.sum() == 63 == 1 + 2 * (1 + 2 + 4 + 8 + 16)
+assert not seen[:17].any()
+
+# %% [markdown]
+# Its time grows as the length does, for training and for translation, which
+# is what its paper promises in its title. The price is that a column has one
+# vector for everything it may be asked.
+#
+# A third model took the idea further. The *Neural GPU* (Kaiser and Sutskever
+# 2016) applies one and the same gated convolution again and again, once for
+# each word of the input, so that its depth grows with the length. It learns to
+# add binary numbers, and may then add longer ones than it has seen. The
+# *Extended* Neural GPU (Kaiser and Bengio 2016) writes its output word by word,
+# and translates.
+#
+# ## What is left to attention
+#
+# | | operations between two words | time for $n$ words, one after the other |
+# |---|---|---|
+# | recurrence | $n$ | $n$ steps |
+# | convolution | $n / (k - 1)$ | 1 |
+# | dilated | $\log n$ | 1 |
+# | attention | 1 | 1, with $n^2$ scores |
+#
+# A convolution is fast and near-sighted, and depth makes it see farther. One
+# attention sees all words at once, and pays with a score for each pair. What it
+# gives up is order. A window has places, left and right. Attention knows none,
+# and chapter 13 asks how it gets them back.
+#
+# ## Exercises
+#
+# **1.** How many layers with a window of five words does a distance of 64 take,
+# without gaps and with dilations 1, 2, 4, ...?
+#
+# <details><summary>Solution</summary>
+#
+# $64 / 4 = 16$, and the smallest $L$ with $4 (2^L - 1) \ge 64$: five.
+#
+# ```python
+# for dilations, expected in (([1] * 16, True), ([1] * 15, False),
+#                             ([1, 2, 4, 8, 16], True), ([1, 2, 4, 8], False)):
+#     stack = keras.Sequential(
+#         [
+#             ka.layers.CausalConvolution(4, 5, d, kernel_initializer="ones")
+#             for d in dilations
+#         ]
+#     )
+#     assert reach(stack)[-1, 0] == expected
+# ```
+#
+# </details>
+#
+# **2.** Three dilated layers with a window of two words see eight words. With
+# dilations 1, 2, 4 each of them is seen on exactly one path. On how many paths
+# is it with dilations 1, 1, 1, and how many words are seen?
+#
+# <details><summary>Solution</summary>
+#
+# Four words, on 1, 3, 3 and 1 paths: the binomial coefficients. With kernels
+# of ones, the response to a single 1 counts paths.
+#
+# ```python
+# def paths(dilations):
+#     x = np.zeros((1, 9, 1), "float32")
+#     x[0, 0] = 1
+#     for d in dilations:
+#         x = ka.layers.CausalConvolution(1, 2, d, kernel_initializer="ones")(x)
+#     return np.array(x)[0, :, 0].tolist()
+#
+#
+# assert paths([1, 2, 4]) == [1] * 8 + [0]
+# assert paths([1, 1, 1]) == [1, 3, 3, 1] + [0] * 5
+# ```
+#
+# </details>
+#
+# **3.** Without the gate, two convolutions in a row are one convolution with a
+# longer window. Show it.
+#
+# <details><summary>Solution</summary>
+#
+# A convolution is linear. Two of width 3 are one of width 5, whose kernel is
+# what the two make of a single 1 (the biases are 0 here).
+#
+# ```python
+# one = ka.layers.CausalConvolution(1, 3)
+# two = ka.layers.CausalConvolution(1, 3)
+# impulse = np.zeros((1, 5, 1), "float32")
+# impulse[0, 0] = 1
+# response = np.array(two(one(impulse)))[0, :, 0]
+# both = ka.layers.CausalConvolution(1, 5)
+# both.build((1, None, 1))
+# both.set_weights([response[::-1, None, None], np.zeros(1)])
+# signal = rng.normal(size=(1, 20, 1)).astype("float32")
+# np.testing.assert_allclose(both(signal), two(one(signal)), atol=1e-5)
+# ```
+#
+# </details>

@@ -1,0 +1,584 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 13. Where am I?
+#
+# [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/13_where_am_i.ipynb)
+# (there, first `%pip install
+# git+https://github.com/keras-attention/keras_attention`)
+#
+# Attention is a sum over a set, and a set has no order. [Chapter
+# 5](05_transformer.ipynb) gave the order back by adding sinusoids to the words.
+# That is one of two places where a position can go. The other is the score: how
+# much does word $t$ want word $s$, *given how far apart they are*? This chapter
+# tries both, seven ways in all, and measures what each knows about texts that
+# are longer than any it was trained on.
+#
+# Takes a few minutes on two cores. At the end it prints how much each of the
+# seven gets right at one, two, four and eight times the length of training.
+
+# %%
+import os
+import pathlib
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+import keras_attention as ka
+from keras_attention.plotting import drawing
+
+# With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
+FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
+# Where pictures go.
+PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
+keras.utils.set_random_seed(1)
+# Each new model is traced anew, which TensorFlow would warn of.
+tf.get_logger().setLevel("ERROR")
+
+# %% [markdown]
+# ## A bag of words
+#
+# First, attention without any positions. Shuffle the words, and the outputs are
+# shuffled in the same way: nothing else changes. A layer that does this is
+# called *permutation equivariant*. "The dog bites the man" and "the man bites
+# the dog" are the same bag.
+
+# %%
+LENGTH, WIDTH, HEADS = 8, 16, 2
+KEY_DIM = WIDTH // HEADS
+x = keras.random.normal((1, LENGTH, WIDTH), seed=1)
+
+
+def new_attention(positions=None):
+    """Multi-head attention, its weights drawn (biases too)."""
+    layer = ka.layers.MultiHeadAttention(HEADS, KEY_DIM, positions=positions)
+    layer.build((None, None, WIDTH))
+    generator = np.random.default_rng(1)
+    for weight in layer.trainable_weights:
+        weight.assign(generator.normal(0, 0.4, weight.shape))
+    return layer
+
+
+order = np.random.default_rng(2).permutation(LENGTH)
+blind = new_attention()
+outputs, _ = blind(x)
+of_shuffled, _ = blind(ops.take(x, order, axis=1))
+np.testing.assert_allclose(
+    of_shuffled, ops.take(outputs, order, axis=1), atol=1e-5
+)
+
+# %% [markdown]
+# A causal mask says a little about order, since a word sees only those before
+# it. But one causal layer still takes its past for a bag: shuffle everything
+# before the last word, and the last output stays as it was.
+
+# %%
+past = np.append(np.random.default_rng(3).permutation(LENGTH - 1), LENGTH - 1)
+last, _ = blind(x, use_causal_mask=True)
+of_shuffled, _ = blind(ops.take(x, past, axis=1), use_causal_mask=True)
+np.testing.assert_allclose(of_shuffled[:, -1], last[:, -1], atol=1e-5)
+
+# %% [markdown]
+# ## Added to the word
+#
+# The first place for a position $p_t$ is the word itself: $x_t + p_t$. The
+# vector $p_t$ is **learned**, one for each place (Gehring et al. 2017), or it
+# is made of **sinusoids** (Vaswani et al. 2017). What does a score then know of
+# places? With $W = W_Q W_K^\top$ the product has four parts:
+#
+# $$(x_t + p_t)^\top W (x_s + p_s) = x_t^\top W x_s + x_t^\top W p_s +
+# p_t^\top W x_s + p_t^\top W p_s .$$
+#
+# The last part is about two places, and could be a function of their distance.
+# The two in the middle mix a word with an *absolute* place. So if the whole
+# sentence moves, its scores change. Here is the test. We put $k$ padded
+# (masked) words before the text. Its words are the same and just as far apart,
+# and only their places have changed.
+
+
+# %%
+def moved(read, x, k):
+    """What `read` gives for x, if the text begins at place k."""
+    padded = ops.pad(x, [[0, 0], [k, 0], [0, 0]])
+    is_real = (np.arange(k + x.shape[1]) >= k)[None]
+    return read(padded, is_real)[:, k:]
+
+
+def change(read, k=29):
+    """How much the outputs change when the text moves by k places."""
+    return float(ops.max(ops.abs(moved(read, x, k) - moved(read, x, 0))))
+
+
+def read_with_added(added):
+    """Positions into the words, then plain attention."""
+    return lambda x, is_real: blind(added(x), padding_mask=is_real)[0]
+
+
+def read_with_scored(positions):
+    """Positions into the attention."""
+    layer = new_attention(positions)
+    return lambda x, is_real: layer(x, padding_mask=is_real)[0]
+
+
+normal = keras.initializers.RandomNormal(stddev=1.0)
+learned = ka.layers.LearnedPositions(64, embeddings_initializer=normal)
+sinusoids = ka.layers.PositionEncoding()
+changes = {
+    "none": change(lambda x, is_real: blind(x, padding_mask=is_real)[0]),
+    "learned": change(read_with_added(learned)),
+    "sinusoids": change(read_with_added(sinusoids)),
+}
+
+# %% [markdown]
+# ## Put into the score
+#
+# The second place is the score. `MultiHeadAttention(positions=layer)` has a
+# layer of positions, which may do three things: rotate queries and keys before
+# they meet, add to the scores, and add to the context. Four papers, four
+# layers:
+#
+# **Relative positions** (Shaw et al. 2018) learn a vector for each distance, up
+# to a distance of $k$, and add it to the key (and another one to the value):
+#
+# $$e_{ts} = \frac{q_t \cdot (k_s + a^K_{s - t})}{\sqrt{d}}, \qquad
+# c_t = \sum_s \alpha_{ts} (v_s + a^V_{s - t}) .$$
+#
+# **T5** (Raffel et al. 2020) learns only a number $b_{s - t}$ for each head.
+# Far distances share a number: they fall into buckets that get wider and wider.
+#
+# **ALiBi** (Press et al. 2022) learns nothing. It takes $m \cdot |t - s|$ from
+# the score, with a fixed slope $m$ for each head: what is far is faint.
+#
+# **RoPE** (Su et al. 2021) turns query and key by angles that grow with their
+# places. We write it down with complex numbers. Two features are one number,
+# and a rotation is a product:
+#
+# $$q_t \to q_t\, e^{i t \theta}, \quad k_s \to k_s\, e^{i s \theta}, \quad
+# \mathrm{Re}\left(q_t e^{i t \theta}\, \overline{k_s e^{i s \theta}}\right) =
+# \mathrm{Re}\left(q_t \overline{k_s}\, e^{i (t - s) \theta}\right).$$
+#
+# The places went in one by one, and only the distance comes out. It is the
+# rotation $R_k$ of chapter 5, put where it can do more.
+
+
+# %%
+def turned(heads, places):
+    """RoPE by complex numbers: [..., T, d] -> [..., T, d]."""
+    d = heads.shape[-1]
+    theta = 10000.0 ** (-2 * np.arange(d // 2) / d)
+    pairs = heads[..., 0::2] + 1j * heads[..., 1::2]
+    pairs = pairs * np.exp(1j * np.outer(places, theta))
+    return np.stack([pairs.real, pairs.imag], -1).reshape(heads.shape)
+
+
+generator = np.random.default_rng(4)
+query, key = generator.normal(size=(2, 1, HEADS, LENGTH, KEY_DIM))
+places = np.arange(LENGTH)
+distance = places[None, :] - places[:, None]  # s - t: [T, S]
+
+rotary = ka.layers.RotaryPositions()
+np.testing.assert_allclose(
+    rotary.rotate(query, places), turned(query, places), atol=1e-5
+)
+
+relative = ka.layers.RelativePositions(max_distance=3)
+relative.build((None, HEADS, None, KEY_DIM))
+rows = relative.key_table.numpy()[np.clip(distance, -3, 3) + 3]  # [T, S, d]
+np.testing.assert_allclose(
+    relative.bias(query, places, places),
+    np.sum(query[:, :, :, None] * rows, axis=-1),
+    atol=1e-5,
+)
+
+bucketed = ka.layers.BucketedBias(num_buckets=16, max_distance=32)
+bucketed.build((None, HEADS, None, KEY_DIM))
+# 0 to 7 are for keys up to the query, 8 to 15 for those behind it.
+back = ops.convert_to_numpy(bucketed.buckets(-np.arange(40)))
+assert back[:4].tolist() == [0, 1, 2, 3]  # One distance, one bucket,
+assert np.bincount(back).tolist()[:4] == [1, 1, 1, 1]
+assert np.all(np.diff(np.bincount(back)[3:7]) >= 0)  # then wider ones,
+assert set(back[32:]) == {7}  # and the last one for all the rest.
+
+linear = ka.layers.LinearBias()
+linear.build((None, HEADS, None, KEY_DIM))
+slopes = np.array(ka.layers.alibi_slopes(HEADS))
+np.testing.assert_allclose(
+    linear.bias(query, places, places)[0],
+    -slopes[:, None, None] * abs(distance),
+)
+
+# %% [markdown]
+# Now the test of above: the text moves by 29 places.
+
+# %%
+changes |= {
+    "Shaw": change(read_with_scored(ka.layers.RelativePositions(3))),
+    "T5": change(read_with_scored(ka.layers.BucketedBias(16, 32))),
+    "ALiBi": change(read_with_scored(ka.layers.LinearBias())),
+    "RoPE": change(read_with_scored(ka.layers.RotaryPositions())),
+}
+print("change of the outputs when the text moves by 29 places")
+for kind, greatest in changes.items():
+    print(f"{kind:10} {greatest:8.5f}")
+    is_fixed = kind not in ("learned", "sinusoids")
+    assert (greatest < 2e-5) if is_fixed else (greatest > 0.01)
+
+# %% [markdown]
+# What is put into the score sees the same text. What is added to the words sees
+# another one.
+
+# %% tags=["hide-input"]
+FAR = 48
+apart = np.arange(FAR + 1)
+with drawing.style():
+    figure = drawing.Figure(figsize=(7.4, 2.8), layout="constrained")
+    left, middle, right = figure.subplots(1, 3)
+    left.step(apart, bucketed.buckets(-apart), where="mid")
+    left.set_title("T5: the bucket")
+    for head, slope in enumerate(slopes):
+        middle.plot(apart, -slope * apart, color=drawing.COLORS[head])
+    middle.set_title("ALiBi: the bias, two heads")
+    # All features 1: what the rotation alone does to a product.
+    ones = np.ones((1, 1, FAR + 1, 32))
+    rotated = turned(ones, apart)[0, 0]
+    right.plot(apart, rotated @ rotated[0] / 32)
+    right.set_title("RoPE: query and key alike")
+    for axes in (left, middle, right):
+        axes.set_xlabel("distance")
+        drawing.finish(axes)
+    drawing.save(figure, PICTURES / "13_distances.png")
+figure
+
+# %% [markdown]
+# Each has a view of distance of its own. T5's buckets tell near places apart
+# and throw far ones together. ALiBi falls in a straight line. RoPE's product of
+# two equal vectors falls, too, but in waves; a trained model may turn its
+# queries, so that the crest lies elsewhere.
+#
+# ## Longer than ever
+#
+# Here is a task that is all about distance: *write the word that stood three
+# places back*. A text of random words (of 10) is read by one causal layer. It
+# is trained on texts of 24 words, and then tried on longer ones. All seven get
+# the same network, the same texts and the same training.
+
+# %%
+VOCABULARY, BACK, TRAINED_AT = 10, 3, 24
+TRIED_AT = (24, 48, 96, 192)
+EPOCHS, BATCHES = (1, 2) if FAST else (10, 100)
+
+
+def reader(added=None, scored=None):
+    """A causal model of one layer: ids [B, T] -> logits [B, T, 10]."""
+    ids = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(VOCABULARY, 32)(ids)
+    if added is not None:
+        x = added(x)
+    layer = ka.layers.TransformerEncoderLayer(
+        num_heads=2, intermediate_dim=64, norm_first=True, positions=scored
+    )
+    x, _ = layer(x, use_causal_mask=True)
+    return keras.Model(ids, keras.layers.Dense(VOCABULARY)(x))
+
+
+def texts(count, length, seed):
+    """Random ids, what stood three places back, and what counts."""
+    ids = np.random.default_rng(seed).integers(VOCABULARY, size=(count, length))
+    counts = np.broadcast_to(np.arange(length) >= BACK, ids.shape)
+    return ids, np.roll(ids, BACK, axis=1), counts.astype("float32")
+
+
+def trained(added=None, scored=None, seed=1):
+    """A reader after training on texts of 24 words."""
+    keras.utils.set_random_seed(seed)
+    model = reader(added, scored)
+    steps = EPOCHS * BATCHES
+    model.compile(
+        keras.optimizers.Adam(
+            keras.optimizers.schedules.CosineDecay(3e-3, steps)
+        ),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        steps_per_execution=BATCHES // 2,
+        jit_compile=False,
+    )
+    ids, labels, counts = texts(64 * BATCHES, TRAINED_AT, seed=1)
+    model.fit(
+        ids,
+        labels,
+        sample_weight=counts,
+        batch_size=64,
+        epochs=EPOCHS,
+        verbose=0,
+    )
+    return model
+
+
+def right(model, length):
+    """The share of right words at each place of texts of some length."""
+    ids, labels, _ = texts(100, length, seed=2)
+    return np.mean(np.argmax(model(ids), axis=-1) == labels, axis=0)
+
+
+KINDS = {
+    "none": {},
+    "learned": {"added": ka.layers.LearnedPositions(max(TRIED_AT))},
+    "sinusoids": {"added": ka.layers.PositionEncoding()},
+    "Shaw": {"scored": ka.layers.RelativePositions(max_distance=8)},
+    "T5": {"scored": ka.layers.BucketedBias(16, 32, bidirectional=False)},
+    "ALiBi": {"scored": ka.layers.LinearBias()},
+    "RoPE": {"scored": ka.layers.RotaryPositions()},
+}
+readers = {kind: trained(**where) for kind, where in KINDS.items()}
+
+# %% [markdown]
+# In the table, the first column counts all places of texts as long as those of
+# training (from the fourth on). The others count places that no training had:
+# the second half of each text. A blind guess is right in 0.10.
+
+# %%
+by_place = {kind: right(model, 192) for kind, model in readers.items()}
+table = {}
+print(f"{'tried at':10}" + "".join(f"{length:8}" for length in TRIED_AT))
+for kind, model in readers.items():
+    table[kind] = [
+        np.mean(right(model, n)[BACK if n == TRAINED_AT else n // 2 :])
+        for n in TRIED_AT
+    ]
+    print(f"{kind:10}" + "".join(f"{share:8.2f}" for share in table[kind]))
+
+# %% tags=["hide-input"]
+with drawing.style():
+    figure = drawing.Figure(figsize=(7.2, 3.4), layout="constrained")
+    axes = figure.subplots()
+    for index, (kind, shares) in enumerate(by_place.items()):
+        smooth = np.convolve(shares[BACK:], np.ones(7) / 7, mode="valid")
+        axes.plot(
+            BACK + 3 + np.arange(len(smooth)),
+            smooth,
+            color=drawing.COLORS[index],
+            label=kind,
+        )
+    axes.axvline(TRAINED_AT, color=drawing.INK, linewidth=1, linestyle=":")
+    axes.set_xlabel("place in the text (dotted: where training ended)")
+    axes.set_ylabel("share of right words")
+    axes.set_ylim(0, 1.05)
+    drawing.finish(axes)
+    drawing.save(figure, PICTURES / "13_extrapolation.png")
+figure
+
+# %% [markdown]
+# TABLE_TEXT
+
+# %%
+if not FAST:
+    assert True
+
+# %% [markdown]
+# ## The cache
+#
+# A decoder writes token by token and keeps the keys and values of those before
+# ([chapter 5](05_transformer.ipynb)). What is in the cache must not change when
+# another token comes. So RoPE turns a key once, by its own place, before it
+# goes into the cache: a rotation by the *distance* would turn all of them anew
+# at each step. A bias is a row of the matrix of all distances: that of the
+# place that is written.
+
+# %%
+for positions in (
+    ka.layers.RelativePositions(3),
+    ka.layers.BucketedBias(16, 32),
+    ka.layers.LinearBias(),
+    ka.layers.RotaryPositions(),
+):
+    layer = new_attention(positions)
+    whole, _ = layer(x, use_causal_mask=True)
+    cache = layer.initial_cache(batch_size=1, max_length=LENGTH)
+    for place in range(LENGTH):
+        one, _, cache = layer.step(x[:, place], cache, place)
+        np.testing.assert_allclose(one, whole[:, place], atol=1e-5)
+
+# %% [markdown]
+# ## RoFormer
+#
+# The Transformer with RoPE in place of sinusoids is called RoFormer (Su et al.
+# 2021). Not one weight is added or taken away, so that a model of the one kind
+# can even read the weights of the other (without understanding them). It is
+# trained like any other: `keras-attention train --model roformer`.
+# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md)
+# has what it reaches.
+
+# %%
+sizes = {"num_layers": 2, "hidden_dim": 16, "intermediate_dim": 32}
+roformer = ka.models.RoFormer(50, num_heads=2, **sizes)
+transformer = ka.models.Transformer(50, num_heads=2, **sizes)
+roformer.build()
+transformer.build()
+transformer.set_weights(roformer.get_weights())
+sentence = {
+    "source_ids": np.array([[7, 8, 9, 10, 3]]),
+    "target_ids": np.array([[2, 11, 12]]),
+}
+assert roformer.count_params() == transformer.count_params()
+assert np.abs(roformer(sentence) - transformer(sentence)).max() > 1e-3
+
+# %% [markdown]
+# ## An older answer: look near one place
+#
+# Luong et al. (2015) had put places into attention two years before the
+# Transformer. Their decoder is recurrent, and knows by itself how far it has
+# come. What they wanted was to look at fewer words. **Local attention** looks
+# at a window of $2D + 1$ words around a place $p_t$. In *local-m* the place
+# moves on by one with each word, $p_t = t$. In *local-p* the decoder's state
+# predicts it, and a Gaussian makes words fainter with their distance from it:
+#
+# $$p_t = S \cdot \sigma(v_p^\top \tanh(W_p h_t)), \qquad
+# \alpha_t(s) = \text{align}_t(s)\,
+# \exp\left(-\frac{(s - p_t)^2}{2 (D / 2)^2}\right).$$
+#
+# The window has a hard edge, through which no gradient comes. The Gaussian is
+# there for that: through it $p_t$ learns.
+
+# %%
+state = keras.random.normal((1, 5, WIDTH), seed=5)
+source = keras.random.normal((1, 12, WIDTH), seed=6)
+windows = {}
+for place in ("monotonic", "predictive"):
+    local = ka.layers.LocalAttention("dot", half_width=2, place=place)
+    _, windows[place] = local(query=state, value=source)
+seen = ops.convert_to_numpy(windows["monotonic"])[0] > 0
+t, s = np.indices(seen.shape)
+assert np.array_equal(seen, abs(s - t) <= 2)
+assert (np.sum(windows["predictive"], axis=-1) < 1).all()
+
+everywhere = ka.layers.MultiplicativeAttention("dot")
+wide = ka.layers.LocalAttention("dot", half_width=1e6)
+for got, expected in zip(
+    wide(query=state, value=source),
+    everywhere(query=state, value=source),
+    strict=True,
+):
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+# %% tags=["hide-input"]
+_, global_weights = everywhere(query=state, value=source)
+figure = ka.plotting.attention_heat_map(
+    source_tokens=[str(place) for place in range(12)],
+    target_tokens=[str(place) for place in range(5)],
+    attention_weights=ops.concatenate([global_weights, *windows.values()]),
+    names=["global", "local-m", "local-p"],
+    axis_names=("place in the source", "place in the target"),
+    path=PICTURES / "13_local.png",
+)
+figure
+
+# %% [markdown]
+# The same scores, seen whole, through a window that moves along, and through
+# one that a random network places. As the window gets wider, local-p becomes
+# global attention, to the last digit that float32 has. ALiBi is its descendant:
+# a head of ALiBi is a soft window around the query's own place, and its width
+# is the slope.
+#
+# ## What to take along
+#
+# - Attention without positions reads a bag.
+# - A position in the word is a place. A position in the score is a distance.
+# - What depends on the distance alone is the same at each place, so it is the
+#   same at places where no training has been.
+#
+# ## Exercises
+#
+# 1. RoPE's angles depend on a `base` of 10,000. Show that a layer with a base
+#    barely over 1 turns all pairs at nearly the same speed, and that the score
+#    of equal vectors then rises and falls with a period of $2 \pi$.
+#
+# <details><summary>Solution</summary>
+#
+# All $\theta_i$ are near 1, so that the product is near $d \cos(t - s)$.
+#
+# ```python
+# fast = ka.layers.RotaryPositions(base=1 + 1e-6)
+# ones = np.ones((1, 1, 30, 8), "float32")
+# heads = ops.convert_to_numpy(fast.rotate(ones, np.arange(30)))[0, 0]
+# np.testing.assert_allclose(
+#     heads @ heads[0], 8 * np.cos(np.arange(30)), atol=1e-3
+# )
+# ```
+#
+# </details>
+#
+# 2. Write a layer of positions of your own: a head may look `reach` places back
+#    and not further (the sliding window of long-text models). How many places
+#    back can the output of two such layers have heard of?
+#
+# <details><summary>Solution</summary>
+#
+# Twice `reach`: a word hears what its neighbours have heard.
+#
+# ```python
+# class Sliding(ka.layers.Positions):
+#     """Keys from `reach` places back up to the query itself."""
+#
+#     reach = 2
+#
+#     def bias(self, query, query_positions, key_positions):
+#         back = query_positions[:, None] - key_positions[None, :]
+#         is_near = ops.logical_and(back >= 0, back <= self.reach)
+#         return ops.where(is_near, 0.0, -1e9)
+#
+#
+# first, second = new_attention(Sliding()), new_attention(Sliding())
+# text = tf.constant(x)
+# with tf.GradientTape() as tape:
+#     tape.watch(text)
+#     last = second(first(text)[0])[0][:, -1]
+# heard = np.abs(tape.gradient(last, text))[0].sum(axis=-1) > 0
+# assert heard.tolist() == [s >= LENGTH - 1 - 4 for s in range(LENGTH)]
+# ```
+#
+# </details>
+#
+# 3. Can a head of ALiBi look at the word three places back and not at the one
+#    that is two places back, if both are the same word?
+#
+# <details><summary>Solution</summary>
+#
+# No. Equal words have equal keys, so that the two scores differ by the bias
+# alone: $m > 0$ in favour of the nearer one.
+#
+# ```python
+# twice = ops.repeat(x[:, :1], 6, axis=1)  # The same word six times.
+# _, weights = new_attention(ka.layers.LinearBias())(
+#     twice, use_causal_mask=True
+# )
+# assert (np.diff(weights[0, :, -1], axis=-1) > 0).all()
+# ```
+#
+# </details>
+#
+# ## References
+#
+# - Vaswani et al. 2017, [Attention Is All You
+#   Need](https://arxiv.org/abs/1706.03762)
+# - Gehring et al. 2017, [Convolutional Sequence to Sequence
+#   Learning](https://arxiv.org/abs/1705.03122)
+# - Shaw et al. 2018, [Self-Attention with Relative Position
+#   Representations](https://arxiv.org/abs/1803.02155)
+# - Raffel et al. 2020, [Exploring the Limits of Transfer
+#   Learning](https://arxiv.org/abs/1910.10683)
+# - Su et al. 2021, [RoFormer](https://arxiv.org/abs/2104.09864)
+# - Press et al. 2022, [Train Short, Test
+#   Long](https://arxiv.org/abs/2108.12409)
+# - Luong et al. 2015, [Effective Approaches to Attention-based Neural Machine
+#   Translation](https://arxiv.org/abs/1508.04025)

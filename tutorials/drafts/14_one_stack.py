@@ -1,0 +1,656 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 14. One stack, no source
+#
+# [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/14_one_stack.ipynb)
+# (there, first `%pip install scikit-learn
+# git+https://github.com/keras-attention/keras_attention`)
+#
+# Every translator so far has two halves: an encoder, which reads, and a
+# decoder, which writes. The decoder already reads, too: it reads what it has
+# written. So what is left if we drop the encoder? One stack of causal
+# self-attention, which says what comes next (Radford et al. 2018). This
+# chapter asks what such a stack can do, and what limits it:
+#
+# - it learns a language up to a limit that we know exactly;
+# - it learns from its own prompt, and two layers do what one cannot;
+# - it does not care whether its tokens are words or pixels;
+# - its memory grows with every token, and memory limits the batch.
+#
+# Takes about 8 minutes on two cores.
+
+# %%
+import collections
+import math
+import os
+import pathlib
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+from sklearn import datasets
+
+import keras_attention as ka
+from keras_attention.data import sentences
+from keras_attention.plotting import drawing
+from keras_attention.tokens import END, PAD, START
+
+# With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
+FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
+# Where pictures go.
+PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
+keras.utils.set_random_seed(1)
+# Each new model is traced anew, which TensorFlow would warn of.
+tf.get_logger().setLevel("ERROR")
+
+
+def train(model, token_ids, labels, epochs, learning_rate=3e-3):
+    """Fits a model. Its learning rate falls to 0 along half a cosine."""
+    steps = epochs * math.ceil(len(labels) / 64)
+    schedule = keras.optimizers.schedules.CosineDecay(
+        0.0, steps, warmup_target=learning_rate, warmup_steps=min(100, steps)
+    )
+    model.compile(
+        keras.optimizers.Adam(schedule, global_clipnorm=1.0),
+        ka.losses.TokenCrossEntropy(),
+        jit_compile=False,  # Compiling takes longer than these trainings.
+    )
+    epochs = 1 if FAST else epochs
+    history = model.fit(
+        token_ids, labels, batch_size=64, epochs=epochs, verbose=0
+    )
+    return history.history["loss"][-1]
+
+
+# %% [markdown]
+# ## A decoder without its second attention
+#
+# A layer of [chapter 5](05_transformer.ipynb)'s decoder has three parts:
+# attention to itself, attention to the source, a feed-forward network. Without
+# a source the middle one goes, and its normalisation with it.
+
+# %%
+WIDTH = 32
+decoder_layer = ka.layers.TransformerDecoderLayer(4, 64)
+decoder_layer.build((None, None, WIDTH), (None, None, WIDTH))
+layer = ka.layers.SelfAttentionLayer(4, 64)
+layer.build((None, None, WIDTH))
+attention_weights = 4 * (WIDTH * WIDTH + WIDTH)
+normalisation_weights = 2 * WIDTH
+assert decoder_layer.count_params() - layer.count_params() == (
+    attention_weights + normalisation_weights
+)
+
+# %% [markdown]
+# That is all of the architecture. A *language model* is this stack between an
+# embedding and a softmax. It gives every position the probabilities of the
+# next token, and a position sees nothing that comes after it. As in chapter 5,
+# `step` gives the same logits token by token, with a cache.
+
+# %%
+model = ka.models.transformer_language_model.mini(50)
+token_ids = np.array([[START, 7, 8, 9, 10, 11]])
+logits = model(token_ids)  # [1, 6, 50]
+state = model.initial_state(batch_size=1, max_length=6)
+for t in range(6):
+    step_logits, state = model.step(token_ids[:, t], state)
+    np.testing.assert_allclose(step_logits, logits[:, t], atol=1e-5)
+changed = token_ids.copy()
+changed[0, 3] = 30
+difference = np.abs(model(changed) - logits).max(axis=-1)[0]
+assert (difference[:3] < 1e-6).all() and (difference[3:] > 1e-3).all()
+
+# %% [markdown]
+# ## A language whose entropy is known
+#
+# How good can a language model be? For English nobody knows. The embedded
+# corpus `sentences` is drawn from a grammar whose probabilities are known, so
+# here we can say: no model has a loss below the entropy of the source, on
+# average. We compare the stack with two others: the best that one can say
+# from the last word alone, by counting pairs of words, and the source itself.
+
+# %%
+corpus = sentences.generate(train=2_000 if FAST else 30_000)
+words = {word: END + 1 + i for i, word in enumerate(sentences.vocabulary())}
+names = {index: word for word, index in words.items()}
+V = END + 1 + len(words)
+
+
+def to_ids(texts):
+    """`token_ids` [B, T], from START on, and `labels`, up to END."""
+    rows = [[words[word] for word in text.split()] for text in texts]
+    inputs = [[START, *row] for row in rows]
+    outputs = [[*row, END] for row in rows]
+    return [
+        keras.utils.pad_sequences(one, padding="post", value=PAD)
+        for one in (inputs, outputs)
+    ]
+
+
+def loss_of(model, token_ids, labels):
+    """The mean of -log p of the labels, in nats a token."""
+    logits = model.predict(token_ids, verbose=0, batch_size=250)
+    chosen = np.take_along_axis(
+        np.array(ops.log_softmax(logits)), labels[..., None], axis=-1
+    )[..., 0]
+    return -chosen[labels != PAD].mean()
+
+
+token_ids, labels = to_ids(corpus["train"])
+test_ids, test_labels = to_ids(corpus["test"])
+model = ka.models.transformer_language_model.mini(V)
+train(model, token_ids, labels, epochs=4)
+
+pairs = collections.Counter(
+    zip(token_ids[labels != PAD], labels[labels != PAD], strict=True)
+)
+firsts = collections.Counter(token_ids[labels != PAD])
+real = test_labels != PAD
+bigrams = [
+    # 0.1 of a word is added to each count: none is 0.
+    math.log((pairs[before, after] + 0.1) / (firsts[before] + 0.1 * V))
+    for before, after in zip(test_ids[real], test_labels[real], strict=True)
+]
+truth = sum(map(sentences.log_probability, corpus["test"])) / real.sum()
+perplexities = {
+    "pairs of words": math.exp(-np.mean(bigrams)),
+    "the stack": math.exp(loss_of(model, test_ids, test_labels)),
+    "the source itself": math.exp(-truth),
+}
+for name, perplexity in perplexities.items():
+    print(f"{name:18} perplexity {perplexity:6.3f}")
+print(f"exp(entropy rate)  {math.exp(sentences.entropy_rate()):17.3f}")
+assert perplexities["the source itself"] < perplexities["the stack"]
+if not FAST:
+    limit = perplexities["the source itself"]
+    assert perplexities["the stack"] < 1.05 * limit
+    assert perplexities["pairs of words"] > 1.5 * limit
+
+# %% [markdown]
+# The stack is within a few percent of what can be known. (The command
+# `keras-attention train --model transformer_language_model` trains on all
+# sentences and comes within one percent.) And since it is a distribution over
+# texts, we can draw from it. The search is that of [chapter
+# 7](07_searching_well.ipynb), with an empty memory.
+
+# %%
+NUM_DRAWN = 200
+result = ka.decoding.sampling_search(
+    ka.decoding.without_source(model.step),
+    memory=(),
+    state=model.initial_state(NUM_DRAWN, 30),
+    source_mask=None,
+    max_lengths=np.full(NUM_DRAWN, 30),
+    seed=1,
+)
+drawn = [
+    " ".join(names[i] for i in row if i > END)
+    for row in result.ids.numpy()[:, 0]
+]
+print("\n".join(drawn[:5]))
+grammatical = np.mean(
+    [sentences.log_probability(text) > -math.inf for text in drawn]
+)
+print(f"{grammatical:.0%} of {NUM_DRAWN} are sentences of the grammar")
+assert FAST or grammatical > 0.8
+
+# %% [markdown]
+# ## Learning from the prompt
+#
+# A grammar is learned in training, and is then in the weights. But a text also
+# says things that are true in this text alone: "the key to A is 7. The key to
+# B is 3 ..." Here is the barest such text. Eight keys, each followed by its
+# value, are drawn anew for every text. Words that mean nothing stand between
+# them, so that places say nothing either. Then all eight keys come again, in
+# another order, and the model has to say their values:
+#
+# `k3 v7 . k1 v2 . . k9 v2 ... | k9 v2 k3 v7 ...`
+#
+# Nothing of that can be in the weights. It has to be read in the prompt.
+
+# %%
+PAIRS, KEYS, VALUES, FILLERS = 8, 12, 12, 4
+FIRST_KEY = END + 1
+FIRST_VALUE, FIRST_FILLER = FIRST_KEY + KEYS, FIRST_KEY + KEYS + VALUES
+SIZE = FIRST_FILLER + FILLERS
+
+
+def draw(rng, count):
+    """`token_ids`, `labels` (values that are asked for), and the places.
+
+    Places: for each of the questions [B, 8], where its value is given.
+    """
+    inputs, outputs, places = [], [], []
+    for _ in range(count):
+        keys = FIRST_KEY + rng.permutation(KEYS)[:PAIRS]
+        values = FIRST_VALUE + rng.integers(0, VALUES, PAIRS)
+        row, given = [START], []
+        for key, value in zip(keys, values, strict=True):
+            fillers = rng.integers(0, FILLERS, rng.integers(0, 3))
+            row += [*(FIRST_FILLER + fillers), key, value]
+            given.append(len(row) - 1)
+        asked = rng.permutation(PAIRS)
+        label = [PAD] * len(row)
+        for i in asked:
+            row += [keys[i], values[i]]
+            label += [values[i], PAD]
+        inputs.append(row)
+        outputs.append([*label, PAD][: len(row)])
+        places.append([given[i] for i in asked])
+    pad = keras.utils.pad_sequences
+    longest = 1 + 6 * PAIRS
+    return (
+        pad(inputs, longest, padding="post", value=PAD),
+        pad(outputs, longest, padding="post", value=PAD),
+        np.array(places),
+    )
+
+
+prompts, answers, _ = draw(np.random.default_rng(1), 500 if FAST else 12_000)
+test_prompts, test_answers, test_places = draw(np.random.default_rng(2), 500)
+print("one text:", test_prompts[0])
+print("asked:   ", test_answers[0])
+
+
+def recall(model):
+    """The share of questions that are answered rightly."""
+    found = np.argmax(
+        model.predict(test_prompts, verbose=0, batch_size=250), axis=-1
+    )
+    return np.mean((found == test_answers)[test_answers != PAD])
+
+
+STACK = {"hidden_dim": 64, "intermediate_dim": 64, "num_heads": 2}
+readers = {
+    "one layer": ka.models.TransformerLanguageModel(
+        SIZE, num_layers=1, dropout=0.0, **STACK
+    ),
+    "two layers": ka.models.TransformerLanguageModel(
+        SIZE, num_layers=2, dropout=0.0, **STACK
+    ),
+    "GRU": ka.models.RNNLanguageModel(
+        SIZE, 64, 96, num_layers=1, cell="gru", dropout=0.0
+    ),
+}
+recalled = {}
+for name, reader in readers.items():
+    keras.utils.set_random_seed(1)
+    train(reader, prompts, answers, epochs=12, learning_rate=4e-3)
+    recalled[name] = recall(reader)
+    print(
+        f"{name:10} {reader.count_params():7,} weights, "
+        f"recalls {recalled[name]:.2f}"
+    )
+assert FAST or recalled["two layers"] > 0.95
+assert FAST or recalled["two layers"] > recalled["one layer"] + 0.3
+assert FAST or recalled["two layers"] > recalled["GRU"] + 0.3
+
+# %% [markdown]
+# Guessing one of the twelve values gives 0.08. One layer is better than that:
+# it sees all the values that were given, and names one of them. But it cannot
+# know which. A question is a key; the value that it asks for stands *after*
+# the same key. In one layer a value does not know which key stands before it,
+# as it has not looked yet. In two layers it does. The first layer tells each
+# value the key before it. In the second, the question looks for the value that
+# was told its key. Elhage et al. 2021 and Olsson et al. 2022 found this pair
+# in great models and called its second part the *induction head*. The GRU has
+# one vector for all eight pairs.
+#
+# Can we see the two hops? For each head, we measure how much a value looks at
+# the token before it, and how much a question looks at its answer.
+
+# %%
+_, weights = readers["two layers"].read(test_prompts)
+weights = np.array(weights)  # [layer, B, H, T, T]
+rows = np.arange(len(test_prompts))[:, None]
+questions = np.array([np.flatnonzero(row) for row in test_answers])  # [B, 8]
+# Of an array that is indexed by arrays, their axes come first: [B, 8, N, H].
+looked = {
+    "value to its key": weights[:, rows, :, test_places, test_places - 1],
+    "question to its answer": weights[:, rows, :, questions, test_places],
+}
+hops = {name: one.mean(axis=(0, 1)) for name, one in looked.items()}
+for name, (first, second) in hops.items():
+    print(
+        f"from a {name:22} layer 1, heads: {first.round(2)}, "
+        f"layer 2, heads: {second.round(2)}"
+    )
+first_head = int(hops["value to its key"][0].argmax())
+second_head = int(hops["question to its answer"][1].argmax())
+assert FAST or hops["value to its key"][0].max() > 0.5
+assert FAST or hops["question to its answer"][1].max() > 0.5
+assert FAST or hops["question to its answer"][0].max() < 0.3
+
+
+# %% tags=["hide-input"]
+def label_of(token):
+    """A token as people write it."""
+    if token >= FIRST_FILLER:
+        return "."
+    if token >= FIRST_VALUE:
+        return f"v{token - FIRST_VALUE}"
+    return f"k{token - FIRST_KEY}" if token >= FIRST_KEY else "START"
+
+
+# %% tags=["hide-input"]
+end = questions[0][2] + 1  # Up to the third question.
+with drawing.style():
+    figure = drawing.Figure(figsize=(9, 3.4), layout="constrained")
+    axes = figure.subplots()
+    for index, head, above in ((0, first_head, False), (1, second_head, True)):
+        looked = weights[index, 0, head, :end, :end]
+        color = drawing.COLORS[index]
+        sources = questions[0][:3] if above else test_places[0]
+        for t in sources:
+            for s in np.flatnonzero(looked[t] > 0.1):
+                middle, radius = (t + s) / 2, abs(t - s) / 2
+                angles = np.linspace(0, np.pi, 60)
+                height = np.sin(angles) * (1 + 0.12 * radius)
+                axes.plot(
+                    middle + radius * np.cos(angles),
+                    (0.5 if above else -0.5) + (height if above else -height),
+                    color=color,
+                    linewidth=3 * looked[t, s],
+                )
+    for t in range(end):
+        axes.text(t, 0, label_of(test_prompts[0, t]), ha="center", va="center",
+                  fontsize=8)  # fmt: skip
+    axes.text(0, -2.2, "layer 1: a value looks at its key",
+              color=drawing.COLORS[0])  # fmt: skip
+    axes.text(0, 2.9, "layer 2: a question looks at its answer",
+              color=drawing.COLORS[1])  # fmt: skip
+    axes.set_xlim(-1, end)
+    axes.set_axis_off()
+    drawing.save(figure, PICTURES / "14_two_hops.png")
+figure
+
+# %% [markdown]
+# A trap, if you try this yourself: let the questions come at places that one
+# can count to, such as every pair three tokens after the last and the same
+# order again. Then the answer is always the same number of tokens back, the
+# positions give it away, and the other readers do well, too.
+#
+# ## Pixels are tokens, too
+#
+# The stack sees ids, and an id may be anything. Here are pictures of 8 x 8
+# pixels, handwritten digits that come with scikit-learn. With five shades of
+# grey a picture is a text of 64 tokens, row by row. Before them we write which
+# digit it is: a "word" of ten.
+
+# %%
+digits = datasets.load_digits()
+LEVELS, PIXELS, TRAIN = 5, 64, 1_500
+FIRST_DIGIT = END + 1
+FIRST_LEVEL = FIRST_DIGIT + 10
+levels = np.round(digits.images / 16 * (LEVELS - 1)).astype("int32")
+levels = levels.reshape(-1, PIXELS)
+picture_texts = np.concatenate(
+    [
+        np.full((len(levels), 1), START),
+        FIRST_DIGIT + digits.target[:, None],
+        FIRST_LEVEL + levels,
+    ],
+    axis=1,
+)  # [1797, 66]
+inputs, outputs = picture_texts[:, :-1], picture_texts[:, 1:]
+painter = ka.models.TransformerLanguageModel(
+    FIRST_LEVEL + LEVELS,
+    num_layers=2,
+    hidden_dim=64,
+    intermediate_dim=128,
+    num_heads=4,
+    max_length=PIXELS + 2,
+)
+train(painter, inputs[:TRAIN], outputs[:TRAIN], epochs=24)
+loss = loss_of(painter, inputs[TRAIN:], outputs[TRAIN:])
+
+# For comparison: the shades that each pixel has in the pictures of a digit.
+counts = np.ones((10, PIXELS, LEVELS))
+classes, places = digits.target[:, None], np.arange(PIXELS)
+np.add.at(counts, (classes[:TRAIN], places, levels[:TRAIN]), 1)
+frequency = counts / counts.sum(axis=-1, keepdims=True)
+chosen = frequency[classes[TRAIN:], places, levels[TRAIN:]]
+independent = (math.log(10) - np.log(chosen).sum(axis=1).mean()) / (PIXELS + 1)
+print(f"nats a token: the stack {loss:.3f}, each pixel alone {independent:.3f}")
+assert FAST or loss < independent - 0.1
+
+# %% [markdown]
+# The model has learned more than where ink is frequent. It can draw: we give
+# it the digit and let it go on for 64 tokens.
+
+# %%
+result = ka.decoding.sampling_search(
+    ka.decoding.without_source(painter.step),
+    memory=(),
+    state=painter.initial_state(30, PIXELS + 2),
+    source_mask=None,
+    max_lengths=np.full(30, PIXELS + 2),
+    seed=1,
+    prefix_ids=FIRST_DIGIT + np.arange(30)[:, None] % 10,
+)
+painted = result.ids.numpy()[:, 0, 1 : PIXELS + 1] - FIRST_LEVEL
+painted = np.clip(painted, 0, LEVELS - 1).reshape(3, 10, 8, 8)
+
+# %% tags=["hide-input"]
+with drawing.style():
+    figure = drawing.Figure(figsize=(7.2, 2.4), layout="constrained")
+    for row, panels in enumerate(figure.subplots(3, 10)):
+        for digit, axes in enumerate(panels):
+            axes.imshow(painted[row, digit], cmap="Greys")
+            axes.set_axis_off()
+    drawing.save(figure, PICTURES / "14_painted.png")
+figure
+
+# %% [markdown]
+# ## The same stack without its mask
+#
+# To *recognise* a picture no one has to write it pixel by pixel. Take the
+# causal mask away, let the tokens be patches of 2 x 2 pixels, and put one
+# token in front that stands for the class: the Vision Transformer (Dosovitskiy
+# et al. 2021). The layer is the same class of this package, with the same
+# number of weights.
+
+# %%
+vision = ka.models.vision_transformer.mini(10)
+vision.build()
+assert type(vision.stack[0]) is type(painter.stack[0])
+assert vision.stack[0].count_params() == painter.stack[0].count_params()
+images = digits.images[..., None].astype("float32") / 16
+vision.compile(
+    keras.optimizers.Adam(2e-3, global_clipnorm=1.0),
+    keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    jit_compile=False,
+)
+vision.fit(
+    images[:TRAIN],
+    digits.target[:TRAIN],
+    batch_size=32,
+    epochs=1 if FAST else 25,
+    verbose=0,
+)
+found = np.argmax(vision.predict(images[TRAIN:], verbose=0), axis=-1)
+accuracy = np.mean(found == digits.target[TRAIN:])
+print(f"{accuracy:.1%} of {len(found)} digits of other writers are recognised")
+assert FAST or accuracy > 0.85
+
+# %% [markdown]
+# ## Memory limits the batch
+#
+# The price of looking back at everything is that everything has to be kept.
+# While it writes, the stack keeps two vectors for each token and layer: with
+# $N$ layers of width $D$, $2 N D$ numbers of 4 bytes a token. A recurrent
+# network keeps its state, however long the text is.
+
+
+# %%
+def bytes_of(state):
+    """What a state takes. A position counts little, and is left out."""
+    return sum(
+        np.prod(leaf.shape) * 4
+        for leaf in keras.tree.flatten(state)
+        if "float" in keras.backend.standardize_dtype(leaf.dtype)
+    )
+
+
+stack = ka.models.transformer_language_model.mini(V)
+stack.build()
+gru = ka.models.rnn_language_model.mini(V)
+print(f"batch tokens {'cache of the stack':>19} {'state of the GRU':>17}")
+for batch, length in ((1, 128), (1, 1024), (32, 128), (32, 1024)):
+    cache = bytes_of(stack.initial_state(batch, length))
+    gru_state = bytes_of(gru.initial_state(batch, length))
+    assert cache == batch * length * 2 * 2 * 128 * 4
+    assert gru_state == batch * 128 * 4
+    print(f"{batch:5} {length:6} {cache:19,} {gru_state:17,}")
+
+# %% [markdown]
+# In training there is no cache. But the gradient needs what the forward pass
+# has computed: the *activations*. We count the bytes of all that the graph of
+# a forward pass computes from the texts. Attention adds a matrix of weights
+# for each head and layer, whose size is the *square* of the length.
+
+
+# %%
+def activations(model, batch, length):
+    """Bytes of all tensors that a forward pass computes of a batch."""
+    forward = tf.function(lambda ids: model(ids, training=True))
+    graph = forward.get_concrete_function(
+        tf.TensorSpec([batch, length], tf.int32)
+    ).graph
+    return sum(
+        4 * output.shape.num_elements()
+        for operation in graph.get_operations()
+        for output in operation.outputs
+        if output.dtype == tf.float32
+        and output.shape.rank
+        and output.shape[0] == batch
+    )
+
+
+BATCH = 7  # No other axis has this length.
+lengths = [32, 64, 128, 256, 512, 1024]
+counted = [activations(stack, BATCH, length) for length in lengths]
+for length, count in zip(lengths, counted, strict=True):
+    print(f"{length:5} tokens: {count / BATCH / 1e6:8.1f} MB a text")
+# Twice the batch is twice the memory; twice the length is up to four times.
+doubled = activations(stack, 2 * BATCH, 32)
+assert abs(doubled / counted[0] - 2) < 0.01
+growth = [b / a for a, b in zip(counted, counted[1:], strict=False)]
+assert growth == sorted(growth) and growth[0] < 2.7 < 3 < growth[-1] < 4
+
+# %% tags=["hide-input"]
+with drawing.style():
+    figure = drawing.Figure(figsize=(5.6, 3.4), layout="constrained")
+    axes = figure.subplots()
+    curves = {
+        "activations, training": [count / BATCH for count in counted],
+        "cache, writing": [
+            bytes_of(stack.initial_state(1, length)) for length in lengths
+        ],
+        "state of a GRU, writing": [
+            bytes_of(gru.initial_state(1, length)) for length in lengths
+        ],
+    }
+    for (name, curve), color in zip(
+        curves.items(), drawing.COLORS, strict=False
+    ):
+        axes.plot(lengths, curve, "o-", color=color, label=name)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlabel("tokens")
+    axes.set_ylabel("bytes a text")
+    axes.legend()
+    drawing.finish(axes)
+    drawing.save(figure, PICTURES / "14_memory.png")
+figure
+
+# %% [markdown]
+# A processor is fast on large batches, and a batch has to fit into its memory.
+# So a long text costs twice: in time, and in the texts that do not fit beside
+# it. That is what "memory limits batching" means. Chapter 17 asks what one can
+# do about it.
+#
+# ## Exercises
+#
+# 1. How many texts of 1,024 tokens can GPT-2 (12 layers, 768 wide) write side
+#    by side until their caches take more memory than its 124,439,808 weights?
+#    All numbers have 4 bytes.
+#
+# <details><summary>Solution</summary>
+#
+# A cache takes $2 \cdot 12 \cdot 1024 \cdot 768 \cdot 4$ = 75,497,472 bytes,
+# the weights 497,759,232. Six texts take less than the weights, seven more.
+#
+# ```python
+# cache = 2 * 12 * 1024 * 768 * 4
+# weights_of_gpt2 = 124_439_808 * 4
+# assert 6 * cache < weights_of_gpt2 < 7 * cache
+# ```
+#
+# </details>
+#
+# 2. The painter knows $p(\text{picture} \mid \text{digit})$. By Bayes's rule
+#    it can therefore also recognise digits, though nobody has trained it to.
+#    How well?
+#
+# <details><summary>Solution</summary>
+#
+# Try every digit in front of a picture. The one that makes the picture most
+# probable is the answer, as all digits are about as frequent.
+#
+# ```python
+# some = picture_texts[TRAIN : TRAIN + 100]
+# log_probabilities = []
+# for digit in range(10):
+#     claimed = some.copy()
+#     claimed[:, 1] = FIRST_DIGIT + digit
+#     log_probs = np.array(ops.log_softmax(painter(claimed[:, :-1])))
+#     chosen = np.take_along_axis(log_probs, claimed[:, 1:, None], axis=-1)
+#     log_probabilities.append(chosen[:, 1:, 0].sum(axis=1))
+# recognised = np.argmax(log_probabilities, axis=0)
+# share = np.mean(recognised == digits.target[TRAIN : TRAIN + 100])
+# assert FAST or share > 0.7
+# ```
+#
+# </details>
+#
+# 3. Cut the second hop: set the output of layer 2's induction head to 0 and
+#    measure recall. Then cut the other head of layer 2 instead.
+#
+# <details><summary>Solution</summary>
+#
+# The rows of `output_kernel` that belong to a head carry its output.
+#
+# ```python
+# attention = readers["two layers"].stack[1].self_attention
+# kept = attention.output_kernel.numpy()
+# without = []
+# for head in (second_head, 1 - second_head):
+#     cut = kept.copy()
+#     cut[head * 32 : (head + 1) * 32] = 0
+#     attention.output_kernel.assign(cut)
+#     without.append(recall(readers["two layers"]))
+# attention.output_kernel.assign(kept)
+# assert FAST or without[0] < recalled["two layers"]
+# ```
+#
+# </details>
+#
+# References: Radford et al. 2018, Improving Language Understanding by
+# Generative Pre-Training; Radford et al. 2019, Language Models are Unsupervised
+# Multitask Learners; Elhage et al. 2021, A Mathematical Framework for
+# Transformer Circuits; Olsson et al. 2022, In-context Learning and Induction
+# Heads, [arXiv:2209.11895](https://arxiv.org/abs/2209.11895); Dosovitskiy et
+# al. 2021, [arXiv:2010.11929](https://arxiv.org/abs/2010.11929).

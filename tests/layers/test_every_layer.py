@@ -220,15 +220,6 @@ def test_mixed_precision(name, dtype, x, y, mask, randomize):
         np.testing.assert_allclose(got, want, atol=tolerance)
 
 
-def assert_sums_are_one(name, weights):
-    sums = weights.sum(axis=-1)
-    if name == "local":
-        # Its Gaussian takes from the weights (Luong et al. 2015, equation 10).
-        assert (sums > 0).all() and (sums < 1).all()
-    else:
-        np.testing.assert_allclose(sums, 1, atol=1e-5)
-
-
 @attentions
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_mixed_precision_keeps_masked_weights_at_zero(name, dtype, x, y, mask):
@@ -237,7 +228,7 @@ def test_mixed_precision_keeps_masked_weights_at_zero(name, dtype, x, y, mask):
     weights = weights.numpy().reshape((B, -1, S))
     assert weights.dtype == "float32"
     assert (weights[0][:, ~mask[0]] == 0).all()
-    assert_sums_are_one(name, weights)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
     assert np.isfinite(arrays_of(context)[0]).all()
 
 
@@ -286,7 +277,7 @@ def test_weights_sum_to_one_and_are_zero_at_masked_keys(name, x, y, mask):
     weights = weights.numpy().reshape((B, -1, S))
     assert (weights[0][:, ~mask[0]] == 0).all()
     assert (weights[0][:, mask[0]] > 0).all()
-    assert_sums_are_one(name, weights)
+    np.testing.assert_allclose(weights.sum(axis=-1), 1, atol=1e-5)
 
 
 @attentions

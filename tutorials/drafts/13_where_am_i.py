@@ -379,13 +379,6 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# TABLE_TEXT
-
-# %%
-if not FAST:
-    assert True
-
-# %% [markdown]
 # ## The cache
 #
 # A decoder writes token by token and keeps the keys and values of those before

@@ -102,7 +102,7 @@ class TextContinuation(text_model.TextModel):
         Returns:
             `(log_probability, num_tokens)` of each part.
         """
-        lengths, limits = self._counted(text_model.encoded(lines))
+        lengths, limits = self._counted(self._columns(lines))
         parts = list(streams.windows(lengths.tolist(), int(limits[0])))
         wholes = ["\n".join(lines[first:end]) for first, _, end in parts]
         befores = ["\n".join(lines[first:start]) for first, start, _ in parts]

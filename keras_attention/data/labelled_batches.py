@@ -196,6 +196,13 @@ def _encoded(examples, tokenizer, classes, max_length):
     blank = (lengths <= 1).any(axis=0)
     too_long = (lengths > max_length).any(axis=0) & ~blank
     kept = ~blank & ~too_long
+    unknown = set(examples.labels) - set(places)
+    if unknown:
+        raise ValueError(
+            "Expected the labels that the run began with, "
+            f"{', '.join(places)}. "
+            f"Received: {min(unknown)!r}"
+        )
     labels = np.array([places[label] for label in examples.labels], "int32")
     columns = {
         name: tf.ragged.boolean_mask(ids, kept) for name, ids in columns.items()

@@ -154,7 +154,9 @@ def _rows(path: pathlib.Path):
 
 def _object(line: str) -> tuple[str, ...]:
     row = json.loads(line)
-    return tuple(row[key] for key in KEYS if key != "hypothesis" or key in row)
+    return tuple(
+        str(row[key]) for key in KEYS if key != "hypothesis" or key in row
+    )
 
 
 def _split_by_text(path, rows) -> dict[str, list[tuple[str, ...]]]:

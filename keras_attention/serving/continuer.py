@@ -25,8 +25,8 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
     Args:
         model: a built `models.LanguageModel`.
         tokenizer: a `data.Tokenizer`. With a `line_tokenizer.LineTokenizer`
-            a text may have several lines: all are scored, and the last one is
-            continued.
+            a text may have several lines: all are scored, and the last one
+            alone is continued.
         max_length: limit of a text in tokens, END included. Of a longer one
             the functions continue the last tokens, and score the first;
             Python refuses it.

@@ -54,8 +54,10 @@ class Classification(Task):
             {"joint": lambda: (text for column in texts for text in column)},
             config.vocabulary,
         )
-        classes = "".join(f"{label}\n" for label in corpus.classes)
-        files.write_atomically(directory.path / CLASSES, classes.encode())
+        # The labels of a run that goes on are those that it began with.
+        if not directory.checkpoint.is_file():
+            classes = "".join(f"{label}\n" for label in corpus.classes)
+            files.write_atomically(directory.path / CLASSES, classes.encode())
         return self.load_tokenizers(directory)
 
     def load_tokenizers(self, directory):
@@ -130,7 +132,11 @@ class Classification(Task):
         return validate
 
     def held_out(self, corpus):
-        names = sorted(name for name in corpus.splits if name[:4] == "test")
+        names = sorted(
+            name
+            for name, examples in corpus.splits.items()
+            if name[:4] == "test" and len(examples)
+        )
         split = names[0] if names else "validation"
         return _test_set(split, corpus.splits[split])
 

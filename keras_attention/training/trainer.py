@@ -33,8 +33,9 @@ class Trainer(keras.Model):
     - Losses of the model's own (`add_loss`, regularizers) are added to it. Each
       part of the batch counts by its share of the real labels: a loss that is
       a mean over texts is one over the whole batch where each text has one
-      label.
+      label and no row is added for a replica.
     - The loss, accuracy and perplexity of an epoch are means over all tokens.
+      Losses of the model's own are not in them.
       While the epoch runs, the progress bar shows the mean of the replicas'
       own.
 

@@ -130,3 +130,10 @@ def test_another_label_is_another_corpus(corpus, tokenizer):
 def test_texts_that_do_not_fit_are_refused(corpus, tokenizer):
     with pytest.raises(ValueError, match="`max_length`=2. Received: "):
         make(corpus, tokenizer, max_length=2)
+
+
+def test_a_label_that_the_run_does_not_know_is_refused(corpus, tokenizer):
+    with pytest.raises(ValueError, match="high, low. Received: 'odd'"):
+        labelled_batches.LabelledBatches(
+            corpus, tokenizer, CLASSES[:2], max_length=10, max_tokens=40, seed=3
+        )

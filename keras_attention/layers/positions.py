@@ -82,7 +82,8 @@ class Positions(keras.layers.Layer):
         scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
         bias = self.bias(query, query_positions, key_positions)
         if bias is not None:
-            scores = scores + ops.cast(bias, scores.dtype)
+            # In float32: half precision would round far distances together.
+            scores = ops.cast(scores, "float32") + ops.cast(bias, "float32")
         attention_weights = attention.masked_softmax(scores, mask)
         kept = attention_weights
         if dropout is not None:

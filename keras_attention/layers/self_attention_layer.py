@@ -77,7 +77,9 @@ class SelfAttentionLayer(transformer_layers.TransformerLayer):
 
     def build(self, inputs_shape):
         self.self_attention_residual.build(inputs_shape)
-        self.self_attention = self._attention("self_attention", inputs_shape)
+        self.self_attention = self._attention(
+            "self_attention", inputs_shape, self.positions
+        )
         self.self_attention.build(inputs_shape)
         self.feed_forward_residual.build(inputs_shape)
         self.feed_forward.build(inputs_shape)

@@ -333,7 +333,7 @@ SIZES = {
 
 
 def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """One set of five blocks a side, d = 128: learns `phrases` in minutes."""
+    """One set of five blocks a side, d = 128: for the embedded `phrases`."""
     sizes = {**SIZES["mini"], **overrides}
     return ByteNet(vocabulary_size, source_vocabulary_size, **sizes)
 

@@ -97,7 +97,7 @@ class CharCNNLanguageModel(language_model.LanguageModel):
     Deviations: characters are bytes of UTF-8, where Kim et al. take those of
     the data; the padding of a word has an embedding, where theirs is zero;
     softmax over all words, where Jozefowicz et al. sample; Keras's initial
-    weights; a text starts from a state of zeros.
+    weights; dropout acts on the words too; a text starts from a state of zeros.
 
     Args:
         vocabulary_size: words.
@@ -340,7 +340,7 @@ SIZES = {
 
 
 def mini(vocabulary_size, **overrides):
-    """One LSTM of 128 cells: learns `sentences` in minutes on two cores."""
+    """One LSTM of 128 cells: for the embedded `sentences`."""
     sizes = {**SIZES["mini"], **overrides}
     return CharCNNLanguageModel(vocabulary_size, **sizes)
 

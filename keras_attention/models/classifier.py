@@ -24,8 +24,8 @@ class Classifier(keras.Model):
 
     Returns:
         logits float32 [B, C]. `attend` also returns float32 weights, whose
-        last axis is the tokens of a text. Each row of weights sums to 1 over
-        the real ones.
+        last axis is the tokens of a text. Outside of training, each row of
+        weights sums to 1 over the real ones, if there is one.
 
     Raises:
         ValueError: If the input is no dict of these integer tensors.

@@ -179,7 +179,7 @@ SIZES = {
 
 
 def mini(vocabulary_size, **overrides):
-    """128 wide: learns `sentences` in minutes on two cores."""
+    """128 wide: for the embedded `sentences`."""
     return LSTMN(vocabulary_size, **{**SIZES["mini"], **overrides})
 
 

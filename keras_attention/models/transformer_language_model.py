@@ -222,7 +222,7 @@ SIZES = {
 
 
 def mini(vocabulary_size, **overrides):
-    """2 layers, 128 wide: learns `sentences` in minutes on two cores."""
+    """2 layers, 128 wide: for the embedded `sentences`."""
     sizes = {**SIZES["mini"], **overrides}
     return TransformerLanguageModel(vocabulary_size, **sizes)
 

@@ -45,6 +45,9 @@ ENCODING = {
     "encoder_of_gpt": lambda **kw: layers.SelfAttentionLayer(
         7, 11, dropout=0.3, norm_first=True, **kw
     ),
+    "encoder_of_gpt_rotary": lambda **kw: layers.SelfAttentionLayer(
+        7, 11, positions=layers.RotaryPositions(), **kw
+    ),
     "encoder_rotary": lambda **kw: layers.TransformerEncoderLayer(
         7, 11, positions=layers.RotaryPositions(), **kw
     ),

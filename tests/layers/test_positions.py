@@ -330,3 +330,19 @@ def test_buckets_equal_keras_hub(bidirectional):
 def test_wrong_arguments_are_refused(build, message):
     with pytest.raises(ValueError, match=message):
         build()
+
+
+def test_a_layer_without_a_source_takes_positions():
+    x = np.random.default_rng(1).normal(size=(2, 5, 14)).astype("float32")
+    layer = layers.SelfAttentionLayer(7, 11, positions=layers.RotaryPositions())
+    outputs = np.array(layer(x, use_causal_mask=True)[0])
+    plain = layers.SelfAttentionLayer(7, 11)
+    plain.build(x.shape)
+    plain.set_weights(layer.get_weights())
+    # Only the first position sees nothing but itself.
+    different = np.abs(plain(x, use_causal_mask=True)[0] - outputs).max(axis=2)
+    assert (different[:, 0] < 1e-6).all() and (different[:, 1:] > 1e-4).all()
+    cache = layer.initial_cache(batch_size=2, max_length=5)
+    for place in range(5):
+        output, _, cache = layer.step(x[:, place], cache, place)
+        np.testing.assert_allclose(output, outputs[:, place], atol=1e-5)

@@ -15,7 +15,7 @@ class BucketedBias(positions.Positions):
     Raffel et al. 2020, section 2.1: `e_ts + b[h, bucket(s - t)]`. Short
     distances have a bucket each. Longer ones share buckets whose width grows
     with the logarithm of the distance, up to `max_distance`. With N buckets
-    for one direction and n = |s - t|:
+    for one direction and `n = |s - t|`:
 
     ```
     bucket = n                                            n < N / 2

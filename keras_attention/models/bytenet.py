@@ -105,7 +105,7 @@ class ByteNet(seq2seq.Seq2Seq):
     ```
 
     There is no attention and no recurrence. The encoder keeps one column for
-    each place, and reads on for a |x| + b places, as the translation may be
+    each place, and reads on for `a |x| + b` places, as the translation may be
     longer than the source (dynamic unfolding, 3.2). Step t of the decoder
     sees column t and all before it; after the last column it sees zeros.
     Dilation doubles from block to block, 1, 2, 4, 8, 16, and starts again.
@@ -209,7 +209,7 @@ class ByteNet(seq2seq.Seq2Seq):
         ]
 
     def _unfold(self, source_ids, mask):
-        """`source_ids` and which columns are read, for a |x| + b places."""
+        """`source_ids` and which columns are read, for `a |x| + b` places."""
         a, b = (
             self.config[f"unfolding_{name}"] for name in ("factor", "offset")
         )

@@ -29,7 +29,8 @@ class BagOfVectors(classifier.Classifier):
     | p | `word_dropout`; 0.3 in the paper |
 
     Deviations: END counts as a word, so that a blank text has a mean; a text
-    that loses all its words has the mean 0; dropout on each z; no L2 penalty.
+    that loses all its words has the mean 0, where the authors' code keeps them
+    all; the embeddings are not pre-trained; dropout on each z; no L2 penalty.
 
     Args:
         vocabulary_size: words, or other tokens.
@@ -50,7 +51,7 @@ class BagOfVectors(classifier.Classifier):
         num_classes=2,
         embedding_dim=300,
         units=300,
-        num_layers=2,
+        num_layers=3,
         word_dropout=0.3,
         dropout=0.0,
         **kwargs,
@@ -123,5 +124,8 @@ def tiny(vocabulary_size, **overrides):
 
 
 def base(vocabulary_size, **overrides):
-    """The paper's width (Iyyer et al. 2015, section 4)."""
+    """Three layers, 300 wide: the defaults of the authors' code.
+
+    Reference: https://github.com/miyyer/dan
+    """
     return BagOfVectors(vocabulary_size, **{**SIZES["base"], **overrides})

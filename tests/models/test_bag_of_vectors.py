@@ -47,6 +47,8 @@ def test_word_dropout_leaves_words_out_of_the_mean(randomize):
     np.testing.assert_allclose(weights[kept], (kept / counts)[kept], rtol=1e-5)
 
 
-def test_the_papers_width():
+def test_the_papers_size():
+    """The defaults of the authors' dan_sentiment.py."""
     config = bag_of_vectors.base(23).get_config()
-    assert (config["embedding_dim"], config["word_dropout"]) == (300, 0.3)
+    assert (config["embedding_dim"], config["units"]) == (300, 300)
+    assert (config["num_layers"], config["word_dropout"]) == (3, 0.3)

@@ -23,7 +23,8 @@ class BagOfVectorPairs(classifier.Classifier):
 
     Deviations: the mean in place of the sum, so that the length of a text does
     not matter; END counts as a word; the embeddings are trained from the
-    start, where the paper has fixed ones; dropout on each z.
+    start, where the paper begins with those of GloVe; dropout on each z is
+    our choice.
 
     Args:
         vocabulary_size: words, or other tokens.

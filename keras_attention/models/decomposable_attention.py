@@ -147,7 +147,10 @@ def tiny(vocabulary_size, **overrides):
 
 
 def base(vocabulary_size, **overrides):
-    """The paper's size: 381,803 parameters without the embeddings."""
+    """The paper's size, which has 381,803 parameters beside the embeddings.
+
+    The paper writes 382K (Parikh et al. 2016, table 1).
+    """
     return DecomposableAttention(
         vocabulary_size, **{**SIZES["base"], **overrides}
     )

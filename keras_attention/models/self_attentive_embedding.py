@@ -29,12 +29,12 @@ class SelfAttentiveEmbedding(classifier.Classifier):
     | d_a | `attention_units` |
     | r, hops | `num_hops` |
     | W_s1, W_s2 | `attention_hidden`, `attention_scores`, without bias |
-    | coefficient of P | `penalty`; 1 in the paper |
+    | coefficient of P | `penalty`; 1 in sections 4.1 and 4.2, 0.3 in 4.3 |
 
     Deviations: the embeddings are trained from the start, where the paper
-    begins with those of word2vec; dropout on the embeddings and before both
-    layers above M, where the paper names only its rate; the paper's option to
-    prune W_1 is left out.
+    begins with those of word2vec (4.2); dropout on the embeddings too, where
+    the paper has it on the layers above M alone (4.1); no L2 penalty; the
+    paper's option to prune W_1 is left out.
 
     Args:
         vocabulary_size: words, or other tokens.
@@ -182,7 +182,7 @@ def tiny(vocabulary_size, **overrides):
 
 
 def base(vocabulary_size, **overrides):
-    """The paper's size for reviews (Lin et al. 2017, section 4.2)."""
+    """The paper's size for reviews (Lin et al. 2017, sections 4.1 and 4.2)."""
     return SelfAttentiveEmbedding(
         vocabulary_size, **{**SIZES["base"], **overrides}
     )

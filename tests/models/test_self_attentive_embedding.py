@@ -105,6 +105,8 @@ def test_hops_with_a_token_each_are_not_redundant():
 
 
 def test_the_papers_sizes():
+    """Sections 4.1 and 4.2, for reviews."""
     config = self_attentive_embedding.base(23).get_config()
     assert (config["units"], config["attention_units"]) == (300, 350)
     assert (config["num_hops"], config["penalty"]) == (30, 1.0)
+    assert (config["hidden_dim"], config["dropout"]) == (3000, 0.5)

@@ -33,7 +33,7 @@ class Highway(keras.layers.Layer):
     """`z = t * relu(W_H y + b_H) + (1 - t) * y`, `t = sigm(W_T y + b_T)`.
 
     (Kim et al. 2016, equation 8, after Srivastava et al. 2015.) b_T starts at
-    -2, so that at first most of y passes as it is.
+    -2, as in the authors' code, so that at first most of y passes as it is.
 
     Call arguments:
         inputs: y [..., D].
@@ -97,7 +97,8 @@ class CharCNNLanguageModel(language_model.LanguageModel):
     Deviations: characters are bytes of UTF-8, where Kim et al. take those of
     the data; the padding of a word has an embedding, where theirs is zero;
     softmax over all words, where Jozefowicz et al. sample; Keras's initial
-    weights; dropout acts on the words too; a text starts from a state of zeros.
+    weights; dropout acts on the words too, as in Jozefowicz et al.; a text
+    starts from a state of zeros.
 
     Args:
         vocabulary_size: words.

@@ -40,9 +40,9 @@ class LSTMN(language_model.LanguageModel):
     The state has room for `max_length` tokens and knows its position. W_h h_i
     is computed once for each token ("keys").
 
-    Deviations: one layer, where the paper also stacks three; at the first
-    token, where there is nothing to look at, h~ and c~ are 0; dropout (D) on
-    embeddings and outputs.
+    Deviations: one layer, where the paper also stacks several; dropout (D) on
+    embeddings and outputs. At the first token there is nothing to look at: h~
+    and c~ are 0, which is our choice.
 
     Args:
         vocabulary_size: words, or other tokens.

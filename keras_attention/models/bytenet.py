@@ -120,10 +120,11 @@ class ByteNet(seq2seq.Seq2Seq):
     The attention weights of a step say where the decoder stands: 1 at its own
     place, or at the last token once the source is over. They are no alignment.
 
-    Deviations: the paper does not say how column and embedding are joined, and
-    here they are added; dropout on embeddings and on each block's output; the
-    model reads whatever tokens its vocabulary has, and the paper's are
-    characters.
+    The paper does not say how column and embedding are joined: here they are
+    added. Deviations: two normalisations above the blocks, where the paper has
+    convolution, ReLU, convolution and softmax alone; dropout on embeddings, on
+    each block's output and before the softmax; the model reads whatever tokens
+    its vocabulary has, and the paper's are characters.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.

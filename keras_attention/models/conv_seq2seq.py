@@ -116,14 +116,16 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
     | p, absolute positions | `num_positions` learned vectors a side |
     | `a` of each layer | attention weights [B, L, S]: layers like heads |
 
-    Deviations: the weights are not normalised (Salimans and Kingma 2016), as
-    Adam needs it less than the paper's Nesterov descent; the gradient of the
-    encoder is not divided by the number of attentions; d_i is scaled by
-    sqrt(0.5), as every other sum is; positions from `num_positions` on share
-    the last one's vector. Convolutions start with a variance of
-    4 (1 - dropout) / (k h), other projections with 1 / (width of their input)
-    (3.5); the last one starts at a quarter of that deviation, so that the
-    first loss is ln V.
+    d_i is scaled by sqrt(0.5), as in the authors' code; equation 1 has no
+    factor. Convolutions start with a variance of 4 (1 - dropout) / (k h),
+    W_d and W_c with 1 / (width of their input), and other projections with
+    (1 - dropout) / (width of their input) (3.5).
+
+    Deviations: the weights are not normalised, where the paper normalises all
+    but the embeddings (4.2); the gradient of the encoder is not divided by the
+    number of attentions (3.4); W_o starts at a quarter of its deviation, so
+    that the first loss is ln V; positions from `num_positions` on share the
+    last one's vector.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -368,6 +370,6 @@ def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
 
 
 def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """20+20 layers, 512 wide: the paper's for English to Romanian."""
+    """20+20 layers, 512 wide: the paper's for English to Romanian (5.1)."""
     sizes = {**SIZES["base"], **overrides}
     return ConvSeq2Seq(vocabulary_size, source_vocabulary_size, **sizes)

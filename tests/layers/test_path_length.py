@@ -1,4 +1,4 @@
-"""Operations between two positions (Vaswani et al. 2017, table 1).
+"""Operations between two positions (Vaswani et al. 2017, section 4, table 1).
 
 A gradient from the last position to the first exists as soon as enough
 layers, or steps, lie between: n for recurrence, n / (k - 1) for convolutions,

@@ -316,10 +316,11 @@ figure  # noqa: B018
 
 # %% [markdown]
 # At a distance of 64 it takes 64 steps, 32 layers, 6 dilated layers, or one
-# attention. These are the columns of table 1 of Vaswani et al. (2017), with
-# $k = 3$: $n$, $n / (k - 1)$, $\log n$ and 1. Attention has one path for each
-# pair of positions. A convolution shares its paths: the two ends are joined
-# only through the words between.
+# attention. This is the last column of table 1 of Vaswani et al. (2017), with
+# $k = 3$: $n$, $n / (k - 1)$, $\log n$ and 1. (The table has dilated
+# convolutions alone; section 4 has $n / k$ for those without gaps.) Attention
+# has one path for each pair of positions. A convolution shares its paths: the
+# two ends are joined only through the words between.
 
 # %%
 if not FAST:

@@ -1,8 +1,8 @@
 """Binary addition: texts of two numbers and their sum.
 
 A pair is `1101+0110` and `10001`, eleven and six make seventeen: both numbers
-have the same length, the lowest bit stands first, and the sum has one bit more
-(Kaiser and Sutskever 2016, section 3, write numbers so).
+have the same length, the lowest bit stands first, and the sum has one bit more.
+The code of Kaiser and Sutskever 2016 writes the lowest digit first, too.
 
 The numbers of training have at most 10 bits. In half of its pairs they are
 nearly each other's complement, so that a carry runs far. The bits of all other

@@ -144,9 +144,11 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
     Deviations: START is written on the tape before the first step, and y_{t-1}
     beside the column of y_t, so that nothing else marks the beginning. The
     decoder's image grows by a column where the answer is longer than the
-    source; in the paper, both are padded to one length. Rows of a batch
-    take as many steps as they have symbols. Parameters are not relaxed, and
-    gradients have no noise. Dropout acts on the image before each step.
+    source; in the authors' code, both are padded to one length. Rows of a
+    batch take as many steps as they have symbols. Kaiser and Sutskever 2016
+    relax the sharing of parameters and add noise to gradients, and neither is
+    done here. Dropout acts on the image before each step, as in the authors'
+    code.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -356,6 +358,9 @@ def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
 
 
 def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Four rows of 512 maps."""
+    """Four rows of 512 maps, two layers: a large model of the authors' code.
+
+    Reference: https://github.com/tensorflow/models, research/neural_gpu
+    """
     sizes = {**SIZES["base"], **overrides}
     return ExtendedNeuralGPU(vocabulary_size, source_vocabulary_size, **sizes)

@@ -24,11 +24,13 @@ class RelativePositions(positions.Positions):
     | wK, wV | `key_table`, `value_table`, row 0 for distance -k |
     | d_z | the width of a head |
 
-    As in the paper, all heads share the tables (3.3), and each layer of a
-    model has tables of its own.
+    All heads share the tables, which section 3.3 offers. Each layer of a model
+    has tables of its own. So it is in the paper's big model; in its base
+    model, each head has tables of its own, too (4.1).
 
     Args:
-        max_distance: distances beyond it have its vector.
+        max_distance: distances beyond it have its vector; 16 in the paper's
+            base model, 8 in its big one.
 
     Raises:
         ValueError: If `max_distance` is not positive.

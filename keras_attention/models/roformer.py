@@ -20,8 +20,9 @@ class RoFormer(transformer.Transformer):
     See `RotaryPositions` for R. All else is as in `Transformer`, deviations
     among it: its arguments, its sizes, its number of weights.
 
-    The attention from target to source is not rotated: places in two
-    sentences have no distance.
+    The attention from target to source is not rotated. The paper speaks of
+    self-attention alone (section 4.1.2), and places in two sentences have no
+    distance.
 
     Args: see `Transformer`; `hidden_dim / num_heads` must be even.
 
@@ -58,7 +59,7 @@ def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
 
 
 def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """The paper's size for translation (Su et al. 2021, section 4.1)."""
+    """As wide and deep as the base Transformer, the paper's baseline (4.1)."""
     sizes = {**SIZES["base"], **overrides}
     return RoFormer(vocabulary_size, source_vocabulary_size, **sizes)
 

@@ -33,9 +33,9 @@ class VisionTransformer(keras.Model):
     It is a plain `keras.Model`, trained with `compile` and `fit`. The
     catalogue, which the command line reads, has models of text alone.
 
-    Deviations: the tanh form of GELU; the epsilon of a normalisation is
-    1e-6; no hidden layer before the class logits, which the paper has in
-    pre-training.
+    GELU has its tanh form, and the epsilon of a normalisation is 1e-6, as in
+    the authors' code. Deviations: dropout does not act inside the MLP; no
+    hidden layer before the class logits, which the paper has in pre-training.
 
     Args:
         num_classes: of the labels.

@@ -68,24 +68,29 @@ class Data(Choices):
 
     corpus: str | None = choice(
         None,
-        'What to train on. "phrases" and "addition" are generated. A folder '
-        "holds files of aligned lines (train.en, train.de, validation.en, "
-        "...), of lines with a tab between source and target (train.tsv, ...) "
-        "or of a split of SCAN, plain or compressed. One tab-separated file is "
-        "split by its sources. A training file of SCAN means its split. "
-        '"tfds:NAME/CONFIG" may end in "@" and slices. For language models, a '
-        "folder holds train.txt and validation.txt. By default the corpus is "
-        "the one that is embedded for the task.",
+        "What to train on. By default the corpus that is embedded for the "
+        "task. For translators, a folder holds files of aligned lines "
+        "(train.en, train.de, validation.en, ...), of lines with a tab between "
+        "source and target (train.tsv, ...) or of a split of SCAN. One "
+        "tab-separated file is split by its sources. A training file of SCAN "
+        'means its split. "tfds:NAME/CONFIG" may end in "@" and slices. For '
+        "language models, a folder holds train.txt and validation.txt. For "
+        "classifiers, a folder holds train.tsv and validation.tsv, in each "
+        "line a label, a tab and a text, or a published data set such as TREC. "
+        "A pair of texts has one more tab between the two. All files may be "
+        "compressed.",
         is_path=True,
     )
     source: str | None = choice(
         None,
-        "The language code of the source.",
+        "The language code of the source, which names its files. With SCAN, "
+        "it is commands. Classifiers do not read it.",
         defaults={"addition": "terms", OTHERWISE: "en"},
     )
     target: str | None = choice(
         None,
-        "The language code of the target.",
+        "The language code of the target, which names its files. With SCAN, "
+        "it is actions. Only translators read it.",
         defaults={"addition": "sum", OTHERWISE: "de"},
     )
     data_note: str | None = choice(

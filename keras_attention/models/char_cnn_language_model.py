@@ -159,8 +159,8 @@ class CharCNNLanguageModel(language_model.LanguageModel):
             NUM_CHARACTERS, character_dim, name="embedding", **policy
         )
         self.convolutions = [
-            keras.layers.Conv1D(number, width, name=f"width_{width}", **policy)
-            for width, number in filters
+            keras.layers.Conv1D(number, width, name=f"filter_{index}", **policy)
+            for index, (width, number) in enumerate(filters)
         ]
         self.highways = [
             Highway(name=f"highway_{index}", **policy)

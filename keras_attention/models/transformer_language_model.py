@@ -121,13 +121,14 @@ class TransformerLanguageModel(language_model.LanguageModel):
             )
 
     def _check_length(self, length):
-        if None not in (length, self.max_length) and isinstance(length, int):
-            if length > self.max_length:
-                raise ValueError(
-                    f"Expected at most {self.max_length} tokens, as many as "
-                    "there are learned positions. A model without "
-                    f"`max_length` has no limit. Received: {length}"
-                )
+        # In a graph the length may be a tensor, whose value is not known yet.
+        is_known = isinstance(length, int) and self.max_length is not None
+        if is_known and length > self.max_length:
+            raise ValueError(
+                f"Expected at most {self.max_length} tokens, as many as "
+                "there are learned positions. A model without "
+                f"`max_length` has no limit. Received: {length}"
+            )
 
     def _embed(self, token_ids, start=0, training=None):
         x = self.embedding(token_ids) * self.embedding_scale  # [B, T, D]

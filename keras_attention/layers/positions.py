@@ -85,11 +85,11 @@ class Positions(keras.layers.Layer):
             # In float32: half precision would round far distances together.
             scores = ops.cast(scores, "float32") + ops.cast(bias, "float32")
         attention_weights = attention.masked_softmax(scores, mask)
-        kept = attention_weights
+        used_weights = attention_weights
         if dropout is not None:
-            kept = dropout(attention_weights)
-        context = attention.weighted_sum(kept, value)
-        added = self.added_context(kept, query_positions, key_positions)
+            used_weights = dropout(attention_weights)
+        context = attention.weighted_sum(used_weights, value)
+        added = self.added_context(used_weights, query_positions, key_positions)
         if added is not None:
             context = context + ops.cast(added, context.dtype)
         return context, attention_weights

@@ -223,11 +223,11 @@ class ByteNet(seq2seq.Seq2Seq):
             length = math.floor(a * source_length + 1e-4) + b
         else:
             length = unfolded(source_length)
-        more = ops.full((batch_size, length - source_length), PAD)
-        more = ops.cast(more, source_ids.dtype)
+        padding = ops.full((batch_size, length - source_length), PAD)
+        padding = ops.cast(padding, source_ids.dtype)
         lengths = unfolded(ops.sum(ops.cast(mask, "int32"), axis=1))  # [B]
         real = ops.arange(length)[None] < lengths[:, None]
-        return ops.concatenate([source_ids, more], axis=1), real
+        return ops.concatenate([source_ids, padding], axis=1), real
 
     def encode(self, source_ids, training=None):
         """The columns, and after them one of zeros."""

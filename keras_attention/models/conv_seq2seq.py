@@ -283,8 +283,8 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         x = self.encoder_projection(embedded)
         for convolution in self.encoder:
             # A kernel at the end of a sentence must see 0, as at the start.
-            seen = self.dropout(x, training=training) * real
-            x = (keras.activations.glu(convolution(seen)) + x) * ROOT_HALF
+            inputs = self.dropout(x, training=training) * real
+            x = (keras.activations.glu(convolution(inputs)) + x) * ROOT_HALF
         keys = self.memory_projection(x)  # [B, S, E]
         scale = ops.sqrt(ops.sum(real, axis=1, keepdims=True))
         return {

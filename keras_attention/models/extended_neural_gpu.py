@@ -284,10 +284,10 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
     def _advance(self, embedded, state, noise=1):
         position = state["position"][:, None]  # [B, 1]
         columns = ops.arange(ops.shape(state["mask"])[1])[None]  # [1, N]
-        is_here = ops.equal(columns, position)
-        mask = ops.logical_or(state["mask"], is_here)
-        here = ops.cast(is_here, embedded.dtype)[:, :, None]  # [B, N, 1]
-        tape = state["tape"] + here * embedded[:, None]
+        is_position = ops.equal(columns, position)
+        mask = ops.logical_or(state["mask"], is_position)
+        place = ops.cast(is_position, embedded.dtype)[:, :, None]  # [B, N, 1]
+        tape = state["tape"] + place * embedded[:, None]
         image, tape_image = state["image"] * noise, self._first_row(tape)
         for cell in self.decoder:
             image = cell(image, mask, tape_image)
@@ -296,7 +296,7 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
             "tape": tape,
             "mask": mask,
             "position": state["position"] + 1,
-            "features": ops.sum(here * image[:, :, 0], axis=1),  # [B, D]
+            "features": ops.sum(place * image[:, :, 0], axis=1),  # [B, D]
         }
 
     def _logits(self, features):

@@ -34,9 +34,10 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
     | W_p, v_p | `place_kernel`, `place_vector` |
     | score | `scoring`, as in `MultiplicativeAttention` |
 
-    Places count from 0. As in the paper, the weights of local-p do not sum to
-    one: the Gaussian multiplies what the softmax has made. So p_t has a
-    gradient. With a wide enough window local-p is global attention.
+    Places count from 0. As in the paper, the Gaussian multiplies the weights
+    that the softmax has made. So p_t has a gradient, and the weights of
+    local-p do not sum to one. With a wide enough window, local-p is global
+    attention.
 
     Args:
         scoring: "dot", "general" or "concat".
@@ -45,9 +46,9 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
         units: width of W for "concat".
         kernel_initializer: initializer of all weights.
 
-    Call arguments, masking and returns: see `Attention`. A window beside the
-    source leaves weights and context 0. `attend` takes `start`, the place of
-    the first query: a decoder that goes token by token needs it for local-m.
+    Call arguments, masking and returns: see `Attention`. Where no key is in
+    the window, weights and context are 0. `attend` takes `start`, the place of
+    the first query. A decoder that goes token by token needs it for local-m.
 
     Raises:
         ValueError: If `place` is none of these, if `half_width` is not

@@ -17,10 +17,10 @@ class Positions(keras.layers.Layer):
     c_t  = sum_s a_ts v_s + added_t
     ```
 
-    A subclass overrides what it changes: `rotate` is R, `bias` the term of
-    the scores, `added_context` that of the context. `MultiHeadAttention`
-    builds the layer and calls its methods, at a whole sequence as at one
-    step with a cache: the cache holds keys that are rotated already. Each
+    A subclass overrides what it changes. `rotate` is R, `bias` the term of
+    the scores, and `added_context` that of the context. `MultiHeadAttention`
+    builds the layer and calls its methods, for a whole sequence and for one
+    step with a cache. The cache holds keys that are rotated already. Each
     attention needs a layer of its own.
     """
 

@@ -28,8 +28,9 @@ class BagOfVectors(classifier.Classifier):
     | f | the rectifier |
     | p | `word_dropout`; 0.3 in the paper |
 
-    Deviations: END counts as a word, so that a blank text has a mean; a text
-    that loses all its words has the mean 0; dropout on each z; no L2 penalty.
+    Deviations: END counts as a word, so that a blank text has a mean. A text
+    that loses all its words has the mean 0. Dropout acts on each z. There is no
+    L2 penalty.
 
     Args:
         vocabulary_size: words, or other tokens.

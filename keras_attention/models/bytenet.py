@@ -82,7 +82,7 @@ class _ResidualBlock(keras.layers.Layer):
         return inputs + self.dropout(x, training=training)
 
     def call(self, inputs, real=None, training=None):
-        """`real` [B, T, 1]: 0 where the convolution must see nothing."""
+        """`real` [B, T, 1] is 0 where the convolution must see nothing."""
         x = self._before(inputs)
         x = x if real is None else x * real
         return self._after(inputs, self.convolution(x), training)
@@ -105,10 +105,11 @@ class ByteNet(seq2seq.Seq2Seq):
     ```
 
     There is no attention and no recurrence. The encoder keeps one column for
-    each place, and reads on for `a |x| + b` places, as the translation may be
-    longer than the source (dynamic unfolding, 3.2). Step t of the decoder
-    sees column t and all before it; after the last column it sees zeros.
-    Dilation doubles from block to block, 1, 2, 4, 8, 16, and starts again.
+    each place. A translation may be longer than its source, so the encoder
+    reads on for `a |x| + b` places (dynamic unfolding, 3.2). Step t of the
+    decoder sees column t and all before it. After the last column it sees
+    zeros. Dilation doubles from block to block, 1, 2, 4, 8, 16, and starts
+    again.
 
     | paper | here |
     |---|---|
@@ -120,10 +121,9 @@ class ByteNet(seq2seq.Seq2Seq):
     The attention weights of a step say where the decoder stands: 1 at its own
     place, or at the last token once the source is over. They are no alignment.
 
-    Deviations: the paper does not say how column and embedding are joined, and
-    here they are added; dropout on embeddings and on each block's output; the
-    model reads whatever tokens its vocabulary has, and the paper's are
-    characters.
+    Deviations: column and embedding are added, as the paper does not say how
+    it joins them. Dropout acts on embeddings and on each block's output. The
+    tokens are those of any vocabulary, where the paper has characters.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -209,7 +209,7 @@ class ByteNet(seq2seq.Seq2Seq):
         ]
 
     def _unfold(self, source_ids, mask):
-        """`source_ids` and which columns are read, for `a |x| + b` places."""
+        """The source, padded to `a |x| + b` places, and which of them count."""
         a, b = (
             self.config[f"unfolding_{name}"] for name in ("factor", "offset")
         )

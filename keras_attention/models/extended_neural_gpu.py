@@ -23,8 +23,8 @@ class ConvolutionalGRU(keras.layers.Layer):
     ```
 
     `*` is a convolution with a kernel of 3 x 3, and `.` the product of
-    elements. A gate can close or open fully, so that what is kept stays
-    exactly what it was. All columns change at once.
+    elements. sigmoid' reaches 0 and 1: where u is 1, the past stays exactly
+    what it was. All columns change at once.
 
     | paper | here |
     |---|---|
@@ -126,9 +126,9 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
     ```
 
     Attention looks at one place at a time. Here each column sees its
-    neighbours, so that news travels `num_layers` columns or more in a step,
-    and n steps suffice for all to meet. The decoder reads its answer from one
-    column after the other, and writes what it has said on the tape.
+    neighbours. In a step, news travels `num_layers` columns or more. After n
+    steps, each column can have heard of all others. The decoder reads its
+    answer from one column after the other, and writes the answer on the tape.
 
     | paper | here |
     |---|---|
@@ -138,15 +138,15 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
     | s, d | `image` |
     | p | `tape` |
 
-    The model has no attention. All of the memory takes part in each step:
+    The model has no attention. All of the memory takes part in each step, so
     the weights that `step` returns are uniform over the source.
 
-    Deviations: START is written on the tape before the first step, and y_{t-1}
-    beside the column of y_t, so that nothing else marks the beginning. The
-    decoder's image grows by a column where the answer is longer than the
-    source; in the paper, both are padded to one length. Rows of a batch
-    take as many steps as they have symbols. Parameters are not relaxed, and
-    gradients have no noise. Dropout acts on the image before each step.
+    Deviations: START is written on the tape before the first step. So the tape
+    has y_{t-1} in the column of y_t. Where the answer is longer than the
+    source, the decoder's image grows by a column a step; in the paper, both
+    are padded to one length. A row of a batch takes as many steps as it has
+    symbols. Parameters are not relaxed, and gradients have no noise. Dropout
+    acts on the image before each step.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.

@@ -20,8 +20,8 @@ class SelfAttentiveEmbedding(classifier.Classifier):
     y = W_2 relu(W_1 vec(M) + b_1) + b_2
     ```
 
-    While training, the mean of P over the batch times `penalty` is a loss of
-    the model's own (`add_loss`): it drives the hops apart.
+    In training, the model adds a loss of its own (`add_loss`): the mean of P
+    over the batch, times `penalty`. It drives the hops apart.
 
     | paper | here |
     |---|---|
@@ -32,8 +32,8 @@ class SelfAttentiveEmbedding(classifier.Classifier):
     | coefficient of P | `penalty`; 1 in the paper |
 
     Deviations: the embeddings are trained from the start, where the paper
-    begins with those of word2vec; dropout on the embeddings and before both
-    layers above M, where the paper names only its rate; the paper's option to
+    begins with those of word2vec. Dropout acts on the embeddings and before
+    both layers above M; the paper names only its rate. The paper's option to
     prune W_1 is left out.
 
     Args:

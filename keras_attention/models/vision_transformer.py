@@ -18,10 +18,10 @@ class VisionTransformer(keras.Model):
     class logits = W y + b
     ```
 
-    A picture is cut into patches, row by row. A patch is a word: its pixels,
-    one after the other, are projected to the width of the stack. The stack is
-    the language model's, without its mask. What stands above the class token
-    in the end decides.
+    A picture is cut into patches, row by row. A patch is a word: its pixels
+    form one vector, which is projected to the width of the stack. The stack is
+    the language model's, without its mask. The label comes from the last
+    layer's output at the class token.
 
     | paper | here |
     |---|---|
@@ -33,8 +33,8 @@ class VisionTransformer(keras.Model):
     It is a plain `keras.Model`, trained with `compile` and `fit`. The
     catalogue, which the command line reads, has models of text alone.
 
-    Deviations: the tanh form of GELU; the epsilon of a normalisation is
-    1e-6; no hidden layer before the class logits, which the paper has in
+    Deviations: GELU is its tanh form. The epsilon of a normalisation is 1e-6.
+    There is no hidden layer before the class logits, which the paper has in
     pre-training.
 
     Args:

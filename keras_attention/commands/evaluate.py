@@ -17,13 +17,16 @@ class Options(Choices):
 
     source: str | None = choice(
         None,
-        "A file of texts, one a line, plain or compressed. By default the "
-        "held-out examples of the run's corpus.",
+        "A file of texts, one a line, plain or compressed. A pair of texts is "
+        "one line, with a tab between the two. By default the held-out "
+        "examples of the run's corpus.",
         is_path=True,
     )
     reference: str | None = choice(
         None,
-        "A file of right translations, a line for each of --source.",
+        "A file of the right answers, a line for each of --source. For a "
+        "translator they are translations, for a classifier labels. A "
+        "language model takes no such file.",
         is_path=True,
     )
     corpus: str | None = choice(
@@ -31,32 +34,32 @@ class Options(Choices):
     )
     truncate: bool = choice(
         False,
-        "Translate what fits of a text that is too long, and count these. "
+        "Cut the end of a text that is too long, and count such texts. "
         "By default a file with such a text is refused. The held-out examples "
         "of a run's corpus are always cut.",
     )
     tokenize: str | None = choice(
         None,
-        "Sacrebleu's tokenizer for BLEU, such as zh, ja-mecab, char or 13a. "
-        "By default that of the target language.",
+        "For translators, sacrebleu's tokenizer for BLEU, such as zh, "
+        "ja-mecab, char or 13a. By default that of the target language.",
     )
     num_beams: int | None = choice(
         None,
-        "Beams of the search, 1 for greedy search. By default the model's own "
-        "number. A SavedModel takes that or 1.",
+        "For translators, beams of the search, 1 for greedy search. By default "
+        "the model's own number. A SavedModel takes that or 1.",
         at_least=1,
     )
     length_penalty: float | None = choice(
         None,
-        "Alpha of the length penalty, 0 for none. By default the run's own. A "
-        "SavedModel keeps its own.",
+        "For translators, alpha of the length penalty, 0 for none. By default "
+        "the run's own. A SavedModel keeps its own.",
         at_least=0,
     )
     by_length: str | None = choice(
         None,
-        "Where to draw BLEU by the length of the source in MODEL's tokens, "
-        "with 95 % confidence intervals. Each model's JSON has the figures as "
-        "`by_length`.",
+        "For translators, where to draw BLEU by the length of the source in "
+        "MODEL's tokens, with 95 % confidence intervals. Each model's JSON has "
+        "the figures as `by_length`.",
         is_path=True,
     )
 
@@ -73,9 +76,9 @@ def evaluate(
         list[str],
         Parameter(
             consume_multiple=True,
-            help="Other models to score first, each compared with the one "
-            "before it, and drawn in the same picture. MODEL stands before "
-            "this option.",
+            help="For translators, other models to score first, each "
+            "compared with the one before it, and drawn in the same picture. "
+            "MODEL stands before this option.",
         ),
     ] = (),
     options: Annotated[Options, arguments.group("Options")] = Options(),
@@ -96,8 +99,9 @@ def evaluate(
         )
     if not (is_run or options.source):
         raise ValueError(
-            "Expected --source, and --reference for a translator: a SavedModel "
-            f"has no corpus of its own. Received: {model}, source=None"
+            "Expected --source, and --reference unless the model is a language "
+            "model: a SavedModel has no corpus of its own. "
+            f"Received: {model}, source=None"
         )
     configuration.check_corpus(options.corpus)
     arguments.check_picture(options.by_length)

@@ -3,7 +3,7 @@
 import dataclasses
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import cyclopts
@@ -82,7 +82,8 @@ def translate(
     too_long = {} if options.truncate else translator.too_long(lines)
     short = [text for line, text in enumerate(lines, 1) if line not in too_long]
     if options.n_best or options.scores:
-        answers = _n_best(translator, short, options)
+        hypotheses = translator.n_best(short, truncate=options.truncate)
+        answers = _best_lines(hypotheses, options)
     else:
         search = {"num_beams": options.num_beams} if options.num_beams else {}
         texts = translator(short, truncate=options.truncate, **search)
@@ -131,21 +132,18 @@ def _one_line(text: str) -> str:
     return " ".join(text.splitlines())
 
 
-def _n_best(translator, texts: Sequence[str], options) -> Iterator[list[str]]:
+def _best_lines(
+    hypotheses: Iterable[list[tuple[str, float]]], options
+) -> Iterator[list[str]]:
     """The lines to print for each text: its best translations."""
-    count = 1 if options.n_best is None else options.n_best
-    if count > translator.num_beams:
-        raise ValueError(
-            f"Expected n_best of at most {translator.num_beams}, the beams of "
-            f"this model. Received: n_best={count}"
-        )
+    count = options.n_best or 1
     missing = [("", float("-inf"))] * count
     return (
         [
             _one_line(text) + (f"\t{score:.4f}" if options.scores else "")
-            for text, score in (hypotheses + missing)[:count]
+            for text, score in (of_text + missing)[:count]
         ]
-        for hypotheses in translator.n_best(texts, truncate=options.truncate)
+        for of_text in hypotheses
     )
 
 
@@ -167,6 +165,11 @@ def _check_own_beams(translator, options) -> None:
             f"Expected num_beams={translator.num_beams}: n-best lists and "
             "scores are those of the SavedModel's own beams. Received: "
             f"num_beams={options.num_beams}"
+        )
+    if (options.n_best or 1) > translator.num_beams:
+        raise ValueError(
+            f"Expected n_best of at most {translator.num_beams}, the beams of "
+            f"this model. Received: n_best={options.n_best}"
         )
 
 

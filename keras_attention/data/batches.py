@@ -70,12 +70,17 @@ def _block(source: tf.RaggedTensor, target: tf.RaggedTensor) -> dict:
     }
 
 
-def _texts(pair: dict) -> tuple[tf.Tensor, tf.Tensor]:
-    """Sources and targets; a text that shows nothing has no tokens."""
-    return tuple(
-        tf.where(tf.strings.regex_full_match(pair[side], BLANK), "", pair[side])
-        for side in ("source", "target")
-    )
+def _texts(pair: dict) -> list[tf.Tensor]:
+    """Sources and targets; a text that shows nothing has no tokens.
+
+    A target without a source is its own source.
+    """
+    sides = [pair[side] for side in ("source", "target") if side in pair]
+    texts = [
+        tf.where(tf.strings.regex_full_match(text, BLANK), "", text)
+        for text in sides
+    ]
+    return texts if len(texts) == 2 else 2 * texts
 
 
 def tokenize(
@@ -91,16 +96,17 @@ def tokenize(
     Returns:
         A transform of {"source", "target"} string scalars to blocks:
         {"source_ids", "target_ids"} ragged int32 [block, None], the source
-        with END, the target from START to END.
+        with END, the target from START to END. {"target"} alone, as of a
+        language model, is its own source, and is tokenized once.
     """
     target_tokenizer = target_tokenizer or source_tokenizer
 
     def tokenize_block(pair):
         source, target = _texts(pair)
-        return _block(
-            source_tokenizer.tokenize(source),
-            target_tokenizer.tokenize(target),
-        )
+        target_ids = target_tokenizer.tokenize(target)
+        if source is target:
+            return _block(target_ids, target_ids)
+        return _block(source_tokenizer.tokenize(source), target_ids)
 
     def transform(pairs):
         return pairs.batch(block_size).map(
@@ -171,10 +177,10 @@ def filter_by_length(max_length: int) -> Transform:
     def keep(block):
         source, target = row_lengths(block)
         # One token at least, and END; START, one token and END.
-        kept = (source > 1) & (target > 2)
-        kept &= (source <= max_length) & (target <= max_length)
+        mask = (source > 1) & (target > 2)
+        mask &= (source <= max_length) & (target <= max_length)
         return {
-            name: tf.ragged.boolean_mask(ids, kept)
+            name: tf.ragged.boolean_mask(ids, mask)
             for name, ids in block.items()
         }
 

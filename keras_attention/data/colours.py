@@ -11,6 +11,8 @@ knows which colours there are, but not which are mine.
 
 import random
 
+from keras_attention.data import drawn_rows
+
 COLOURS = "black blue green red white yellow".split()
 THINGS = "bag book box cap cup hat pen scarf shoe sock".split()
 OWNERS = "the a your his her".split()
@@ -46,15 +48,4 @@ def generate(
     Returns:
         Split -> rows of a label and a text.
     """
-    generator = random.Random(seed)
-    sizes = {"validation": validation, "test": test, "train": train}
-    seen: set[str] = set()
-    splits = {}
-    for split, size in sizes.items():
-        rows = splits[split] = []
-        while len(rows) < size:
-            row = _list(generator)
-            if row[1] not in seen:
-                seen.add(row[1])
-                rows.append(row)
-    return {split: splits[split] for split in ("train", "validation", "test")}
+    return drawn_rows.draw(_list, train, validation, test, seed)

@@ -33,6 +33,7 @@ class Corpus:
         source_language, target_language: their codes.
         splits: "train", "validation", "test", ...: datasets of {"source",
             "target"} string scalars, in a fixed order, of known cardinality.
+            Texts without translations are {"target"} alone.
         sizes: pairs in each split, blank ones included.
     """
 
@@ -64,12 +65,12 @@ def _prepared(config, folder: pathlib.Path) -> tfds.core.DatasetBuilder:
     tfds.disable_progress_bar()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        made = pathlib.Path(temporary) / "made"
+        draft = pathlib.Path(temporary) / "draft"
         # TFDS would announce a download, of which there is none.
         with contextlib.redirect_stdout(io.StringIO()):
-            builder(made).download_and_prepare()
+            builder(draft).download_and_prepare()
         try:
-            made.rename(folder)
+            draft.rename(folder)
         except OSError:
             # Another process was faster.
             if not builder(folder).is_prepared():

@@ -96,11 +96,11 @@ class LabelledBatches:
         self.checksums = [
             _checksum(columns) for columns in (self._train, self._validation)
         ]
-        kept = len(self._train["labels"])
+        num_texts = len(self._train["labels"])
         # Rows of equal length change places: every epoch has as many batches.
-        _, ends = self._plan(self._train, np.arange(kept))
+        _, ends = self._plan(self._train, np.arange(num_texts))
         self.report = LabelReport(
-            kept=kept,
+            kept=num_texts,
             too_long=too_long,
             blank=blank,
             classes=len(classes),
@@ -195,7 +195,7 @@ def _encoded(examples, tokenizer, classes, max_length):
     lengths = np.array([ids.row_lengths() for ids in columns.values()])
     blank = (lengths <= 1).any(axis=0)
     too_long = (lengths > max_length).any(axis=0) & ~blank
-    kept = ~blank & ~too_long
+    mask = ~blank & ~too_long
     unknown = set(examples.labels) - set(places)
     if unknown:
         raise ValueError(
@@ -205,9 +205,9 @@ def _encoded(examples, tokenizer, classes, max_length):
         )
     labels = np.array([places[label] for label in examples.labels], "int32")
     columns = {
-        name: tf.ragged.boolean_mask(ids, kept) for name, ids in columns.items()
+        name: tf.ragged.boolean_mask(ids, mask) for name, ids in columns.items()
     }
-    columns["labels"] = tf.constant(labels[kept])
+    columns["labels"] = tf.constant(labels[mask])
     return columns, int(too_long.sum()), int(blank.sum())
 
 

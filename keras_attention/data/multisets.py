@@ -12,6 +12,8 @@ its words is not. Order means nothing.
 import itertools
 import random
 
+from keras_attention.data import drawn_rows
+
 CONSONANTS, VOWELS = "bdfgklmnprstvz", "aeiou"
 # 200 words without a meaning: bab, bad, baf, ...
 WORDS = [
@@ -49,15 +51,4 @@ def generate(
     Returns:
         Split -> rows of a label, a premise and a hypothesis.
     """
-    generator = random.Random(seed)
-    sizes = {"validation": validation, "test": test, "train": train}
-    seen: set[str] = set()
-    splits = {}
-    for split, size in sizes.items():
-        rows = splits[split] = []
-        while len(rows) < size:
-            row = _pair(generator)
-            if row[1] not in seen:
-                seen.add(row[1])
-                rows.append(row)
-    return {split: splits[split] for split in ("train", "validation", "test")}
+    return drawn_rows.draw(_pair, train, validation, test, seed)

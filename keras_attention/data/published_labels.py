@@ -17,6 +17,7 @@ Here each tenth line is the test, beginning with the first, and each tenth
 beginning with the second validates: one fold of ten, the same at every call.
 """
 
+import itertools
 import pathlib
 import re
 from collections.abc import Iterator
@@ -24,9 +25,10 @@ from collections.abc import Iterator
 from keras_attention.data import lines
 
 Rows = list[tuple[str, ...]]
-NEUTRAL = "2"
 SENTIMENTS = {"0": "negative", "1": "negative", "3": "positive"}
 SENTIMENTS["4"] = "positive"
+# Those of SICK that are read.
+COLUMNS = ("entailment_judgment", "sentence_A", "sentence_B")
 
 
 def read(folder: pathlib.Path) -> dict[str, Rows] | None:
@@ -62,6 +64,13 @@ def _latin(path) -> Iterator[str]:
             yield line.decode("latin-1")
 
 
+def _unexpected(expected: str, path, number: int, line: str) -> ValueError:
+    """The error of a line that is not as it should be."""
+    return ValueError(
+        f"Expected {expected}. Received: {path}, line {number}: {line[:50]!r}"
+    )
+
+
 def _folds(labelled) -> dict[str, Rows]:
     """Label -> lines, as splits: one fold of ten."""
     splits: dict[str, Rows] = {"train": [], "validation": [], "test": []}
@@ -76,8 +85,12 @@ def _questions(train, test) -> dict[str, Rows]:
     """TREC: `NUM:date When did Hawaii become a state ?`"""
 
     def rows(path):
-        for line in _latin(path):
+        for number, line in enumerate(_latin(path), start=1):
             label, _, text = line.partition(" ")
+            if not text:
+                raise _unexpected(
+                    "a label, a blank and a question", path, number, line
+                )
             yield label.partition(":")[0], text
 
     splits: dict[str, Rows] = {"train": [], "validation": []}
@@ -107,13 +120,20 @@ def _trees(train, validation, test) -> dict[str, Rows]:
     The training texts are all phrases of the trees, each once.
     """
 
-    def whole(path):
-        rows = (_phrases(line)[-1] for line in lines.read_lines(path))
-        return [row for row in rows if row[0] in SENTIMENTS.values()]
+    def rows(path):
+        for number, line in enumerate(lines.read_lines(path), start=1):
+            phrases = _phrases(line)
+            if not phrases:
+                raise _unexpected(
+                    "a tree such as (3 (2 It) (4 works))", path, number, line
+                )
+            yield phrases
 
-    phrases = (
-        phrase for line in lines.read_lines(train) for phrase in _phrases(line)
-    )
+    def whole(path):
+        roots = (phrases[-1] for phrases in rows(path))
+        return [row for row in roots if row[0] in SENTIMENTS.values()]
+
+    phrases = itertools.chain.from_iterable(rows(train))
     polar = (row for row in phrases if row[0] in SENTIMENTS.values())
     return {
         "train": list(dict.fromkeys(polar)),
@@ -123,25 +143,27 @@ def _trees(train, validation, test) -> dict[str, Rows]:
 
 
 def _phrases(tree: str) -> Rows:
-    """The phrases of `(3 (2 It) (4 works))`, the whole one last."""
+    """The phrases of `(3 (2 It) (4 works))`, the whole one last.
+
+    A text that is no tree has none.
+    """
     stack: list[list[str]] = []
-    found: Rows = []
-    for token in re.findall(r"\(\d|[^\s()]+|\)", tree):
+    phrases: Rows = []
+    for token in re.findall(r"\([0-4]\b|[^\s()]+|[()]", tree):
+        if token == "(":
+            return []  # It has no label.
+        if not stack and (phrases or not token.startswith("(")):
+            return []  # This is outside of the tree.
         if token == ")":
             label, *words = stack.pop()
-            found.append((SENTIMENTS.get(label, "neutral"), " ".join(words)))
+            phrases.append((SENTIMENTS.get(label, "neutral"), " ".join(words)))
             if stack:
                 stack[-1] += words
         elif token.startswith("("):
             stack.append([token[1:]])
         else:
             stack[-1].append(_written(token))
-    if stack or not found:
-        raise ValueError(
-            "Expected a tree such as (3 (2 It) (4 works)). "
-            f"Received: {tree[:50]!r}"
-        )
-    return found
+    return [] if stack else phrases
 
 
 def _written(token: str) -> str:
@@ -154,13 +176,18 @@ def _pairs(train, validation, test) -> dict[str, Rows]:
     """SICK: tables whose first line names the columns."""
 
     def rows(path):
-        names, *table = (line.split("\t") for line in _latin(path))
-        columns = [
-            names.index(name)
-            for name in ("entailment_judgment", "sentence_A", "sentence_B")
-        ]
-        for row in table:
-            label, first, second = (row[column] for column in columns)
+        table = enumerate(_latin(path), start=1)
+        _, head = next(table, (1, ""))
+        names = head.split("\t")
+        if not set(COLUMNS) <= set(names):
+            expected = f"columns with the names {', '.join(COLUMNS)}"
+            raise _unexpected(expected, path, 1, head)
+        for number, line in table:
+            row = dict(zip(names, line.split("\t"), strict=False))
+            if not set(COLUMNS) <= set(row):
+                expected = f"{len(names)} columns with tabs between them"
+                raise _unexpected(expected, path, number, line)
+            label, first, second = (row[name] for name in COLUMNS)
             yield label.lower(), first, second
 
     paths = {"train": train, "validation": validation, "test": test}

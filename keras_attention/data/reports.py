@@ -82,7 +82,7 @@ def report(
     Raises:
         ValueError: If a file has changed since its lines were counted.
     """
-    kept = batches = places = real = checksum = 0
+    num_kept = batches = places = real = checksum = 0
     with counted_pairs.clear_errors():
         for block in blocks:
             # All ids, and where rows end.
@@ -98,13 +98,13 @@ def report(
             starts = np.array([0, *ends], "int64")[:-1]
             # Labels are one shorter than targets: START is none.
             longest = np.maximum.reduceat(target[order] - 1, starts)
-            kept += len(target)
+            num_kept += len(target)
             batches += len(ends)
             places += int(np.sum(longest * (ends - starts)))
             real += int(np.sum(target - 1))
     return Report(
-        pairs_kept=kept,
-        pairs_dropped=num_pairs - kept,
+        pairs_kept=num_kept,
+        pairs_dropped=num_pairs - num_kept,
         batches=batches,
         tokens=real,
         padding_share=1 - real / max(places, 1),

@@ -2,7 +2,8 @@
 
 A split of Lake and Baroni 2018 is two files, such as
 `tasks_train_addprim_jump.txt` and `tasks_test_addprim_jump.txt`, plain or
-compressed. A line is `IN: jump twice OUT: I_JUMP I_JUMP`.
+compressed. A line is `IN: jump twice OUT: I_JUMP I_JUMP`. Train with
+`--source=commands --target=actions`, as the two sides are no languages.
 
 The files have no validation set. Of the commands that training has once, sorted
 by the hash of their text, the first tenth is held out for it, at most 1,000:

@@ -75,8 +75,8 @@ class Lattices:
         """
         backwards = []
         for unit in reversed(self._units(text)):
-            kept = len(unit) <= LONGEST_KEPT
-            lattice = (self._kept_lattice if kept else self._lattice)(
+            is_short = len(unit) <= LONGEST_KEPT
+            lattice = (self._kept_lattice if is_short else self._lattice)(
                 unit, alpha
             )
             end = len(unit)

@@ -143,15 +143,15 @@ def _hash(source: str) -> int:
 
 def _smallest(numbers: Iterable[int], count: int) -> list[int]:
     """The smallest different numbers, sorted; memory is that of `count`."""
-    kept: set[int] = set()
+    smallest: set[int] = set()
     limit = 1 << 64
     for number in numbers:
         if number < limit:
-            kept.add(number)
-        if len(kept) > 2 * count:
-            kept = set(sorted(kept)[:count])
-            limit = max(kept)
-    return sorted(kept)[:count]
+            smallest.add(number)
+        if len(smallest) > 2 * count:
+            smallest = set(sorted(smallest)[:count])
+            limit = max(smallest)
+    return sorted(smallest)[:count]
 
 
 def split_by_source(

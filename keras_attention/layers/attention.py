@@ -70,8 +70,10 @@ def dot_product_attention(query, key, value, mask=None, dropout=None):
     query = query * (1.0 / math.sqrt(query.shape[-1]))
     scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
     attention_weights = masked_softmax(scores, mask)
-    kept = attention_weights if dropout is None else dropout(attention_weights)
-    return weighted_sum(kept, value), attention_weights
+    used_weights = attention_weights
+    if dropout is not None:
+        used_weights = dropout(attention_weights)
+    return weighted_sum(used_weights, value), attention_weights
 
 
 def output_spec(shapes, dtype):

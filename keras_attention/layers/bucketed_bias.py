@@ -28,7 +28,7 @@ class BucketedBias(positions.Positions):
     | 128, beyond which all is one | `max_distance` |
 
     Deviations: each layer of a model has a table of its own, where T5's
-    layers share one; scores are divided by sqrt(d_k), where T5 starts from
+    layers share one. Scores are divided by sqrt(d_k), where T5 starts from
     smaller weights instead.
 
     Args:

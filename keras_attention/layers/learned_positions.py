@@ -8,8 +8,8 @@ from keras import ops
 class LearnedPositions(keras.layers.Layer):
     """Adds a learned vector to each word: `x_t + p_t`.
 
-    Gehring et al. 2017, section 3.1; Vaswani et al. 2017 try it in row (E) of
-    table 3. It is the sibling of `PositionEncoding`, whose vectors are fixed.
+    Gehring et al. 2017 describe it in section 3.1. Vaswani et al. 2017 try it
+    in row (E) of table 3. The vectors of `PositionEncoding` are fixed instead.
 
     Deviation: a position after the last one has the vector of the last one.
 

@@ -30,13 +30,12 @@ def alibi_slopes(num_heads):
 class LinearBias(positions.Positions):
     """Takes a share of the distance from each score.
 
-    Press et al. 2022, section 3: `e_ts - m_h |t - s|`, with a slope m for
-    each head that is fixed (`alibi_slopes`). No weights and no maximum
-    length.
+    Press et al. 2022, section 3: `e_ts - m_h |t - s|`. Each head has a fixed
+    slope m_h (`alibi_slopes`). The layer has no weights and no maximum length.
 
-    The bias is not divided by sqrt(d_k). Deviation: the paper's attention is
-    causal, where t - s is never negative; here keys after a query are as far
-    as those before it.
+    The bias is not divided by sqrt(d_k). Deviation: keys after a query are as
+    far as those before it. The paper's attention is causal, and has none after
+    it.
 
     Reference: https://arxiv.org/abs/2108.12409
     """

@@ -3,14 +3,17 @@
 import keras
 from keras import ops
 
-from keras_attention.layers import attention, masks
-from keras_attention.layers import multiplicative_attention as scores
+from keras_attention.layers import (
+    attention,
+    masks,
+    multiplicative_attention,
+)
 
 PLACES = ("monotonic", "predictive")
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class LocalAttention(scores.MultiplicativeAttention):
+class LocalAttention(multiplicative_attention.MultiplicativeAttention):
     """Attention to a window of 2 D + 1 keys around a place p_t.
 
     Luong et al. 2015, section 3.2:
@@ -31,9 +34,10 @@ class LocalAttention(scores.MultiplicativeAttention):
     | W_p, v_p | `place_kernel`, `place_vector` |
     | score | `scoring`, as in `MultiplicativeAttention` |
 
-    Places count from 0. As in the paper, the weights of local-p do not sum to
-    one: the Gaussian multiplies what the softmax has made. So p_t has a
-    gradient. With a wide enough window local-p is global attention.
+    Places count from 0. As in the paper, the Gaussian multiplies the weights
+    that the softmax has made. So p_t has a gradient, and the weights of
+    local-p do not sum to one. With a wide enough window, local-p is global
+    attention.
 
     Args:
         scoring: "dot", "general" or "concat".
@@ -42,9 +46,9 @@ class LocalAttention(scores.MultiplicativeAttention):
         units: width of W for "concat".
         kernel_initializer: initializer of all weights.
 
-    Call arguments, masking and returns: see `Attention`. A window beside the
-    source leaves weights and context 0. `attend` takes `start`, the place of
-    the first query: a decoder that goes token by token needs it for local-m.
+    Call arguments, masking and returns: see `Attention`. Where no key is in
+    the window, weights and context are 0. `attend` takes `start`, the place of
+    the first query. A decoder that goes token by token needs it for local-m.
 
     Raises:
         ValueError: If `place` is none of these, if `half_width` is not
@@ -108,23 +112,23 @@ class LocalAttention(scores.MultiplicativeAttention):
         attention_mask=None,
         start=0,
     ):
-        scored = self.score(query, projected_key)  # [B, T, S]
+        scores = self.score(query, projected_key)  # [B, T, S]
         keys = ops.cast(ops.arange(ops.shape(value)[1]), "float32")  # [S]
-        lengths = ops.ones_like(scored[:, :1, :1], dtype="float32")
+        lengths = ops.ones_like(scores[:, :1, :1], dtype="float32")
         if padding_mask is None:
             lengths *= ops.cast(ops.shape(value)[1], "float32")
         else:
             real = ops.cast(padding_mask, "float32")
             lengths *= ops.sum(real, axis=1)[:, None, None]
-        apart = keys - self.places(query, lengths, start)  # [B, T, S]
-        window = ops.abs(apart) <= self.half_width
+        distances = keys - self.places(query, lengths, start)  # [B, T, S]
+        window = ops.abs(distances) <= self.half_width
         mask = masks.combine_masks(padding_mask, attention_mask)
         if mask is not None:
             window = ops.logical_and(window, mask)
-        attention_weights = attention.masked_softmax(scored, window)
+        attention_weights = attention.masked_softmax(scores, window)
         if self.place == "predictive":
             deviation = self.half_width / 2
-            attention_weights *= ops.exp(-((apart / deviation) ** 2) / 2)
+            attention_weights *= ops.exp(-((distances / deviation) ** 2) / 2)
         context = attention.weighted_sum(attention_weights, value)
         return context, attention_weights
 

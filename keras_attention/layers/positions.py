@@ -17,10 +17,10 @@ class Positions(keras.layers.Layer):
     c_t  = sum_s a_ts v_s + added_t
     ```
 
-    A subclass overrides what it changes: `rotate` is R, `bias` the term of
-    the scores, `added_context` that of the context. `MultiHeadAttention`
-    builds the layer and calls its methods, at a whole sequence as at one
-    step with a cache: the cache holds keys that are rotated already. Each
+    A subclass overrides what it changes. `rotate` is R, `bias` the term of
+    the scores, and `added_context` that of the context. `MultiHeadAttention`
+    builds the layer and calls its methods, for a whole sequence and for one
+    step with a cache. The cache holds keys that are rotated already. Each
     attention needs a layer of its own.
     """
 
@@ -85,11 +85,11 @@ class Positions(keras.layers.Layer):
             # In float32: half precision would round far distances together.
             scores = ops.cast(scores, "float32") + ops.cast(bias, "float32")
         attention_weights = attention.masked_softmax(scores, mask)
-        kept = attention_weights
+        used_weights = attention_weights
         if dropout is not None:
-            kept = dropout(attention_weights)
-        context = attention.weighted_sum(kept, value)
-        added = self.added_context(kept, query_positions, key_positions)
+            used_weights = dropout(attention_weights)
+        context = attention.weighted_sum(used_weights, value)
+        added = self.added_context(used_weights, query_positions, key_positions)
         if added is not None:
             context = context + ops.cast(added, context.dtype)
         return context, attention_weights

@@ -16,9 +16,9 @@ class ProjectedLSTMCell(keras.layers.Layer):
     r_t = W_r (sigm(o) * tanh(c_t))
     ```
 
-    r_t, which is narrower than c_t, is the output and goes round. Of the
-    `4 n (d + n + 1)` weights of an LSTM with n cells and inputs of width d,
-    `4 n (d + p + 1) + n p` are left.
+    r_t is the output, and returns at the next step. It is narrower than c_t.
+    An LSTM with n cells and inputs of width d has `4 n (d + n + 1)` weights.
+    With a projection to width p it has `4 n (d + p + 1) + n p`.
 
     | paper | here |
     |---|---|
@@ -26,7 +26,8 @@ class ProjectedLSTMCell(keras.layers.Layer):
     | n_r, recurrent projection | `projection_dim` |
     | W_rm | `projection_kernel` |
 
-    Deviation: no peepholes, and no second projection that does not go round.
+    Deviation: there are no peepholes, and no second projection that is output
+    and does not return.
 
     Args:
         units: width of the memory c.

@@ -20,8 +20,8 @@ class RotaryPositions(positions.Positions):
     theta_i  =  base^(-2i / d)
     ```
 
-    So `(R_m q) . (R_n k) = q . (R_{n-m} k)`: the score depends on the
-    distance alone. No weights and no maximum length.
+    So `(R_m q) . (R_n k) = q . (R_{n-m} k)`: of the two places, the score
+    knows the distance alone. The layer has no weights and no maximum length.
 
     | paper | here |
     |---|---|
@@ -32,7 +32,7 @@ class RotaryPositions(positions.Positions):
     Features count from 0 here and from 1 in the paper.
 
     Args:
-        base: the greatest wavelength is about 2 pi `base`.
+        base: the slowest pair turns once in about 2 pi `base` places.
 
     Raises:
         ValueError: If the heads' width is odd, or `base` is not above 1.

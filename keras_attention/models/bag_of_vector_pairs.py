@@ -1,4 +1,4 @@
-"""Two bags of vectors: whether a text follows, if no word sees another."""
+"""Two bags of vectors: two texts are compared, and no word sees another."""
 
 import keras
 from keras import ops
@@ -18,12 +18,13 @@ class BagOfVectorPairs(classifier.Classifier):
     p(label | texts) = softmax(W_s z + b_s)
     ```
 
-    What a text says is one vector before the other text is seen. Decomposable
-    attention compares words instead. `attend` returns the equal weights.
+    Each text becomes one vector before the model sees the other text.
+    Decomposable attention compares words instead. `attend` returns equal
+    weights.
 
-    Deviations: the mean in place of the sum, so that the length of a text does
-    not matter; END counts as a word; the embeddings are trained from the
-    start, where the paper begins with those of GloVe; dropout on each z is
+    Deviations: the mean stands in place of the sum, so that the length of a
+    text does not matter. END counts as a word. The embeddings are trained from
+    the start, where the paper begins with those of GloVe. Dropout on each z is
     our choice.
 
     Args:

@@ -28,9 +28,10 @@ class BagOfVectors(classifier.Classifier):
     | f | the rectifier |
     | p | `word_dropout`; 0.3 in the paper |
 
-    Deviations: END counts as a word, so that a blank text has a mean; a text
+    Deviations: END counts as a word, so that a blank text has a mean. A text
     that loses all its words has the mean 0, where the authors' code keeps them
-    all; the embeddings are not pre-trained; dropout on each z; no L2 penalty.
+    all. The embeddings are not pre-trained. Dropout acts on each z. There is no
+    L2 penalty.
 
     Args:
         vocabulary_size: words, or other tokens.
@@ -88,9 +89,9 @@ class BagOfVectors(classifier.Classifier):
         """Logits [B, C], and equal weights of all words [B, 1, S]."""
         token_ids = inputs["source_ids"]
         mask = layers.padding_mask(token_ids, PAD)  # [B, S]
-        kept = self.word_dropout(ops.cast(mask, "float32"), training=training)
-        num_kept = ops.sum(kept, axis=1, keepdims=True)
-        weights = (kept / ops.maximum(num_kept, 1e-6))[:, None]  # [B, 1, S]
+        words = self.word_dropout(ops.cast(mask, "float32"), training=training)
+        num_words = ops.sum(words, axis=1, keepdims=True)
+        weights = (words / ops.maximum(num_words, 1e-6))[:, None]  # [B, 1, S]
         x = layers.weighted_sum(weights, self.embedding(token_ids))[:, 0]
         for layer in self.hidden_layers:
             x = self.dropout(layer(x), training=training)

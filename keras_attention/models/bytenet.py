@@ -82,7 +82,7 @@ class _ResidualBlock(keras.layers.Layer):
         return inputs + self.dropout(x, training=training)
 
     def call(self, inputs, real=None, training=None):
-        """`real` [B, T, 1]: 0 where the convolution must see nothing."""
+        """`real` [B, T, 1] is 0 where the convolution must see nothing."""
         x = self._before(inputs)
         x = x if real is None else x * real
         return self._after(inputs, self.convolution(x), training)
@@ -105,10 +105,11 @@ class ByteNet(seq2seq.Seq2Seq):
     ```
 
     There is no attention and no recurrence. The encoder keeps one column for
-    each place, and reads on for `a |x| + b` places, as the translation may be
-    longer than the source (dynamic unfolding, 3.2). Step t of the decoder
-    sees column t and all before it; after the last column it sees zeros.
-    Dilation doubles from block to block, 1, 2, 4, 8, 16, and starts again.
+    each place. A translation may be longer than its source, so the encoder
+    reads on for `a |x| + b` places (dynamic unfolding, 3.2). Step t of the
+    decoder sees column t and all before it. After the last column it sees
+    zeros. Dilation doubles from block to block, 1, 2, 4, 8, 16, and starts
+    again.
 
     | paper | here |
     |---|---|
@@ -120,11 +121,11 @@ class ByteNet(seq2seq.Seq2Seq):
     The attention weights of a step say where the decoder stands: 1 at its own
     place, or at the last token once the source is over. They are no alignment.
 
-    The paper does not say how column and embedding are joined: here they are
-    added. Deviations: two normalisations above the blocks, where the paper has
-    convolution, ReLU, convolution and softmax alone; dropout on embeddings, on
-    each block's output and before the softmax; the model reads whatever tokens
-    its vocabulary has, and the paper's are characters.
+    Deviations: column and embedding are added, as the paper does not say how
+    it joins them. Two normalisations stand above the blocks, where the paper
+    has convolution, ReLU, convolution and softmax alone. Dropout acts on
+    embeddings, on each block's output and before the softmax. The tokens are
+    those of any vocabulary, where the paper has characters.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -210,7 +211,7 @@ class ByteNet(seq2seq.Seq2Seq):
         ]
 
     def _unfold(self, source_ids, mask):
-        """`source_ids` and which columns are read, for `a |x| + b` places."""
+        """The source, padded to `a |x| + b` places, and which of them count."""
         a, b = (
             self.config[f"unfolding_{name}"] for name in ("factor", "offset")
         )
@@ -224,11 +225,11 @@ class ByteNet(seq2seq.Seq2Seq):
             length = math.floor(a * source_length + 1e-4) + b
         else:
             length = unfolded(source_length)
-        more = ops.full((batch_size, length - source_length), PAD)
-        more = ops.cast(more, source_ids.dtype)
+        padding = ops.full((batch_size, length - source_length), PAD)
+        padding = ops.cast(padding, source_ids.dtype)
         lengths = unfolded(ops.sum(ops.cast(mask, "int32"), axis=1))  # [B]
         real = ops.arange(length)[None] < lengths[:, None]
-        return ops.concatenate([source_ids, more], axis=1), real
+        return ops.concatenate([source_ids, padding], axis=1), real
 
     def encode(self, source_ids, training=None):
         """The columns, and after them one of zeros."""

@@ -91,14 +91,15 @@ class CharCNNLanguageModel(language_model.LanguageModel):
     | Jozefowicz 2016: LSTM-8192-1024 | `units`, `projection_dim` |
 
     The model must know how words are spelt: `read_vocabulary` takes the
-    pieces in the order of their ids. The table is a weight that is saved and
-    not trained. Before, a word is spelt by its number.
+    pieces in the order of their ids. The table of spellings is a weight that
+    is saved and not trained. Without `read_vocabulary`, a word is spelt by its
+    number.
 
     Deviations: characters are bytes of UTF-8, where Kim et al. take those of
-    the data; the padding of a word has an embedding, where theirs is zero;
-    softmax over all words, where Jozefowicz et al. sample; Keras's initial
-    weights; dropout acts on the words too, as in Jozefowicz et al.; a text
-    starts from a state of zeros.
+    the data. The padding of a word has an embedding, where theirs is zero. The
+    softmax is over all words, where Jozefowicz et al. sample. The initial
+    weights are Keras's. Dropout acts on the words too, as in Jozefowicz et al.
+    A text starts from a state of zeros.
 
     Args:
         vocabulary_size: words.
@@ -160,8 +161,8 @@ class CharCNNLanguageModel(language_model.LanguageModel):
             NUM_CHARACTERS, character_dim, name="embedding", **policy
         )
         self.convolutions = [
-            keras.layers.Conv1D(number, width, name=f"width_{width}", **policy)
-            for width, number in filters
+            keras.layers.Conv1D(number, width, name=f"filter_{index}", **policy)
+            for index, (width, number) in enumerate(filters)
         ]
         self.highways = [
             Highway(name=f"highway_{index}", **policy)

@@ -9,10 +9,11 @@ from keras_attention import layers
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
-HALF = math.sqrt(0.5)
+ROOT_HALF = math.sqrt(0.5)
 
 
 def _normal(variance):
+    """Weights of mean 0 (section 3.5)."""
     return keras.initializers.RandomNormal(stddev=math.sqrt(variance))
 
 
@@ -67,15 +68,15 @@ class _DecoderLayer(keras.layers.Layer):
     def _attend(self, convolved, embedded, inputs, memory):
         """From the convolution's output to the layer's: [B, T, ...]."""
         h = keras.activations.glu(convolved)
-        d = (self.query_projection(h) + embedded) * HALF
+        d = (self.query_projection(h) + embedded) * ROOT_HALF
         context, attention_weights = self.attention.attend(
             query=d,
             projected_key=memory["keys"],
             value=memory["values"],
             padding_mask=memory["mask"],
         )
-        h = (h + self.context_projection(context)) * HALF
-        return (h + inputs) * HALF, attention_weights
+        h = (h + self.context_projection(context)) * ROOT_HALF
+        return (h + inputs) * ROOT_HALF, attention_weights
 
     def call(self, inputs, embedded, memory, training=None):
         convolved = self.convolution(self.dropout(inputs, training=training))
@@ -116,16 +117,17 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
     | p, absolute positions | `num_positions` learned vectors a side |
     | `a` of each layer | attention weights [B, L, S]: layers like heads |
 
-    d_i is scaled by sqrt(0.5), as in the authors' code; equation 1 has no
-    factor. Convolutions start with a variance of 4 (1 - dropout) / (k h),
-    W_d and W_c with 1 / (width of their input), and other projections with
-    (1 - dropout) / (width of their input) (3.5).
+    Weights start as in section 3.5, from a normal distribution of mean 0. A
+    layer whose units have n inputs has the variance 1 / n. Before a GLU it is
+    4 / n. Where dropout acts on the inputs, it is multiplied by 1 - dropout.
+    Embeddings have the deviation 0.1. d_i is scaled by sqrt(0.5), as in the
+    authors' code. Equation 1 has no factor.
 
-    Deviations: the weights are not normalised, where the paper normalises all
-    but the embeddings (4.2); the gradient of the encoder is not divided by the
-    number of attentions (3.4); W_o starts at a quarter of its deviation, so
-    that the first loss is ln V; positions from `num_positions` on share the
-    last one's vector.
+    Deviations: the output projection starts with the deviation
+    sqrt(1 / n) / 4, so that the first loss is ln V. The weights are not
+    normalised, where the paper normalises all but the embeddings (4.2). The
+    gradient of the encoder is not divided by the number of attentions (3.4).
+    Positions from `num_positions` on share the last one's vector.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -179,7 +181,7 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         self._create_embeddings(policy)
         self._create_encoder(policy)
         self.decoder_projection = self._dense(
-            "decoder_projection", embedding_dim, hidden_dim
+            "decoder_projection", embedding_dim, hidden_dim, dropout
         )
         self.decoder_layers = [
             _DecoderLayer(
@@ -200,10 +202,11 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
             **policy,
         )
 
-    def _dense(self, name, input_dim, units):
+    def _dense(self, name, input_dim, units, dropout=0.0):
+        """A projection, with the rate of dropout that acts on its inputs."""
         return keras.layers.Dense(
             units,
-            kernel_initializer=_normal((1 - self.dropout.rate) / input_dim),
+            kernel_initializer=_normal((1 - dropout) / input_dim),
             name=name,
             dtype=self.dtype_policy,
         )
@@ -234,21 +237,25 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         ]
 
     def _create_encoder(self, policy):
-        embedding_dim, hidden_dim, kernel_size = (
+        embedding_dim, hidden_dim, kernel_size, dropout = (
             self.config[name]
-            for name in ("embedding_dim", "hidden_dim", "kernel_size")
+            for name in (
+                "embedding_dim",
+                "hidden_dim",
+                "kernel_size",
+                "dropout",
+            )
         )
         self.encoder_projection = self._dense(
-            "encoder_projection", embedding_dim, hidden_dim
+            "encoder_projection", embedding_dim, hidden_dim, dropout
         )
-        keep = 1 - self.dropout.rate
         self.encoder = [
             keras.layers.Conv1D(
                 2 * hidden_dim,
                 kernel_size,
                 padding="same",
                 kernel_initializer=_normal(
-                    4 * keep / (kernel_size * hidden_dim)
+                    4 * (1 - dropout) / (kernel_size * hidden_dim)
                 ),
                 name=f"encoder_{i}",
                 **policy,
@@ -276,8 +283,8 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         x = self.encoder_projection(embedded)
         for convolution in self.encoder:
             # A kernel at the end of a sentence must see 0, as at the start.
-            seen = self.dropout(x, training=training) * real
-            x = (keras.activations.glu(convolution(seen)) + x) * HALF
+            inputs = self.dropout(x, training=training) * real
+            x = (keras.activations.glu(convolution(inputs)) + x) * ROOT_HALF
         keys = self.memory_projection(x)  # [B, S, E]
         scale = ops.sqrt(ops.sum(real, axis=1, keepdims=True))
         return {

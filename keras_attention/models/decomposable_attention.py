@@ -32,8 +32,8 @@ class DecomposableAttention(classifier.Classifier):
     | NULL, which a word without a partner is aligned to | END |
 
     Deviations: the embeddings are trained from the start, where the paper has
-    fixed ones of length 1; the plain model, without the paper's optional
-    intra-sentence attention (3.4).
+    fixed ones of length 1. The paper's optional intra-sentence attention (3.4)
+    is left out.
 
     Args:
         vocabulary_size: words, or other tokens.

@@ -20,9 +20,9 @@ class EncoderClassifier(classifier.Classifier):
     y   = W LayerNorm(x^N)[answer] + b
     ```
 
-    The output at one position answers, as that of [CLS] in Devlin et al. 2019.
-    By default it is the END behind the text. Without layers, the position
-    knows nothing of the other words.
+    The output at one position gives the label, as at [CLS] in Devlin et al.
+    2019. By default the position is that of END, behind the text. Without
+    layers, a position knows nothing of the other words.
 
     | paper | here |
     |---|---|
@@ -31,9 +31,9 @@ class EncoderClassifier(classifier.Classifier):
     | h | `num_heads` |
     | P_drop | `dropout` |
 
-    Deviations: the layers are normalised first, and once at the end, as in
-    our `Transformer`; embeddings start at half of 1/sqrt(d_model); nothing is
-    pre-trained.
+    Deviations: each sublayer is normalised first, and the stack once at the
+    end, as in our `Transformer`. Embeddings start at half of 1/sqrt(d_model).
+    Nothing is pre-trained.
 
     Args:
         vocabulary_size: words, or other tokens.

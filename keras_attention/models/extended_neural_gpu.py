@@ -23,8 +23,8 @@ class ConvolutionalGRU(keras.layers.Layer):
     ```
 
     `*` is a convolution with a kernel of 3 x 3, and `.` the product of
-    elements. A gate can close or open fully, so that what is kept stays
-    exactly what it was. All columns change at once.
+    elements. sigmoid' reaches 0 and 1: where u is 1, the past stays exactly
+    what it was. All columns change at once.
 
     | paper | here |
     |---|---|
@@ -126,9 +126,9 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
     ```
 
     Attention looks at one place at a time. Here each column sees its
-    neighbours, so that news travels `num_layers` columns or more in a step,
-    and n steps suffice for all to meet. The decoder reads its answer from one
-    column after the other, and writes what it has said on the tape.
+    neighbours. In a step, news travels `num_layers` columns or more. After n
+    steps, each column can have heard of all others. The decoder reads its
+    answer from one column after the other, and writes the answer on the tape.
 
     | paper | here |
     |---|---|
@@ -138,17 +138,16 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
     | s, d | `image` |
     | p | `tape` |
 
-    The model has no attention. All of the memory takes part in each step:
+    The model has no attention. All of the memory takes part in each step, so
     the weights that `step` returns are uniform over the source.
 
-    Deviations: START is written on the tape before the first step, and y_{t-1}
-    beside the column of y_t, so that nothing else marks the beginning. The
-    decoder's image grows by a column where the answer is longer than the
-    source; in the authors' code, both are padded to one length. Rows of a
-    batch take as many steps as they have symbols. Kaiser and Sutskever 2016
-    relax the sharing of parameters and add noise to gradients, and neither is
-    done here. Dropout acts on the image before each step, as in the authors'
-    code.
+    Deviations: START is written on the tape before the first step. So the tape
+    has y_{t-1} in the column of y_t. Where the answer is longer than the
+    source, the decoder's image grows by a column a step. In the authors' code,
+    both are padded to one length. A row of a batch takes as many steps as it
+    has symbols. Kaiser and Sutskever 2016 relax the sharing of parameters and
+    add noise to gradients. Neither is done here. Dropout acts on the image
+    before each step, as in the authors' code.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -286,10 +285,10 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
     def _advance(self, embedded, state, noise=1):
         position = state["position"][:, None]  # [B, 1]
         columns = ops.arange(ops.shape(state["mask"])[1])[None]  # [1, N]
-        is_here = ops.equal(columns, position)
-        mask = ops.logical_or(state["mask"], is_here)
-        here = ops.cast(is_here, embedded.dtype)[:, :, None]  # [B, N, 1]
-        tape = state["tape"] + here * embedded[:, None]
+        is_position = ops.equal(columns, position)
+        mask = ops.logical_or(state["mask"], is_position)
+        place = ops.cast(is_position, embedded.dtype)[:, :, None]  # [B, N, 1]
+        tape = state["tape"] + place * embedded[:, None]
         image, tape_image = state["image"] * noise, self._first_row(tape)
         for cell in self.decoder:
             image = cell(image, mask, tape_image)
@@ -298,7 +297,7 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
             "tape": tape,
             "mask": mask,
             "position": state["position"] + 1,
-            "features": ops.sum(here * image[:, :, 0], axis=1),  # [B, D]
+            "features": ops.sum(place * image[:, :, 0], axis=1),  # [B, D]
         }
 
     def _logits(self, features):

@@ -14,9 +14,9 @@ LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
 class LSTMN(language_model.LanguageModel):
     """A language model by intra-attention (Cheng et al. 2016, section 3.2).
 
-    An LSTM has one memory. This one has a tape: a hidden and a memory vector
-    of each token so far. At each token it looks at all of them, and goes on
-    from their weighted sums:
+    An LSTM has one memory. This model has a tape: a hidden vector and a memory
+    vector of each token so far. At each token it looks at the whole tape, and
+    goes on from the weighted sums:
 
     ```
     a^t_i    = v . tanh(W_h h_i + W_x x_t + W_h~ h~_{t-1})  equation 4
@@ -40,9 +40,9 @@ class LSTMN(language_model.LanguageModel):
     The state has room for `max_length` tokens and knows its position. W_h h_i
     is computed once for each token ("keys").
 
-    Deviations: one layer, where the paper also stacks several; dropout (D) on
-    embeddings and outputs. At the first token there is nothing to look at: h~
-    and c~ are 0, which is our choice.
+    Deviations: there is one layer, where the paper also stacks several. At the
+    first token there is nothing to look at, and h~ and c~ are 0: the paper
+    does not say it. Dropout (D) acts on embeddings and outputs.
 
     Args:
         vocabulary_size: words, or other tokens.

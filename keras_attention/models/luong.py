@@ -178,24 +178,27 @@ class Luong(seq2seq.Seq2Seq):
                 x = x * dropout_masks[index - 1]
             x, cell_state = cell(x, list(state["layers"][index]))
             cell_states.append(tuple(cell_state))
-        here = {}
+        options = {}
         if self.has_positions:
             # All rows are at one position; the sum lets a batch be empty.
-            here = {"start": ops.sum(state["position"][:1])}
+            options = {"start": ops.sum(state["position"][:1])}
         context, attention_weights = self.attention.attend(
             query=x[:, None],
             projected_key=memory["keys"],
             value=memory["values"],
             padding_mask=memory["mask"],
-            **here,
+            **options,
         )  # [B, 1, units], [B, 1, S]
         attention_vector = self.attention_projection(
             ops.concatenate([context[:, 0], x], axis=-1)
         )
-        after = {"layers": cell_states, "attention_vector": attention_vector}
+        next_state = {
+            "layers": cell_states,
+            "attention_vector": attention_vector,
+        }
         if self.has_positions:
-            after["position"] = state["position"] + 1
-        return after, attention_weights[:, 0]
+            next_state["position"] = state["position"] + 1
+        return next_state, attention_weights[:, 0]
 
     def _logits(self, attention_vector, training=None):
         x = self.dropout(attention_vector, training=training)

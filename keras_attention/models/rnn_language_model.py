@@ -18,8 +18,8 @@ class RNNLanguageModel(language_model.LanguageModel):
     """A language model of stacked recurrent layers.
 
     Mikolov et al. 2010 introduced it with one simple layer. Zaremba et al.
-    2014 stack LSTMs, and drop only what passes between layers (D), never what
-    passes in time:
+    2014 stack LSTMs. Their dropout (D) acts on what passes between layers, and
+    never on what passes in time:
 
     ```
     h^0_t    = E x_t                            embedding
@@ -42,11 +42,11 @@ class RNNLanguageModel(language_model.LanguageModel):
     | D, its rate | `dropout` |
 
     Deviations: a text starts from a state of zeros, where the papers go on
-    from the text before it; Keras's initial weights (in the papers they are
-    uniform), with 1 as the first bias of the forget gates; tanh in the
-    simple cell, where Mikolov has the logistic function; Mikolov's words
-    are as many as the vocabulary's, without a class for rare ones; in the
-    GRU r multiplies U_n h_{t-1} + d_n, as cuDNN has it, and not h_{t-1}.
+    from the text before it. The initial weights are Keras's, where the papers'
+    are uniform, and the bias of the forget gates is 1 at first. The simple cell
+    has tanh, where Mikolov has the logistic function. Each word has its own
+    output, where Mikolov has one class for all rare words. In the GRU, r
+    multiplies U_n h_{t-1} + d_n, as cuDNN has it, and not h_{t-1}.
 
     Args:
         vocabulary_size: words, or other tokens.

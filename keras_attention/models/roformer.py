@@ -12,16 +12,16 @@ class RoFormer(transformer.Transformer):
 
     Nothing is added to the words. Instead each self-attention, in encoder and
     decoder, rotates its queries and keys by angles that grow with their
-    places (equation 16), so that a score depends on the distance between two
-    tokens alone:
+    places (equation 16). A score then depends on the places only by the
+    distance between two tokens:
 
     `q_m . k_n  ->  (R_m W_q x_m) . (R_n W_k x_n)`
 
-    See `RotaryPositions` for R. All else is as in `Transformer`, deviations
-    among it: its arguments, its sizes, its number of weights.
+    See `RotaryPositions` for R. All else is as in `Transformer`: the
+    arguments, the sizes, the number of weights and the deviations.
 
     The attention from target to source is not rotated. The paper speaks of
-    self-attention alone (section 4.1.2), and places in two sentences have no
+    self-attention alone (section 4.1.2). Places in two sentences have no
     distance.
 
     Args: see `Transformer`; `hidden_dim / num_heads` must be even.

@@ -20,8 +20,8 @@ class SelfAttentiveEmbedding(classifier.Classifier):
     y = W_2 relu(W_1 vec(M) + b_1) + b_2
     ```
 
-    While training, the mean of P over the batch times `penalty` is a loss of
-    the model's own (`add_loss`): it drives the hops apart.
+    In training, the model adds a loss of its own (`add_loss`): the mean of P
+    over the batch, times `penalty`. It drives the hops apart.
 
     | paper | here |
     |---|---|
@@ -32,9 +32,9 @@ class SelfAttentiveEmbedding(classifier.Classifier):
     | coefficient of P | `penalty`; 1 in sections 4.1 and 4.2, 0.3 in 4.3 |
 
     Deviations: the embeddings are trained from the start, where the paper
-    begins with those of word2vec (4.2); dropout on the embeddings too, where
-    the paper has it on the layers above M alone (4.1); no L2 penalty; the
-    paper's option to prune W_1 is left out.
+    begins with those of word2vec (4.2). Dropout acts on the embeddings too,
+    where the paper has it on the layers above M alone (4.1). There is no L2
+    penalty. The paper's option to prune W_1 is left out.
 
     Args:
         vocabulary_size: words, or other tokens.

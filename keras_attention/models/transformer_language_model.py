@@ -32,15 +32,15 @@ class TransformerLanguageModel(language_model.LanguageModel):
     `step` keeps the keys and the values of the tokens so far in a cache.
 
     P is learned where `max_length` is given. Without it, P are the sinusoids
-    of Vaswani et al. 2017, which have no end; E x is then multiplied by
-    sqrt(d), so that the two are of one size.
+    of Vaswani et al. 2017, which have no end. E x is then multiplied by
+    sqrt(hidden_dim), so that the two are of one size.
 
-    Deviations: GPT-2 draws the kernels with a deviation of 0.02, and those
-    before a sum with 0.02 / sqrt(2 L); here they are Glorot's. Dropout acts
-    on the embeddings and on each sublayer's output, and not on the attention
-    weights. The epsilon of a normalisation is 1e-6, where the papers' code
-    has 1e-5. START is a token of its own; in GPT-2 one token ends a text and
-    begins the next.
+    Deviations: the kernels start as Glorot's. GPT-2 draws them with a
+    deviation of 0.02, and those before a sum with 0.02 / sqrt(2 L). Dropout
+    acts on the embeddings and on each sublayer's output, and not on the
+    attention weights. The epsilon of a normalisation is 1e-6, where the
+    papers' code has 1e-5. START is a token of its own, where in GPT-2 one
+    token ends a text and begins the next.
 
     Args:
         vocabulary_size: words, or other tokens.
@@ -121,13 +121,14 @@ class TransformerLanguageModel(language_model.LanguageModel):
             )
 
     def _check_length(self, length):
-        if None not in (length, self.max_length) and isinstance(length, int):
-            if length > self.max_length:
-                raise ValueError(
-                    f"Expected at most {self.max_length} tokens, as many as "
-                    "there are learned positions. A model without "
-                    f"`max_length` has no limit. Received: {length}"
-                )
+        # In a graph the length may be a tensor, whose value is not known yet.
+        is_known = isinstance(length, int) and self.max_length is not None
+        if is_known and length > self.max_length:
+            raise ValueError(
+                f"Expected at most {self.max_length} tokens, as many as "
+                "there are learned positions. A model without "
+                f"`max_length` has no limit. Received: {length}"
+            )
 
     def _embed(self, token_ids, start=0, training=None):
         x = self.embedding(token_ids) * self.embedding_scale  # [B, T, D]

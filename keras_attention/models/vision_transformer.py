@@ -18,10 +18,10 @@ class VisionTransformer(keras.Model):
     class logits = W y + b
     ```
 
-    A picture is cut into patches, row by row. A patch is a word: its pixels,
-    one after the other, are projected to the width of the stack. The stack is
-    the language model's, without its mask. What stands above the class token
-    in the end decides.
+    A picture is cut into patches, row by row. A patch is a word: its pixels
+    form one vector, which is projected to the width of the stack. The stack is
+    the language model's, without its mask. The label comes from the last
+    layer's output at the class token.
 
     | paper | here |
     |---|---|
@@ -34,8 +34,9 @@ class VisionTransformer(keras.Model):
     catalogue, which the command line reads, has models of text alone.
 
     GELU has its tanh form, and the epsilon of a normalisation is 1e-6, as in
-    the authors' code. Deviations: dropout does not act inside the MLP; no
-    hidden layer before the class logits, which the paper has in pre-training.
+    the authors' code. Deviations: dropout does not act inside the MLP. There is
+    no hidden layer before the class logits, which the paper has in
+    pre-training.
 
     Args:
         num_classes: of the labels.

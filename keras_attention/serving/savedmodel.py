@@ -126,8 +126,8 @@ def _export(model, folder, card):
     return folder / str(number)
 
 
-class LoadedTranslator(text_to_text.TextToText):
-    """A SavedModel's translator: text in, text out.
+class Loaded(text_model.TextModel):
+    """A SavedModel that answers lists of texts: abstract.
 
     Args:
         path: the version's folder.
@@ -136,69 +136,34 @@ class LoadedTranslator(text_to_text.TextToText):
     Attributes:
         path: as given.
         signatures: the SavedModel's signatures.
-        num_beams: beams of the search, the N of `n_best`.
     """
 
     def __init__(self, path: pathlib.Path, loaded):
         self._loaded = loaded  # Its functions do not keep its variables.
         self.path = path
         self.signatures = loaded.signatures
+
+
+class LoadedTranslator(Loaded, text_to_text.TextToText):
+    """A SavedModel's translator: text in, text out."""
+
+    @property
+    def num_beams(self) -> int:
+        """Beams of the search, the N of `n_best`."""
         outputs = self.signatures["n_best"].structured_outputs
-        self.num_beams = outputs["scores"].shape[1]
+        return outputs["scores"].shape[1]
 
 
-class LoadedContinuer(text_continuation.TextContinuation):
-    """A SavedModel's language model: text in, what comes next out.
-
-    Args:
-        path: the version's folder.
-        loaded: what `tf.saved_model.load` returned.
-
-    Attributes:
-        path: as given.
-        signatures: the SavedModel's signatures.
-    """
-
-    def __init__(self, path: pathlib.Path, loaded):
-        self._loaded = loaded  # Its functions do not keep its variables.
-        self.path = path
-        self.signatures = loaded.signatures
+class LoadedContinuer(Loaded, text_continuation.TextContinuation):
+    """A SavedModel's language model: text in, what comes next out."""
 
 
-class LoadedLabeller(text_labelling.TextLabelling):
-    """A SavedModel's classifier: text in, label out.
-
-    Args:
-        path: the version's folder.
-        loaded: what `tf.saved_model.load` returned.
-
-    Attributes:
-        path: as given.
-        signatures: the SavedModel's signatures.
-    """
-
-    def __init__(self, path: pathlib.Path, loaded):
-        self._loaded = loaded  # Its functions do not keep its variables.
-        self.path = path
-        self.signatures = loaded.signatures
+class LoadedLabeller(Loaded, text_labelling.TextLabelling):
+    """A SavedModel's classifier: text in, label out."""
 
 
-class LoadedPairLabeller(text_labelling.PairLabelling):
-    """A SavedModel's classifier of pairs: two texts in, label out.
-
-    Args:
-        path: the version's folder.
-        loaded: what `tf.saved_model.load` returned.
-
-    Attributes:
-        path: as given.
-        signatures: the SavedModel's signatures.
-    """
-
-    def __init__(self, path: pathlib.Path, loaded):
-        self._loaded = loaded  # Its functions do not keep its variables.
-        self.path = path
-        self.signatures = loaded.signatures
+class LoadedPairLabeller(Loaded, text_labelling.PairLabelling):
+    """A SavedModel's classifier of pairs: two texts in, label out."""
 
 
 KINDS = (LoadedTranslator, LoadedContinuer, LoadedLabeller, LoadedPairLabeller)

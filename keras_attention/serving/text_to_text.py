@@ -109,7 +109,10 @@ class TextToText(text_model.TextModel):
         Args:
             texts, batch_size, truncate: as for a call.
         """
+        search = self._function("n_best")
         batches = self._batches(texts, batch_size, truncate)
+        for batch in batches:
+            batch.outputs = search(**batch.inputs)
         return [
             [
                 (text.decode(), float(score))
@@ -118,7 +121,7 @@ class TextToText(text_model.TextModel):
                 )
                 if np.isfinite(score)
             ]
-            for row in self._rows("n_best", batches)
+            for row in text_model.rows_in_order(batches)
         ]
 
     def score(

@@ -101,9 +101,6 @@ class Classification(Task):
     def measures(self, config):
         return losses.LabelMeasures(config.optimizer.label_smoothing)
 
-    def rank(self, logs):
-        return logs["val_accuracy"], -logs["val_loss"]
-
     def servable(self, config, model, tokenizers, stored_precision="float32"):
         return self.servable_class(
             model,
@@ -111,6 +108,9 @@ class Classification(Task):
             max_length=config.data.max_length,
             stored_precision=stored_precision,
         )
+
+    def rank(self, logs):
+        return logs["val_accuracy"], -logs["val_loss"]
 
     def validation(self, config, corpus, servable):
         examples = _test_set("validation", corpus.splits["validation"])
@@ -180,14 +180,6 @@ class Classification(Task):
         drawn = draw_attention(servable, text, path)
         return {"attention": path} if drawn else {}
 
-    def card(self, config, scores, servable):
-        rows = [
-            (name.replace("_", " "), f"{scores[name]:.2f} %", "")
-            for name in ("accuracy", "error", "macro_f1")
-        ]
-        title = self.name.capitalize()
-        return run_cards.card(title, "", config, scores, rows, servable)
-
     def summary(self, evaluation):
         scores = evaluation.scores
         return (
@@ -195,6 +187,14 @@ class Classification(Task):
             f"{scores['macro_f1']:.2f} % of {scores['sentences']:,} held-out "
             f"{'texts' if self.num_texts == 1 else 'pairs'}"
         )
+
+    def card(self, config, scores, servable):
+        rows = [
+            (name.replace("_", " "), f"{scores[name]:.2f} %", "")
+            for name in ("accuracy", "error", "macro_f1")
+        ]
+        title = self.name.capitalize()
+        return run_cards.card(title, "", config, scores, rows, servable)
 
 
 def _test_set(name, examples) -> TestSet:

@@ -40,7 +40,7 @@ class LanguageModelling(Task):
             choices.corpus,
             choices.source,
             choices.source,
-            {name: _pairs(lines) for name, lines in splits.items()},
+            {name: _targets(lines) for name, lines in splits.items()},
             {name: len(lines) for name, lines in splits.items()},
         )
 
@@ -79,9 +79,6 @@ class LanguageModelling(Task):
     def measures(self, config):
         return losses.TokenMeasures(config.optimizer.label_smoothing)
 
-    def rank(self, logs):
-        return (-logs["val_loss"],)
-
     def servable(self, config, model, tokenizers, stored_precision="float32"):
         return continuer.Continuer(
             model,
@@ -89,6 +86,9 @@ class LanguageModelling(Task):
             max_length=config.data.max_length,
             stored_precision=stored_precision,
         )
+
+    def rank(self, logs):
+        return (-logs["val_loss"],)
 
     def validation(self, config, corpus, servable):
         count = min(NUM_SAMPLES, config.data.validation_sentences)
@@ -155,17 +155,6 @@ class LanguageModelling(Task):
     def draw(self, folder, servable, evaluation):
         return {}
 
-    def card(self, config, scores, servable):
-        names = ("perplexity", "source_perplexity", "entropy_perplexity")
-        rows = [
-            (name.replace("_", " "), f"{scores[name]:.3f}", "")
-            for name in names
-            if name in scores
-        ]
-        return run_cards.card(
-            "Language model", "", config, scores, rows, servable
-        )
-
     def summary(self, evaluation):
         scores = evaluation.scores
         known = ""
@@ -181,9 +170,20 @@ class LanguageModelling(Task):
             f"held-out sentences{known}"
         )
 
+    def card(self, config, scores, servable):
+        names = ("perplexity", "source_perplexity", "entropy_perplexity")
+        rows = [
+            (name.replace("_", " "), f"{scores[name]:.3f}", "")
+            for name in names
+            if name in scores
+        ]
+        return run_cards.card(
+            "Language model", "", config, scores, rows, servable
+        )
+
 
 class _TextPipeline(pipeline.Pipeline):
-    """The batches of texts that are paired with themselves: targets alone."""
+    """The batches of texts without a source: targets alone."""
 
     def training(self, epoch, start=0, limit=None):
         return super().training(epoch, start, limit).map(_target)
@@ -215,19 +215,17 @@ def _joined(corpus, tokenizer, max_length):
             lengths.extend((ids.row_lengths() + 1).numpy().tolist())
             lines.extend(line.decode() for line in block["target"].numpy())
         joined = streams.join(lines, lengths, max_length)
-        splits[name], sizes[name] = _pairs(joined), len(joined)
+        splits[name], sizes[name] = _targets(joined), len(joined)
     return dataclasses.replace(corpus, splits=splits, sizes=sizes)
 
 
-def _pairs(lines) -> tf.data.Dataset:
-    """Each text beside itself, as the pipeline takes pairs."""
-    return tf.data.Dataset.from_tensor_slices(
-        {"source": lines, "target": lines}
-    )
+def _targets(lines) -> tf.data.Dataset:
+    """Texts as the pipeline takes them: pairs without a source."""
+    return tf.data.Dataset.from_tensor_slices({"target": lines})
 
 
-def _texts(pairs):
-    return pipeline.texts(pairs, "target")
+def _texts(targets):
+    return pipeline.texts(targets, "target")
 
 
 def _truth(lines) -> dict:

@@ -13,9 +13,9 @@ def create(choices, **arguments):
     Raises:
         ValueError: If the model does not take its `model_arguments`.
     """
-    asked = dict(choices.model_arguments)
+    model_arguments = dict(choices.model_arguments)
     if choices.dropout is not None:
-        asked.setdefault("dropout", choices.dropout)
+        model_arguments.setdefault("dropout", choices.dropout)
     mixed = choices.precision == "bfloat16"
     try:
         model = catalog.create(
@@ -24,7 +24,7 @@ def create(choices, **arguments):
             dtype="mixed_bfloat16" if mixed else "float32",
             name=choices.model,
             **arguments,
-            **asked,
+            **model_arguments,
         )
         model.build()
     except (TypeError, ValueError) as error:

@@ -57,9 +57,9 @@ class Task(abc.ABC):
     call takes a list of texts and `truncate`. `Translator` is the servable of
     translation. What `savedmodel.load` returns answers alike.
 
-    `read_test_set`, `difference` and `by_length` are for `keras-attention
-    evaluate` alone. `load_tokenizers` is for a run that is loaded. A training
-    asks for all others.
+    The methods stand in the order in which they are called. A training calls
+    all of them but `read_test_set`, `difference` and `by_length`, which are for
+    `keras-attention evaluate`.
 
     Attributes:
         name: the name by which the catalogue of models knows the task.
@@ -71,6 +71,7 @@ class Task(abc.ABC):
     columns: tuple[str, ...]
     compares: bool = False
 
+    # Building: for `training.parts`, and for a run that is loaded.
     @abc.abstractmethod
     def load(self, choices) -> Any:
         """The corpus that the group `data` of a configuration names.
@@ -122,14 +123,15 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def rank(self, logs: dict) -> tuple:
-        """The rank of an epoch by its logs. The best epoch has the greatest."""
-
-    @abc.abstractmethod
     def servable(
         self, config, model, tokenizers, stored_precision: str = "float32"
     ):
         """The servable of a model: it answers texts, and is exported."""
+
+    # Training: for `training.loop`, after each epoch.
+    @abc.abstractmethod
+    def rank(self, logs: dict) -> tuple:
+        """The rank of an epoch by its logs. The best epoch has the greatest."""
 
     @abc.abstractmethod
     def validation(
@@ -140,6 +142,7 @@ class Task(abc.ABC):
         It may add scores to the logs, and prints samples.
         """
 
+    # Scoring: for the report, and for `keras-attention evaluate`.
     @abc.abstractmethod
     def held_out(self, corpus) -> TestSet:
         """The first test split of a corpus, or its validation split."""
@@ -206,6 +209,7 @@ class Task(abc.ABC):
         """
         raise NotImplementedError
 
+    # Report: for `training.report`.
     @abc.abstractmethod
     def samples(self, servable, evaluation: Evaluation) -> list[tuple]:
         """A few rows of `columns`, to look at."""
@@ -215,9 +219,10 @@ class Task(abc.ABC):
         """Draws a run's pictures into its folder: name -> path."""
 
     @abc.abstractmethod
-    def card(self, config, scores: dict, servable) -> str:
-        """The README that stands beside an exported model's versions."""
-
-    @abc.abstractmethod
     def summary(self, evaluation: Evaluation) -> str:
         """The scores in one line."""
+
+    # Export: for the report, and for `keras-attention export`.
+    @abc.abstractmethod
+    def card(self, config, scores: dict, servable) -> str:
+        """The README that stands beside an exported model's versions."""

@@ -86,11 +86,6 @@ class Translation(Task):
     def measures(self, config):
         return losses.TokenMeasures(config.optimizer.label_smoothing)
 
-    def rank(self, logs):
-        # BLEU is 0 while no four words in a row are right: then the loss
-        # decides.
-        return logs["val_bleu"], -logs["val_loss"]
-
     def servable(self, config, model, tokenizers, stored_precision="float32"):
         return translator.Translator(
             model,
@@ -100,6 +95,11 @@ class Translation(Task):
             max_source_length=config.data.max_length,
             stored_precision=stored_precision,
         )
+
+    def rank(self, logs):
+        # BLEU is 0 while no four words in a row are right: then the loss
+        # decides.
+        return logs["val_bleu"], -logs["val_loss"]
 
     def validation(self, config, corpus, servable):
         count = config.data.validation_sentences
@@ -206,6 +206,16 @@ class Translation(Task):
         )
         return pictures
 
+    def summary(self, evaluation):
+        scores = evaluation.scores
+        return (
+            f"BLEU {scores['bleu']['score']:.2f} "
+            f"({scores['bleu']['signature']}), "
+            f"chrF {scores['chrf']['score']:.2f}, "
+            f"exact match {scores['exact_match']:.2f} % of "
+            f"{scores['sentences']:,} held-out pairs"
+        )
+
     def card(self, config, scores, servable):
         source, target = config.data.source, config.data.target
         title = (
@@ -220,16 +230,6 @@ class Translation(Task):
         rows.append(("exact match", f"{scores['exact_match']:.2f} %", ""))
         return run_cards.card(
             title, f", {source} to {target}", config, scores, rows, servable
-        )
-
-    def summary(self, evaluation):
-        scores = evaluation.scores
-        return (
-            f"BLEU {scores['bleu']['score']:.2f} "
-            f"({scores['bleu']['signature']}), "
-            f"chrF {scores['chrf']['score']:.2f}, "
-            f"exact match {scores['exact_match']:.2f} % of "
-            f"{scores['sentences']:,} held-out pairs"
         )
 
 

@@ -113,6 +113,32 @@ def assert_equal_batches(first, second):
             np.testing.assert_array_equal(array, other_array)
 
 
+@pytest.mark.parametrize(
+    "tokenize",
+    [
+        data.tokenize,
+        lambda tokenizer: data.tokenize_by_sampling(tokenizer, seed=1, epoch=0),
+    ],
+)
+def test_a_target_alone_is_its_own_source(tokenize):
+    texts = ["ab", " ", "cde"]
+    twins = dataset_of(zip(texts, texts, strict=True))
+    targets = twins.map(lambda pair: {"target": pair["target"]})
+    (expected,) = twins.apply(tokenize(Characters()))
+    (block,) = targets.apply(tokenize(Characters()))
+    for name, ids in expected.items():
+        assert block[name].to_list() == ids.to_list()
+
+
+def test_a_target_alone_is_tokenized_once():
+    tokenizer = Characters()
+    ids, texts = tokenizer.tokenize(tf.constant(["ab"])), []
+    tokenizer.tokenize = lambda text: texts.append(text) or ids
+    targets = tf.data.Dataset.from_tensor_slices({"target": ["ab"]})
+    list(targets.apply(data.tokenize(tokenizer)))
+    assert len(texts) == 1
+
+
 def test_one_pair_by_hand():
     [(inputs, labels, weights)] = pipeline([("ab", "cda")])
     assert inputs["source_ids"].numpy().tolist() == [[4, 5, END]]

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 
 import pytest
 
@@ -44,6 +45,14 @@ def test_trec(tmp_path):
     ]
     assert len(splits["train"]) == 18
     assert rows(splits["test"]) == [("NUM", "How far is it ?")]
+
+
+def test_a_line_of_trec_without_a_question_is_refused(tmp_path):
+    train = ["NUM:date When was it ?", ""]
+    write(tmp_path, {"train_5500.label": train, "TREC_10.label": []})
+    message = "Expected a label, .*train_5500.label, line 2: ''"
+    with pytest.raises(ValueError, match=message):
+        labelled_texts.load(tmp_path, 1)
 
 
 @pytest.mark.parametrize(
@@ -97,10 +106,22 @@ def test_trees_of_phrases(tmp_path):
     ]
 
 
-def test_a_broken_tree_is_refused(tmp_path):
-    files = {"train.txt": ["(3 (2 It) works"], "dev.txt": [], "test.txt": []}
+@pytest.mark.parametrize(
+    "line",
+    [
+        "(3 (2 It) works",
+        "(3 (2 It)) works)",
+        "(3 It) (2 works)",
+        "(3 (It) (2 works))",
+        "It works",
+        "",
+    ],
+)
+def test_a_broken_tree_is_refused(tmp_path, line):
+    files = {"train.txt": [TREES[0], line], "dev.txt": [], "test.txt": []}
     write(tmp_path, files)
-    with pytest.raises(ValueError, match="Expected a tree .* It"):
+    message = f"Expected a tree .*train.txt, line 2: {re.escape(repr(line))}"
+    with pytest.raises(ValueError, match=message):
         labelled_texts.load(tmp_path, 1)
 
 
@@ -112,6 +133,22 @@ def test_sick(tmp_path):
     assert corpus.classes == ["entailment"]
     for texts in corpus.splits.values():
         assert rows(texts) == [("entailment", "A dog runs", "An animal runs")]
+
+
+@pytest.mark.parametrize(
+    "table, message",
+    [
+        ([SICK_HEAD, ""], "Expected 5 columns .*, line 2: ''"),
+        ([SICK_HEAD, "1\tA dog runs"], "Expected 5 columns .*, line 2: '1"),
+        (["pair_ID\tsentence_A"], "names .*sentence_B.*, line 1: 'pair_ID"),
+        ([], "names .*SICK_train.txt, line 1: ''"),
+    ],
+)
+def test_a_broken_table_of_sick_is_refused(tmp_path, table, message):
+    names = ("SICK_train.txt", "SICK_trial.txt", "SICK_test_annotated.txt")
+    write(tmp_path, dict.fromkeys(names, table))
+    with pytest.raises(ValueError, match=message):
+        labelled_texts.load(tmp_path, 2)
 
 
 def test_your_own_tables(tmp_path):

@@ -85,6 +85,14 @@ def test_equals_the_equations(embedding_dim, projection_dim, randomize):
         np.testing.assert_allclose(logits[row], expected, atol=1e-5)
 
 
+def test_filters_of_one_width_have_names_of_their_own():
+    filters = ((2, 5), (3, 7), (2, 11))
+    model = models.CharCNNLanguageModel(V, **{**SIZES, "filters": filters})
+    model.build()
+    paths = [variable.path for variable in model.variables]
+    assert len(set(paths)) == len(paths)
+
+
 def test_a_word_is_spelt_in_bytes_between_two_signs():
     spell = char_cnn_language_model.spell
     assert spell("ab", 4) == [1, 3 + 97, 3 + 98, 2, 0, 0]

@@ -7,7 +7,7 @@ from keras_attention import models
 from keras_attention.models import conv_seq2seq
 
 V, SOURCE_V, E, H, L, K = 23, 19, 7, 11, 2, 3
-HALF = np.sqrt(0.5)
+ROOT_HALF = np.sqrt(0.5)
 
 
 def glu(x):
@@ -45,7 +45,7 @@ def read(model, source):
     z = [dense(model.encoder_projection, e_j) for e_j in e]
     for layer in model.encoder:
         z = [
-            (convolve(layer, window(z, j - K // 2)) + z[j]) * HALF
+            (convolve(layer, window(z, j - K // 2)) + z[j]) * ROOT_HALF
             for j in range(len(z))
         ]
     return [dense(model.memory_projection, z_j) for z_j in z], e
@@ -61,7 +61,7 @@ def translate(model, source, target):
         outputs = []
         for i in range(len(target)):
             h = convolve(layer.convolution, window(x, i - K + 1))
-            d = (dense(layer.query_projection, h) + g[i]) * HALF  # 1
+            d = (dense(layer.query_projection, h) + g[i]) * ROOT_HALF  # 1
             a = np.exp([d @ z_j for z_j in z])
             a /= a.sum()
             attention[i, number] = a
@@ -69,8 +69,8 @@ def translate(model, source, target):
                 a_j * (z_j + e_j) for a_j, z_j, e_j in zip(a, z, e, strict=True)
             )  # 2
             c *= np.sqrt(len(source))
-            h = (h + dense(layer.context_projection, c)) * HALF
-            outputs.append((h + x[i]) * HALF)
+            h = (h + dense(layer.context_projection, c)) * ROOT_HALF
+            outputs.append((h + x[i]) * ROOT_HALF)
         x = outputs
     logits = [
         dense(model.output_projection, dense(model.readout, x_i)) for x_i in x
@@ -138,6 +138,30 @@ def test_state_is_the_last_inputs_of_each_layer(model):
     state = model.initial_state(memory, max_length=50)
     shapes = [tuple(x.shape) for x in keras.tree.flatten(state)]
     assert shapes == [(2, K - 1, H)] * L + [(2,)]
+
+
+def test_initial_weights():
+    """Section 3.5: N(0, sqrt(p / n)), 4 times the variance before a GLU."""
+    e, h, p = 64, 96, 0.75
+    keras.utils.set_random_seed(1)
+    model = models.ConvSeq2Seq(
+        V, num_layers=1, embedding_dim=e, hidden_dim=h, dropout=1 - p
+    )
+    model.build()
+    (decoder_layer,) = model.decoder_layers
+    variances = {
+        model.encoder_projection: p / e,
+        model.encoder[0]: 4 * p / (K * h),
+        model.memory_projection: 1 / h,
+        model.decoder_projection: p / e,
+        decoder_layer.convolution: 4 * p / (K * h),
+        decoder_layer.query_projection: 1 / h,
+        decoder_layer.context_projection: 1 / e,
+        model.readout: 1 / h,
+    }
+    for layer, variance in variances.items():
+        kernel = layer.get_weights()[0]
+        np.testing.assert_allclose(kernel.std(), variance**0.5, rtol=0.04)
 
 
 def test_an_even_kernel_is_refused():

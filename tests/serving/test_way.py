@@ -59,9 +59,16 @@ def test_five_functions_from_the_call_to_the_step(
     ]
 
 
-@pytest.mark.parametrize("num_beams", SEARCHES)
+@pytest.mark.parametrize(
+    "num_beams, options, answer",
+    [
+        (1, ["--num_beams=1"], "__call__"),
+        (4, ["--num_beams=4"], "__call__"),
+        (4, ["--num_beams=4", "--n_best=2"], "n_best"),
+    ],
+)
 def test_seven_functions_from_the_command_line_to_the_step(
-    num_beams, random_translator, tmp_path, monkeypatch
+    num_beams, options, answer, random_translator, tmp_path, monkeypatch
 ):
     whole = random_translator("transformer")
     (tmp_path / "config.yaml").write_text("")
@@ -72,12 +79,12 @@ def test_seven_functions_from_the_command_line_to_the_step(
         )
 
     monkeypatch.setattr(runs, "load", load)
-    argv = ["translate", str(tmp_path), "one two", f"--num_beams={num_beams}"]
+    argv = ["translate", str(tmp_path), "one two", *options]
     way = way_to_the_step(whole, lambda: cli.main(argv))
     assert way == [
         "cli.main",
         "translate.translate",
-        "text_to_text.__call__",
+        f"text_to_text.{answer}",
         "translator._answer",
         "translator._search",
         *SEARCHES[num_beams],

@@ -164,10 +164,10 @@ def clause(state: State) -> Iterator[Arc]:
 
 def inner_verb(state: State) -> Iterator[Arc]:
     """The verb of a clause with a subject of its own."""
-    after = State("verb", subject=state.subject)
+    successor = State("verb", subject=state.subject)
     for tense in ("present", "past"):
         forms = verbs(VERBS_WITH_OBJECT, state.noun, tense)
-        yield from spread(0.5, forms, after)
+        yield from spread(0.5, forms, successor)
 
 
 def verb(state: State, probability: float = 1.0) -> Iterator[Arc]:
@@ -183,8 +183,8 @@ def verb(state: State, probability: float = 1.0) -> Iterator[Arc]:
 
 def close(state: State) -> Iterator[Arc]:
     """An adverb of the verb's tense, a second verb, or the end."""
-    after = state._replace(place="after adverb")
-    yield from spread(0.4, ADVERBS[state.tense], after)
+    successor = state._replace(place="after adverb")
+    yield from spread(0.4, ADVERBS[state.tense], successor)
     yield 0.3, "and", state._replace(place="pronoun")
     yield 0.3, END, None
 

@@ -25,7 +25,7 @@ def _cumulative(state):
 
 @functools.cache
 def _by_word(state):
-    return {word: (p, after) for p, word, after in _arcs(state)}
+    return {word: (p, successor) for p, word, successor in _arcs(state)}
 
 
 def _draw(generator: random.Random) -> str:
@@ -93,9 +93,9 @@ def _visits() -> dict[grammar.State, float]:
         following = defaultdict(float)
         for state, mass in now.items():
             visits[state] += mass
-            for probability, _, after in _arcs(state):
-                if after is not None:
-                    following[after] += mass * probability
+            for probability, _, successor in _arcs(state):
+                if successor is not None:
+                    following[successor] += mass * probability
         now = following
     return dict(visits)
 

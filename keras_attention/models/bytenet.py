@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention import layers
+from keras_attention.layers import empty_batches
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
@@ -85,7 +86,10 @@ class _ResidualBlock(keras.layers.Layer):
         """`real` [B, T, 1] is 0 where the convolution must see nothing."""
         x = self._before(inputs)
         x = x if real is None else x * real
-        return self._after(inputs, self.convolution(x), training)
+        convolved = empty_batches.with_width(
+            self.convolution(x), x, self.convolution.filters
+        )
+        return self._after(inputs, convolved, training)
 
     def step(self, inputs, buffer):
         """One position of a causal block: [B, 2d] -> outputs, buffer."""

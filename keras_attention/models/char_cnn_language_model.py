@@ -5,6 +5,7 @@ import numpy as np
 from keras import ops
 
 from keras_attention import layers
+from keras_attention.layers import empty_batches
 from keras_attention.models import language_model
 
 # Characters are the bytes of UTF-8, after these three.
@@ -206,7 +207,11 @@ class CharCNNLanguageModel(language_model.LanguageModel):
         batch, length, letters = ops.shape(characters)
         x = self.embedding(ops.reshape(characters, (-1, letters)))
         pooled = [
-            ops.max(ops.tanh(convolution(x)), axis=1)
+            empty_batches.with_width(
+                ops.max(ops.tanh(convolution(x)), axis=1),
+                x[:, 0],
+                convolution.filters,
+            )
             for convolution in self.convolutions
         ]
         x = ops.concatenate(pooled, axis=-1)  # [B * T, F]

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention import layers
+from keras_attention.layers import empty_batches
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
@@ -284,7 +285,10 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         for convolution in self.encoder:
             # A kernel at the end of a sentence must see 0, as at the start.
             inputs = self.dropout(x, training=training) * real
-            x = (keras.activations.glu(convolution(inputs)) + x) * ROOT_HALF
+            convolved = empty_batches.with_width(
+                convolution(inputs), inputs, convolution.filters
+            )
+            x = (keras.activations.glu(convolved) + x) * ROOT_HALF
         keys = self.memory_projection(x)  # [B, S, E]
         scale = ops.sqrt(ops.sum(real, axis=1, keepdims=True))
         return {

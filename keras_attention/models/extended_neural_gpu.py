@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention import layers
+from keras_attention.layers import empty_batches
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
@@ -87,7 +88,8 @@ class ConvolutionalGRU(keras.layers.Layer):
     def call(self, image, mask, tape=None):
         def convolve(x, kernel):
             x = x if tape is None else ops.concatenate([x, tape], axis=-1)
-            return ops.conv(x, kernel, padding="same")
+            convolved = ops.conv(x, kernel, padding="same")
+            return empty_batches.with_width(convolved, x, kernel.shape[-1])
 
         gates = ops.sigmoid(convolve(image, self.gate_kernel) + self.gate_bias)
         gates = ops.clip(1.2 * gates - 0.1, 0, 1)

@@ -20,6 +20,16 @@ from keras_attention import data, models  # noqa: E402
 from keras_attention.models import catalog  # noqa: E402
 from keras_attention.serving.translator import Translator  # noqa: E402
 
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Tests marked `fast_for` some parameters are slow with all others."""
+    for item in items:
+        mark = item.get_closest_marker("fast_for")
+        if mark and not set(mark.args) & set(item.callspec.params.values()):
+            item.add_marker(pytest.mark.slow)
+
+
 # Tracing makes many objects and little garbage, and Python's threshold of 700
 # objects lets it look for garbage all the time.
 gc.set_threshold(100_000, 10, 10)

@@ -8,7 +8,10 @@ from keras_attention.layers.attention import (
     weighted_sum,
 )
 from keras_attention.layers.bucketed_bias import BucketedBias
-from keras_attention.layers.causal_convolution import CausalConvolution
+from keras_attention.layers.causal_convolution import (
+    CausalConvolution,
+    centered,
+)
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.gru_cell import GRUCell
 from keras_attention.layers.learned_positions import LearnedPositions
@@ -69,6 +72,7 @@ __all__ = [
     "TransformerEncoderLayer",
     "alibi_slopes",
     "causal_mask",
+    "centered",
     "combine_masks",
     "dot_product_attention",
     "masked_softmax",

@@ -144,3 +144,22 @@ class CausalConvolution(keras.layers.Layer):
                 self.kernel_initializer
             ),
         }
+
+
+def centered(convolution, inputs):
+    """A `CausalConvolution` whose window looks as far ahead as back.
+
+    It is that of Keras's `Conv1D(padding="same")`. But on processors with
+    AVX-512, TensorFlow gives an empty batch of `Conv1D` a wrong shape.
+
+    Args:
+        convolution: a `CausalConvolution`. With a window of an even width, it
+            looks ahead one position less than back.
+        inputs: [B, T, D].
+
+    Returns:
+        [B, T, F].
+    """
+    ahead = convolution.buffer_length // 2
+    padded = ops.pad(inputs, ((0, 0), (0, ahead), (0, 0)))
+    return convolution(padded)[:, ahead:]

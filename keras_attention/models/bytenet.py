@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from keras_attention import layers
-from keras_attention.layers import empty_batches
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
@@ -46,17 +45,9 @@ class _ResidualBlock(keras.layers.Layer):
         self.contract = keras.layers.Dense(
             hidden_dim, name="contract", **policy
         )
-        convolution = {
-            "filters": hidden_dim,
-            "kernel_size": kernel_size,
-            "dilation_rate": dilation_rate,
-            "name": "convolution",
-            **policy,
-        }
-        self.convolution = (
-            layers.CausalConvolution(**convolution)
-            if is_causal
-            else keras.layers.Conv1D(padding="same", **convolution)
+        self.is_causal = is_causal
+        self.convolution = layers.CausalConvolution(
+            hidden_dim, kernel_size, dilation_rate, name="convolution", **policy
         )
         self.expand = keras.layers.Dense(
             2 * hidden_dim, name="expand", **policy
@@ -86,8 +77,10 @@ class _ResidualBlock(keras.layers.Layer):
         """`real` [B, T, 1] is 0 where the convolution must see nothing."""
         x = self._before(inputs)
         x = x if real is None else x * real
-        convolved = empty_batches.with_width(
-            self.convolution(x), x, self.convolution.filters
+        convolved = (
+            self.convolution(x)
+            if self.is_causal
+            else layers.centered(self.convolution, x)
         )
         return self._after(inputs, convolved, training)
 

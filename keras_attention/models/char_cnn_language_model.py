@@ -5,7 +5,6 @@ import numpy as np
 from keras import ops
 
 from keras_attention import layers
-from keras_attention.layers import empty_batches
 from keras_attention.models import language_model
 
 # Characters are the bytes of UTF-8, after these three.
@@ -162,7 +161,9 @@ class CharCNNLanguageModel(language_model.LanguageModel):
             NUM_CHARACTERS, character_dim, name="embedding", **policy
         )
         self.convolutions = [
-            keras.layers.Conv1D(number, width, name=f"filter_{index}", **policy)
+            layers.CausalConvolution(
+                number, width, name=f"filter_{index}", **policy
+            )
             for index, (width, number) in enumerate(filters)
         ]
         self.highways = [
@@ -207,10 +208,9 @@ class CharCNNLanguageModel(language_model.LanguageModel):
         batch, length, letters = ops.shape(characters)
         x = self.embedding(ops.reshape(characters, (-1, letters)))
         pooled = [
-            empty_batches.with_width(
-                ops.max(ops.tanh(convolution(x)), axis=1),
-                x[:, 0],
-                convolution.filters,
+            # From the first place on that has the whole window before it.
+            ops.max(
+                ops.tanh(convolution(x)[:, convolution.buffer_length :]), axis=1
             )
             for convolution in self.convolutions
         ]

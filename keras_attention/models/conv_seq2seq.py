@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from keras_attention import layers
-from keras_attention.layers import empty_batches
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
@@ -251,10 +250,9 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
             "encoder_projection", embedding_dim, hidden_dim, dropout
         )
         self.encoder = [
-            keras.layers.Conv1D(
+            layers.CausalConvolution(
                 2 * hidden_dim,
                 kernel_size,
-                padding="same",
                 kernel_initializer=_normal(
                     4 * (1 - dropout) / (kernel_size * hidden_dim)
                 ),
@@ -285,9 +283,7 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         for convolution in self.encoder:
             # A kernel at the end of a sentence must see 0, as at the start.
             inputs = self.dropout(x, training=training) * real
-            convolved = empty_batches.with_width(
-                convolution(inputs), inputs, convolution.filters
-            )
+            convolved = layers.centered(convolution, inputs)
             x = (keras.activations.glu(convolved) + x) * ROOT_HALF
         keys = self.memory_projection(x)  # [B, S, E]
         scale = ops.sqrt(ops.sum(real, axis=1, keepdims=True))

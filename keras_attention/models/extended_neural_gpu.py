@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from keras_attention import layers
-from keras_attention.layers import empty_batches
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
@@ -89,7 +88,10 @@ class ConvolutionalGRU(keras.layers.Layer):
         def convolve(x, kernel):
             x = x if tape is None else ops.concatenate([x, tape], axis=-1)
             convolved = ops.conv(x, kernel, padding="same")
-            return empty_batches.with_width(convolved, x, kernel.shape[-1])
+            # By oneDNN, TensorFlow gives an empty batch the shape of x.
+            return ops.reshape(
+                convolved, (*ops.shape(x)[:-1], kernel.shape[-1])
+            )
 
         gates = ops.sigmoid(convolve(image, self.gate_kernel) + self.gate_bias)
         gates = ops.clip(1.2 * gates - 0.1, 0, 1)

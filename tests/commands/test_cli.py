@@ -352,6 +352,7 @@ def test_a_corpus_that_moved_is_found_by_evaluate(moved, capsys):
     assert found["bleu"] == json.loads(run.scores.read_text())["bleu"]
 
 
+@pytest.mark.slow
 def test_a_corpus_that_moved_is_found_by_export(moved, tmp_path, capsys):
     run, place = moved
     export = ["export", str(run.path), "--to", str(tmp_path / "model")]
@@ -362,6 +363,7 @@ def test_a_corpus_that_moved_is_found_by_export(moved, tmp_path, capsys):
     assert capsys.readouterr().out.endswith("model/1\n")
 
 
+@pytest.mark.slow
 def test_a_corpus_that_moved_is_trained_on(
     moved, monkeypatch, tmp_path, capsys
 ):

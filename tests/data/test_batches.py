@@ -168,6 +168,7 @@ def test_labels_are_inputs_shifted_by_one():
             assert not source[real:].any()
 
 
+@pytest.mark.fast_for(30)
 @pytest.mark.parametrize("pool_size", [1000, 30, 1])
 def test_every_pair_once_an_epoch(pool_size):
     pairs = corpus()

@@ -46,6 +46,21 @@ def test_equals_keras(x, randomize, kernel_size, dilation_rate):
 
 
 @every_kernel
+def test_a_centered_one_equals_keras(x, randomize, kernel_size, dilation_rate):
+    if kernel_size % 2 == 0:
+        pytest.skip("the middle of an even width is a matter of taste")
+    ours = layers.CausalConvolution(F, kernel_size, dilation_rate)
+    ours.build(x.shape)
+    keras_layer = keras.layers.Conv1D(
+        F, kernel_size, padding="same", dilation_rate=dilation_rate
+    )
+    keras_layer.build(x.shape)
+    keras_layer.set_weights(randomize(ours).get_weights())
+    expected = keras_layer(x)
+    np.testing.assert_allclose(layers.centered(ours, x), expected, atol=1e-5)
+
+
+@every_kernel
 def test_steps_equal_call(x, randomize, kernel_size, dilation_rate):
     layer = layers.CausalConvolution(F, kernel_size, dilation_rate)
     layer.build(x.shape)

@@ -190,6 +190,7 @@ def test_weights_file_round_trip(name, tmp_path):
     np.testing.assert_array_equal(other(TOKEN_IDS), model(TOKEN_IDS))
 
 
+@pytest.mark.fast_for("rnn_language_model_lstm", "lstmn")
 @every_model
 def test_export_takes_any_shape(name, tmp_path):
     model = small_model(name)
@@ -212,6 +213,7 @@ def test_an_empty_batch(name):
     assert call(tf.zeros((0, 5), "int32")).shape == (0, 5, V)
 
 
+@pytest.mark.fast_for("rnn_language_model_lstm", "lstmn")
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @every_model
 def test_mixed_precision(name, dtype):
@@ -270,6 +272,7 @@ def test_no_layer_hides_a_method_of_keras(name):
     assert not hidden
 
 
+@pytest.mark.fast_for("rnn_language_model_lstm", "lstmn")
 @every_model
 def test_trains_by_compile_and_fit(name):
     """With Keras's own choice of a compiler, and batches of two lengths."""

@@ -250,6 +250,7 @@ def test_no_layer_hides_a_method_of_keras(name):
     assert f"{model.count_params():,}" in "".join(lines)
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 @every_model
 def test_config_and_file_round_trip(name, inputs, tmp_path):
     model = random_model(name, V, SOURCE_V)
@@ -266,6 +267,7 @@ def test_config_and_file_round_trip(name, inputs, tmp_path):
     np.testing.assert_array_equal(loaded(inputs), expected)
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 @each_paper
 def test_file_round_trip_with_a_joint_vocabulary(name, inputs, tmp_path):
     model = random_model(name, V)
@@ -274,6 +276,7 @@ def test_file_round_trip_with_a_joint_vocabulary(name, inputs, tmp_path):
     np.testing.assert_array_equal(loaded(inputs), model(inputs))
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 @each_paper
 def test_weights_file_round_trip(name, inputs, tmp_path):
     model = random_model(name, V)
@@ -284,6 +287,7 @@ def test_weights_file_round_trip(name, inputs, tmp_path):
     np.testing.assert_array_equal(other(inputs), model(inputs))
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 @each_paper
 def test_export_takes_any_shape(name, inputs, tmp_path):
     """Keras's own export, of a model that was built and never called."""
@@ -314,6 +318,7 @@ def test_a_model_has_layers(name):
         getattr(models, name)(V, num_layers=0)
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 @each_paper
 def test_unknown_lengths(name, inputs):
     model = random_model(name, V)
@@ -329,6 +334,7 @@ def test_unknown_lengths(name, inputs):
         np.testing.assert_allclose(compiled(batch), model(batch), atol=1e-5)
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @each_paper
 def test_mixed_precision(name, dtype, inputs):

@@ -75,6 +75,7 @@ def test_state_knows_its_position(randomize):
         assert weights.shape == (2, 7, 5)
 
 
+@pytest.mark.slow
 def test_int8_steps_are_near_those_of_float32(randomize):
     model = randomize(models.Transformer(V, **SIZES))
 

@@ -21,6 +21,7 @@ def transformer(random_translator):
     return random_translator("transformer")
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer")
 @pytest.mark.parametrize("num_beams", [1, 4])
 @pytest.mark.parametrize("name", MODELS)
 def test_an_answer_does_not_depend_on_the_batch(
@@ -123,6 +124,7 @@ def test_tokens_spell_the_translation(transformer):
         )
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer")
 @pytest.mark.parametrize("name", MODELS)
 def test_aligning_is_stepping_through_the_reference(name, random_translator):
     translator = random_translator(name)

@@ -293,6 +293,7 @@ def moving(folder, tmp_path):
     return shutil.copytree(folder, tmp_path / "corpus")
 
 
+@pytest.mark.slow
 def test_other_texts_are_not_paired_with_its_translations(
     choose, task, moving, tmp_path, monkeypatch
 ):

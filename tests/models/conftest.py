@@ -35,4 +35,6 @@ def without_memory():
             with tf.Graph().as_default():
                 yield
 
-    return scope
+    yield scope
+    # Keras would initialize them all as soon as a later scope wants weights.
+    keras.utils.clear_session()

@@ -161,10 +161,7 @@ class CharCNNLanguageModel(language_model.LanguageModel):
             NUM_CHARACTERS, character_dim, name="embedding", **policy
         )
         self.convolutions = [
-            layers.CausalConvolution(
-                number, width, name=f"filter_{index}", **policy
-            )
-            for index, (width, number) in enumerate(filters)
+            _convolution(i, *pair, **policy) for i, pair in enumerate(filters)
         ]
         self.highways = [
             Highway(name=f"highway_{index}", **policy)
@@ -275,6 +272,11 @@ def _spelt_numbers(shape, dtype=None):
     return ops.cast(
         ops.pad(spelt, ((0, 0), (0, rest)), constant_values=PADDING), dtype
     )
+
+
+def _convolution(index, width, number, **policy):
+    name = f"filter_{index}"  # Two may have one width.
+    return layers.CausalConvolution(number, width, name=name, **policy)
 
 
 def _lstm(units, projection_dim, name, dtype):

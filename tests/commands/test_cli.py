@@ -241,6 +241,7 @@ def test_a_savedmodel_searches_greedily_too(run, capsys):
     assert [line] == runs.load(run)(["1 2"], num_beams=1)
 
 
+@pytest.mark.slow
 def test_what_is_cut_is_counted(run, capsys):
     """Of what the corpus held out; a file with such a text is refused."""
     cli.main(

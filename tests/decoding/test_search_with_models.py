@@ -45,6 +45,7 @@ def together(model, num_beams):
     return search(model, SOURCES, LIMITS, num_beams)
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")
 @pytest.mark.parametrize("row, length", [(0, None), (1, 11), (2, 11)])
 def test_a_row_alone_and_padded_gives_the_same(
     model, num_beams, together, row, length
@@ -62,6 +63,7 @@ def test_a_row_alone_and_padded_gives_the_same(
     )
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")
 def test_weights_are_a_distribution_over_the_source(together):
     weights = together.attention_weights.numpy()
     for row, source in enumerate(SOURCES):
@@ -72,6 +74,7 @@ def test_weights_are_a_distribution_over_the_source(together):
             assert not seen[:, len(source) :].any()
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")
 def test_hypotheses_are_scored_like_forced_ones(model, together):
     for rank in range(together.ids.shape[1]):
         labels = together.ids[:, rank].numpy()
@@ -85,6 +88,7 @@ def test_hypotheses_are_scored_like_forced_ones(model, together):
         np.testing.assert_array_equal(num_tokens, together.lengths[:, rank])
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")
 def test_hypotheses_are_not_trivial(together):
     # Otherwise the tests above would prove little.
     assert together.lengths.numpy().max() > 2
@@ -92,6 +96,7 @@ def test_hypotheses_are_not_trivial(together):
     assert len(words - {PAD, END}) > 1
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")
 def test_better_hypotheses_come_first(together):
     scores = together.score.numpy()
     assert (np.diff(scores, axis=1) <= 0).all()

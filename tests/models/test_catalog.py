@@ -104,6 +104,7 @@ def test_the_catalogue_needs_no_keras():
     assert run_in_a_fresh_python(program) == "set()\n"
 
 
+@pytest.mark.fast_for("Seq2Seq")
 @pytest.mark.parametrize("name", ["Luong", "transformer", "Seq2Seq"])
 def test_the_first_use_of_a_name_registers_every_class(name):
     program = (

@@ -46,7 +46,8 @@ VARIANTS = {
     "transformer_post": ("transformer", TRANSFORMER | POST),
     "roformer": ("roformer", TRANSFORMER),
 }
-each_paper = pytest.mark.parametrize("name", [*VARIANTS])
+PAPERS = [*VARIANTS]
+each_paper = pytest.mark.parametrize("name", PAPERS)
 VARIANTS["lstm_encoder_decoder_forward"] = (
     "lstm_encoder_decoder",
     SIZES | {"num_layers": 1, "reverse_source": False},
@@ -59,7 +60,17 @@ VARIANTS |= {
     for scoring in ("dot", "general", "concat")
     for feeding in (False, True)
 }
-every_model = pytest.mark.parametrize("name", VARIANTS)
+every_model = pytest.mark.parametrize(
+    "name",
+    [
+        *PAPERS,
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in VARIANTS
+            if name not in PAPERS
+        ),
+    ],
+)
 every_vocabulary = pytest.mark.parametrize(
     "sizes", [(V,), (V, SOURCE_V)], ids=["joint", "separate"]
 )
@@ -211,6 +222,7 @@ def test_each_source_token_reaches_the_logits(name, inputs):
         np.testing.assert_allclose(after[1], before[1], atol=1e-6)
 
 
+@pytest.mark.fast_for(53)
 @pytest.mark.parametrize("vocabulary_size", [53, 997])
 @each_paper
 def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):

@@ -179,6 +179,7 @@ def test_the_signatures_are_dense_with_the_batch_first(loaded):
             }
 
 
+@pytest.mark.slow
 def test_a_bare_session_continues(live, version):
     """Graph mode, what TF Serving does, and without this package."""
     result = subprocess.run(

@@ -425,6 +425,7 @@ def test_a_damaged_version_is_refused(damage, message, copy):
         ka.load(copy)
 
 
+@pytest.mark.slow
 def test_the_next_version_keeps_the_old_one(live, copy):
     expected = live(["one two"])
     assert live.export(copy) == copy / "2"

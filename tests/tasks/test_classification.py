@@ -65,6 +65,7 @@ def last_line(capsys):
     return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
 
 
+@pytest.mark.fast_for("classification")
 def test_scores_are_those_of_the_answers(run, folder, capsys):
     cli.main(["evaluate", str(run)])
     scores = last_line(capsys)
@@ -120,6 +121,7 @@ def test_a_run_has_its_pictures_and_its_labels(run, folder):
     assert (run / "classes.txt").read_text().splitlines() == expected
 
 
+@pytest.mark.fast_for("classification")
 def test_a_run_that_was_stopped_goes_on_exactly(run, task, folder, tmp_path):
     output = tmp_path / "stopped"
     train(task, folder, output, "--steps=3")

@@ -468,21 +468,30 @@ if not FAST:
 animals = {place[animal]: animal for animal in referents.ANIMALS}
 classes = sorted(referents.ANIMALS)
 inputs, labels = sets["test"]
-said = encoders[1].predict(inputs, batch_size=500, verbose=0).argmax(axis=1)
+answers = encoders[1].predict(inputs, batch_size=500, verbose=0).argmax(axis=1)
 named = np.array(
     [
         classes[answer] in text.split()
-        for answer, (_, text) in zip(said, sentences["test"], strict=True)
+        for answer, (_, text) in zip(answers, sentences["test"], strict=True)
     ]
 )
 print(f"one layer names one of the two animals in {100 * named.mean():.1f} %,")
-print(
-    f"and of these is right in {100 * np.mean((said == labels)[named]):.1f} %"
-)
+print(f"and the right one in {100 * np.mean(answers == labels):.1f} %")
+of_training = accuracy(encoders[1], *sets["train"])
+print(f"of the sentences that it was trained on: {100 * of_training:.1f} %")
 if not FAST:
-    assert named.mean() > of_layers[1]
+    assert named.mean() > 0.9 > of_layers[1] + 0.3
+    assert of_training > of_layers[1] + 0.3
 
 # %% [markdown]
+# It names one of the two animals, but mostly the wrong one: a coin would do
+# better. The training sentences show why. If the bear sees the duck in a test
+# sentence, then no training sentence has it so. But most likely some have it the
+# other way round: the duck sees the bear. One layer has learned by heart who
+# acts in which pair, and here that is wrong. So a model can be right in training
+# and have learned nothing of who did what. Only sentences that were held out
+# with care tell the difference.
+#
 # ### Where it looks
 #
 # Each layer has one head here, so there is one map a layer. Rows ask, columns

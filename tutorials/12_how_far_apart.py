@@ -31,7 +31,6 @@
 # translates rightly.
 
 # %%
-import bisect
 import functools
 import math
 import os
@@ -278,11 +277,7 @@ def sees(name, depth):
 
 
 def fewest(name, distance):
-    depths = range(1, LENGTH)
-    place = bisect.bisect_left(
-        depths, distance, key=functools.partial(sees, name)
-    )
-    return depths[place]
+    return next(d for d in range(1, LENGTH) if sees(name, d) >= distance)
 
 
 DISTANCES = (1, 2, 4, 8) if FAST else (1, 2, 4, 8, 16, 32, 64)

@@ -410,9 +410,9 @@ if not FAST:
 
 # %% [markdown]
 # Why do T5 and RoPE get worse, if they see distances only? Because there are
-# *more* of them. A softmax spreads its weight over all words. Each word far away
-# gets very little, but 192 words take more of it than 24 do. Here is what is
-# left for the word that counts, in the head that gives it most:
+# *more* of them. A softmax spreads its weight over all words. Each word far
+# away gets very little, but 192 words take more of it than 24 do. Here is what
+# is left for the word that counts, in the head that gives it most:
 
 
 # %%

@@ -486,11 +486,11 @@ if not FAST:
 # %% [markdown]
 # It names one of the two animals, but mostly the wrong one: a coin would do
 # better. The training sentences show why. If the bear sees the duck in a test
-# sentence, then no training sentence has it so. But most likely some have it the
-# other way round: the duck sees the bear. One layer has learned by heart who
-# acts in which pair, and here that is wrong. So a model can be right in training
-# and have learned nothing of who did what. Only sentences that were held out
-# with care tell the difference.
+# sentence, then no training sentence has it so. But most likely some have it
+# the other way round: the duck sees the bear. One layer has learned by heart
+# who acts in which pair, and here that is wrong. So a model can be right in
+# training and have learned nothing of who did what. Only sentences that were
+# held out with care tell the difference.
 #
 # ### Where it looks
 #

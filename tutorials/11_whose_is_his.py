@@ -29,8 +29,8 @@
 # 4. One text that is asked several questions: the self-attentive embedding.
 # 5. A text whose words ask each other: the encoder, and who "it" is.
 #
-# Each model here has a corpus whose right answers are known by construction, so
-# that "it cannot" and "it can" are figures.
+# Each model gets a corpus that a program of ours wrote, so all right answers
+# are known. "It can" and "it cannot" are then numbers.
 
 # %%
 import collections
@@ -57,13 +57,15 @@ tf.get_logger().setLevel("ERROR")
 rng = np.random.default_rng(1)
 
 # %% [markdown]
-# Words become numbers by a list of words, and labels by a list of labels. A
-# text ends with END, as everywhere in this package.
+# Each word becomes a number, its place in a list of all words. So does each
+# label. A text ends with END, as everywhere in this package. `fit` trains as
+# chapter 5 does, and `accuracy` is the share of right answers. The next cell
+# has nothing else in it; skip it.
 
 
 # %%
 def read(splits):
-    """Rows of a label and texts -> split -> (inputs, labels), and the lists."""
+    """Rows (label, *texts) -> (inputs, labels) of each split; ids of words."""
     rows = [row for split in splits.values() for row in split]
     words = sorted({word for row in rows for word in " ".join(row[1:]).split()})
     place = {word: number for number, word in enumerate(words, END + 1)}
@@ -121,8 +123,13 @@ def accuracy(model, inputs, labels):
 # $$v = \frac1n \sum_{t=1}^{n} E\,w_t \qquad
 # y = W_2\,\max(0, W_1 v + b_1) + b_2$$
 #
-# Here is a text where the words alone do not tell. It lists things and their
-# owners, and the label names the two colours behind "my".
+# $w_t$ is word $t$ of $n$, as a one-hot vector, and $E$ is the table of
+# embeddings. The mean $v$ goes through one layer with a ReLU. A linear layer
+# then makes the logits $y$.
+#
+# Here are texts where the words alone do not tell. A text lists things, with
+# their owners and colours. Two of the things are mine, and the label names
+# their colours. There are six colours, so there are 15 labels.
 
 # %%
 lists = colours.generate(train=300 if FAST else 12_000)
@@ -134,10 +141,11 @@ for label, text in lists["train"][:2]:
 # %% [markdown]
 # A bag knows how often each colour occurs. It does not know which colour stands
 # behind "my". What is the best that *anyone* can do who knows only the counts?
-# If colour $c$ occurs $n_c$ times, then there are $n_a n_b$ ways to choose one
-# $a$ and one $b$ as mine, all of them equally likely. The best guess is the
-# pair with the most ways. How often it is right is the ceiling of all bags,
-# whatever their size.
+# Let colour $c$ occur $n_c$ times in a list. Then there are $n_a n_b$ ways to
+# choose one $a$ and one $b$ as mine. All ways are equally likely, as the corpus
+# draws every colour with the same chance. So the best guess is the pair with
+# the most ways. Its chance to be right, as a mean over the test's lists, is the
+# ceiling of all bags, whatever their size.
 
 
 # %%
@@ -159,11 +167,15 @@ if not FAST:
     assert ceiling - 0.1 < of_bag < ceiling + 3 * deviation
 
 # %% [markdown]
-# And so it is. No training, no width and no depth *above the mean* can lift it:
-# shuffle the words of a text, and the bag does not notice.
+# Our bag ends near the ceiling. (By luck it may even stand a little above. The
+# ceiling is what to expect, and a share of 2,000 lists has a standard deviation
+# of up to 1.1 points.) No training, no width and no depth *above the mean* can
+# lift a bag over its ceiling: shuffle the words of a text, and the bag does not
+# notice.
 
 # %%
 inputs, _ = sets["test"]
+# PAD is shuffled, too, and still counts for nothing.
 shuffled = {"source_ids": rng.permuted(inputs["source_ids"], axis=1)}
 before = bag.predict(inputs, batch_size=500, verbose=0)
 after = bag.predict(shuffled, batch_size=500, verbose=0)
@@ -176,8 +188,9 @@ np.testing.assert_allclose(after, before, atol=1e-4)
 # The mean is a sum, and a linear layer above it is a sum, too: each word adds
 # its own bit of evidence, whatever the others say. That is enough for "good",
 # "great" and "bad". It is not enough for "not": *good* and *not bad* are
-# praise, *bad* and *not good* are none. That is XOR. Call $x = 1$ if "not" is
-# there, and $y = 1$ if the adjective is "bad". Praise is where $x = y$.
+# praise, *bad* and *not good* are none. Let $x$ be 1 if "not" is there, and $y$
+# be 1 if the adjective is "bad". Praise is where $x = y$. Where $x \ne y$ there
+# is none, and that is XOR:
 #
 # | $x$ | $y$ | XOR |
 # |---|---|---|
@@ -186,11 +199,15 @@ np.testing.assert_allclose(after, before, atol=1e-4)
 # | 1 | 0 | 1 |
 # | 1 | 1 | 0 |
 #
-# A line $ax + by + c$ that is positive for the middle two rows, and not
-# positive for the outer two, cannot be. Add the middle rows: $a + b + 2c > 0$.
-# Add the outer rows: $a + b + 2c \le 0$. Three of four rows are the most that
-# it gets. One layer of two rectifiers between gets all four: $\max(0, x + y)$
-# counts, and twice $\max(0, x + y - 1)$ takes back what was counted twice.
+# Can a sum $ax + by + c$ be positive in the two middle rows, and not positive
+# in the two outer ones? Add up the sums of the middle rows: $a + b + 2c > 0$.
+# Add up those of the outer rows: $a + b + 2c \le 0$. Both cannot be, so three
+# of four rows are the most that a line gets right.
+#
+# A layer of two ReLUs between gets all four. $\max(0, x + y)$ counts the ones:
+# 0, 1, 1, 2. From this we take twice $\max(0, x + y - 1)$, which is 2 in the
+# last row and 0 in the others. The next cell tries 100,000 random lines, and
+# then the two ReLUs.
 
 # %%
 points = np.array([[0, 0], [0, 1], [1, 0], [1, 1]])
@@ -210,12 +227,14 @@ assert np.array_equal(hidden[0] - 2 * hidden[1], xor)
 # So one layer above the mean lets words *combine*, and our bag has one. What it
 # still cannot do is *bind*: "my" and "red" are both in the bag, but whether
 # they belong together is lost before the layer sees them. The words must meet
-# earlier, while they still have places, or at least faces.
+# before they are added up, while each is still a vector of its own.
 #
 # ## Two texts whose words ask each other
 #
-# Does a text follow from another one? The next corpus asks it of texts without
-# any grammar. The second text follows if each of its words is in the first one.
+# Does a text follow from another one? The next corpus asks this of texts
+# without any grammar. The second text (the *hypothesis*) follows if each of its
+# words is in the first one (the *premise*). Then the label is "entailment". It
+# is "neutral" if one word is not.
 
 # %%
 pairs = multisets.generate(train=300 if FAST else 20_000)
@@ -224,9 +243,12 @@ for label, premise, hypothesis in pairs["train"][:4]:
     print(f"{premise:40} | {hypothesis:16} -> {label}")
 
 # %% [markdown]
-# Two bags cannot compare words: each text has become one vector before it meets
-# the other. *Decomposable attention* (Parikh et al. 2016) lets the words meet
-# first. It is a model in three words: attend, compare, aggregate.
+# Two bags compare no words: each text has become one vector before it meets the
+# other. *Decomposable attention* (Parikh et al. 2016) lets the words meet
+# first. It has three steps: attend, compare, aggregate. The first line below is
+# the first step, the second line has the other two. $a_i$ is the vector of word
+# $i$ of the first text, $b_j$ that of word $j$ of the second. $F$, $G$ and $H$
+# are small feed-forward networks, and $[\,;\,]$ puts two vectors end to end.
 #
 # $$e_{ij} = F(a_i) \cdot F(b_j) \qquad
 # \beta_i = \sum_j \mathrm{softmax}_j(e_{ij})\, b_j \qquad
@@ -235,9 +257,15 @@ for label, premise, hypothesis in pairs["train"][:4]:
 # $$y = H\Big(\sum_i G([a_i; \beta_i]),\ \sum_j G([b_j; \alpha_j])\Big)$$
 #
 # Each word $b_j$ asks the words of $a$, and gets $\alpha_j$, what it found
-# there. $G$ compares the two, *for this word alone*, and the sum adds up what
-# all words have to say. There is no order and no recurrence in it. The problem
-# has been decomposed into small ones, one a word.
+# there. In the same way each $a_i$ asks the words of $b$, and gets $\beta_i$.
+# The scores are the same; what differs is along which side the softmax goes.
+# (In chapter 3 $\alpha$ was a weight. Here, as in the paper, $\alpha_j$ and
+# $\beta_i$ are contexts.) $G$ compares a word with its context, *for this word
+# alone*. The two sums add up what all words have to say, and $H$ makes the
+# logits of them. There is no order and no recurrence in it. The problem has
+# been decomposed into small ones, one a word.
+#
+# Two bags of almost the same size stand beside it.
 
 # %%
 vocabulary_size = len(place) + END + 1
@@ -254,11 +282,17 @@ for name, model in (("two bags", two_bags), ("attention", attentive)):
           f"{100 * found[name]:.1f} % right")  # fmt: skip
 if not FAST:
     assert found["attention"] > 0.95
-    assert found["two bags"] < 0.9
+    assert found["two bags"] < 0.6
 
 # %% [markdown]
+# With attention the model is right nearly always. Two bags are hardly better
+# than a coin. (That is no proof, as the ceiling was: a mean may still hold its
+# words. But the layers above two means have not learned to compare them.)
+#
 # Where does a word of the second text look? The rows below are its words, the
-# columns those of the first text. A frame marks equal words.
+# columns those of the first text. A frame marks equal words. The second text
+# does not follow, so one of its words has no frame. Look at where its weight
+# goes.
 
 # %%
 chosen = next(
@@ -268,6 +302,7 @@ _, premise, hypothesis = pairs["test"][chosen]
 example = {
     name: ids[chosen : chosen + 1] for name, ids in sets["test"][0].items()
 }
+# of_a [1, T, S]: how each word of b spreads its weight over a; of_b: over b.
 logits, (of_b, of_a) = attentive.attend(example)
 columns = [*premise.split(), "[END]"]
 rows = [*hypothesis.split(), "[END]"]
@@ -288,8 +323,9 @@ ka.plotting.attention_heat_map(
 )
 
 # %% [markdown]
-# How much weight do words put on their equals, where there are any? And on END,
-# where there is none? (The paper has a NULL for it.) Over the whole test set:
+# How much weight does a word of the second text put on its equals, if it has
+# any? If it has none, does it look at END? (The paper has a word NULL for
+# that.) Over the whole test set:
 
 # %%
 inputs, labels = sets["test"]
@@ -311,15 +347,22 @@ print(f"a word that is there puts {on_equals[has_equal].mean():.2f} on its "
       f"equals, {on_end[has_equal].mean():.2f} on END")  # fmt: skip
 print(f"a word that is not there puts {on_end[alone].mean():.2f} on END")
 if not FAST:
-    assert on_equals[has_equal].mean() > 0.3
+    assert on_equals[has_equal].mean() > 0.9
 
 # %% [markdown]
+# A word that is there finds itself. A word that is not there hardly uses END.
+# It may look at any other word, as the row without a frame does: what it finds
+# is not itself, and that is all that $G$ has to see.
+#
 # ### An identity
 #
 # What is left of it when the attention is switched off? With $F = 0$ all scores
 # are 0, all weights are equal, and each word meets the *mean* of the other
 # text. The mean is the bag. So the bag of vectors is attention that does not
-# look, and attention is a bag that chooses what goes into it.
+# look, and attention is a bag that chooses what goes into it. We set the
+# weights of $F$ to 0 in the trained model. Its attention weights are then those
+# of the two bags. Its $\beta_i$ are all the same mean, and it is right far less
+# often.
 
 # %%
 for layer in attentive.attend_layers:
@@ -345,14 +388,19 @@ if not FAST:
 # the *task* ask: $r$ questions ("hops") that are learned, the same ones for
 # each text. First an LSTM of each direction reads the text, so that the state
 # at "red" knows of the "my" before it. Then each hop spreads its weight over
-# the states.
+# the states. $H$ now has a row for each of the $n$ states.
 #
 # $$A = \mathrm{softmax}(W_2 \tanh(W_1 H^\top)) \qquad M = A H$$
 #
-# The text has become a matrix $M$ with a row for each hop. If nothing tells the
-# hops apart, they may all ask the same. The *penalty*
-# $P = \lVert A A^\top - I \rVert_F^2$ is 0 where each hop has one token of its
-# own. We train with it and without it.
+# This is chapter 3's additive score, but without the term of a query. $W_1$
+# does what $U$ did, and each row of $W_2$ is the $v$ of one hop. The softmax
+# goes along the words, so each row of $A$ sums to 1. The text has become a
+# matrix $M$ with a row for each hop.
+#
+# If nothing tells the hops apart, they may all ask the same. The *penalty*
+# $P = \lVert A A^\top - I \rVert_F^2$, a sum of squares over all entries, is 0
+# where each hop has one token of its own. It is added to the loss. We train a
+# model of two hops with it and without it.
 
 # %%
 sets, place = read(lists)
@@ -390,10 +438,12 @@ ka.plotting.attention_heat_map(
 )
 
 # %% [markdown]
-# How much of the hops' weight is on what is mine: the word "my", the colour
-# behind it and the thing?
+# *Each row is a hop, and sums to 1. With the penalty each hop has a token of
+# its own. It need not be one of mine.* How much of the hops' weight is on what
+# is mine: the word "my", the colour behind it and the thing?
 
 # %%
+# `weights` is still that of the model with the penalty, [500, 2, S].
 ids = measured["source_ids"]
 is_my = ids == place["my"]
 mine = is_my.copy()
@@ -413,16 +463,17 @@ print(f"equal weights would put {share:.2f} on it")
 # collect. Cheng et al. (2016) moved attention *into* the recurrence: their
 # LSTMN keeps all the states that it has had, and at each word looks back at
 # them. Words then ask the words before them, one after the other, and the name
-# for it was *intra-attention*. It is a language model, and stands with the
-# others in chapter 14.
+# for it was *intra-attention*. (`ka.models.LSTMN` is this model. It predicts
+# the next word, as chapter 1's models do.)
 #
 # ## A text whose words ask each other
 #
 # Now leave the recurrence out altogether. Let each word ask all the words of
 # its own text at once, and answer with what it found: that is a layer of the
-# Transformer's encoder, chapter 5's, with nothing else around it. We ask it who
-# "it" is, and read the answer *at the word "it"*, where there is nothing to be
-# seen of any animal.
+# Transformer's encoder, chapter 5's. Words with their positions go in, as
+# there. We ask a stack of such layers who "it" is. A linear layer reads the
+# answer from the last vector *at the word "it"*. Of itself this word says
+# nothing of any animal.
 
 # %%
 sentences = referents.generate(train=300 if FAST else 20_000)
@@ -431,11 +482,14 @@ for label, text in sentences["train"][:4]:
     print(f"{text}\n  -> {label}")
 
 # %% [markdown]
-# Who sees is curious, and who is seen is colourful: the last word tells which
-# of the two is meant, and the verb who is which ("saw" or "was seen by").
-# Adjectives and places come and go, so that counting positions does not help.
-# And the test's sentences have pairs of animals that no training sentence has,
-# in this order.
+# Who sees is curious, and who is seen is colourful. So the last word tells
+# whether "it" is the one who sees or the one who is seen. The form of the verb
+# tells who sees: "saw" or "was seen by". Adjectives and places come and go, so
+# that counting positions does not help.
+#
+# And the test has new pairs: if the dog sees the cat there, then the dog does
+# nothing to the cat in any training sentence. The cat may well do something to
+# the dog.
 
 # %%
 encoders, of_layers = {}, {}
@@ -457,15 +511,18 @@ if not FAST:
     assert of_layers[2] > 0.97
 
 # %% [markdown]
-# Without a layer, "it" knows nothing, and guesses one of twenty animals. One
-# layer helps, but does not do it. Two do. Why two? Because the question is not
-# *where is the animal* but *where is the animal that did it*. In the first
-# layer "it" cannot ask for that: what an animal did is not yet written at the
-# animal. What does the one layer know? Does it at least name one of the two
-# animals?
+# Without a layer, "it" knows nothing, and guesses one of twenty animals. (Even
+# one in twenty may be too many. An animal that stands in many training pairs is
+# a good guess there, and stands in few of the test's.) One layer helps, but
+# does not do it. Two do.
+#
+# Why two? Because the question is not *where is the animal* but *where is the
+# animal that did it*. In the first layer "it" cannot ask for that: what an
+# animal did is not yet written at the animal.
+#
+# What does the one layer know? Does it at least name one of the two animals?
 
 # %%
-animals = {place[animal]: animal for animal in referents.ANIMALS}
 classes = sorted(referents.ANIMALS)
 inputs, labels = sets["test"]
 answers = encoders[1].predict(inputs, batch_size=500, verbose=0).argmax(axis=1)
@@ -477,25 +534,51 @@ named = np.array(
 )
 print(f"one layer names one of the two animals in {100 * named.mean():.1f} %,")
 print(f"and the right one in {100 * np.mean(answers == labels):.1f} %")
-of_training = accuracy(encoders[1], *sets["train"])
-print(f"of the sentences that it was trained on: {100 * of_training:.1f} %")
 if not FAST:
-    assert named.mean() > 0.9 > of_layers[1] + 0.3
-    assert of_training > of_layers[1] + 0.3
+    assert named.mean() > 0.9 and of_layers[1] < 0.5
 
 # %% [markdown]
-# It names one of the two animals, but mostly the wrong one: a coin would do
-# better. The training sentences show why. If the bear sees the duck in a test
-# sentence, then no training sentence has it so. But most likely some have it
-# the other way round: the duck sees the bear. One layer has learned by heart
-# who acts in which pair, and here that is wrong. So a model can be right in
-# training and have learned nothing of who did what. Only sentences that were
-# held out with care tell the difference.
+# It does, but it mostly names the wrong one: a coin would be better. Perhaps
+# it has learned by heart who acts. If the bear sees the duck in a test
+# sentence, then no training sentence has the two in these roles. But most
+# likely some have them in each other's: the duck sees the bear. So let us part
+# the test sentences by that.
+
+
+# %%
+def roles(text):
+    """Who acts, and on whom."""
+    words = text.split()
+    one, two = (word for word in words if word in referents.ANIMALS)
+    return (two, one) if "was" in words[:-3] else (one, two)
+
+
+known = {roles(text) for _, text in sentences["train"]}
+is_swapped = np.array(
+    [roles(text)[::-1] in known for _, text in sentences["test"]]
+)
+of_roles = {
+    "the other way round in training": is_swapped,
+    "never together in training": ~is_swapped,
+}
+for name, part in of_roles.items():
+    of_roles[name] = np.mean((answers == labels)[part])
+    print(f"{name:31} {part.sum():5} sentences, "
+          f"{100 * of_roles[name]:.1f} % right")  # fmt: skip
+if not FAST:
+    swapped, new = of_roles.values()
+    assert swapped < 0.35 and new > swapped + 0.1
+
+# %% [markdown]
+# It has learned by heart who acts in which pair, and not who did what. So a
+# model can be right in training and have understood nothing. Only sentences
+# that were held out with care tell the difference.
 #
 # ### Where it looks
 #
-# Each layer has one head here, so there is one map a layer. Rows ask, columns
-# are asked.
+# Now the model with two layers. Each layer has one head here, so there is one
+# map a layer. Rows ask, columns are asked. Compare the row of "it" in the two
+# maps.
 
 # %%
 chosen = next(
@@ -521,7 +604,7 @@ ka.plotting.attention_heat_map(
 
 # %% [markdown]
 # The row of "it" as arcs, as wide as their weight. Only weights of at least
-# 0.05 are drawn.
+# 0.05 are drawn. The animal that "it" means, its *antecedent*, is orange.
 
 # %% tags=["hide-input"]
 asking = len(tokens) - 4
@@ -557,9 +640,10 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# One sentence is an anecdote. Here is the mean over the test set: how much
-# "it", the antecedent itself and the verb look at the antecedent, the other
-# animal, the verb, and the reason (the last word).
+# One sentence is an anecdote. Here is the mean over the test set. In each row a
+# word asks: "it", the antecedent, the other animal or the verb. The columns are
+# the words that are asked; the reason is the last word. A row need not sum to
+# 1: the rest is on words that the table leaves out, such as "was" and "by".
 
 
 # %%
@@ -610,29 +694,32 @@ if not FAST:
 # Compare the columns of the two animals. In layer 1 "it" gives both about the
 # same: at that time the animals carry no mark of what they did. But somebody
 # must look at the one and not at the other, and the last line above says who
-# does it most, and where. Which words share the work is the training's choice.
-# Another seed may solve it another way: "it" can find its antecedent itself in
-# layer 2, after the animals have seen the verb and the reason in layer 1, or
-# the verb can do so for it. An attention map shows one way that works. It is no
-# proof of how the sentence *must* be read.
+# does it most, and where.
+#
+# One way is this. In layer 1 the animals look at the reason, and "it" looks at
+# "was", which tells the forms of the verb apart. In layer 2 "it" asks for the
+# animal that fits. Which words share the work is the training's choice. With
+# another seed the verb may find the animal, and "it" may ask the verb. An
+# attention map shows one way that works. It is no proof of how the sentence
+# *must* be read.
 #
 # ## What is left
 #
 # - A bag of vectors cannot bind, whatever is built upon its mean.
 # - Attention is a bag that chooses: with equal weights, it is the bag.
-# - One look finds what can be found by what a word *is*. A second look finds
-#   what can only be found by what a word *did*: two layers.
+# - One layer finds a word by what it *is*. A second layer finds it by what it
+#   *did*, if the first has written that at the word.
 
 # %% [markdown]
 # ## Exercises
 #
-# 1. Why has a list of things with two different colours in all, such as "my red
-#    hat my blue cup a red bag a blue shoe", no secret for a bag?
+# 1. A list has only two different colours, such as "my red hat my blue cup a
+#    red bag a blue shoe". Why can a bag always get it right?
 #
 # <details><summary>Solution</summary>
 #
-# There is only one pair to choose from, so its label is certain. The ceiling is
-# a mean over easy and hard lists.
+# There is only one pair to choose from, so the label is certain. A list with
+# more colours is harder, and the ceiling is a mean over easy and hard lists.
 #
 # ```python
 # assert chance_of_the_best_guess("my red hat my blue cup a red bag") == 1
@@ -667,8 +754,8 @@ if not FAST:
 #
 # No. Without positions, a layer of self-attention treats a text as a bag of
 # words that ask each other: "the dog saw the cat" and "the cat saw the dog"
-# give "it" the same output. You can try it by turning the words of a sentence
-# round at a model whose position encoding is switched off.
+# give "it" the same output. To see it, switch the position encoding off and let
+# the two animals change places.
 #
 # ```python
 # model = encoders[2]
@@ -685,4 +772,4 @@ if not FAST:
 #
 # Next: attention joins any two words in one step. What does it cost a recurrent
 # network, or a convolution, to let two words meet that stand far apart? That is
-# the question of chapter 12.
+# the question of [chapter 12](12_how_far_apart.ipynb).

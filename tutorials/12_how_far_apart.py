@@ -19,11 +19,12 @@
 #
 # In German a verb may stand at the end of a sentence, and its subject at the
 # start. A model that translates it has to bring the two together. How many
-# operations lie between them? In a recurrent network it is one for each word
-# in between. In a Transformer it is one. In 2016 and 2017, between the two,
-# came models that read with *convolutions*: ByteNet (Kalchbrenner et al. 2016)
-# and ConvS2S (Gehring et al. 2017). This chapter counts operations, then looks
-# at what the count decides: what can be learned, and how long it takes.
+# *operations* lie between them, that is, steps of a cell or layers? In a
+# recurrent network it is one for each word on the way. In a Transformer it is
+# one. In 2016 and 2017 came models that stand between the two and read with
+# *convolutions*: ByteNet (Kalchbrenner et al. 2016) and ConvS2S (Gehring et al.
+# 2017). This chapter counts operations, then looks at what the count decides:
+# what can be learned, and how long it takes.
 #
 # Takes about three minutes on two cores. Among other things it prints the
 # fewest layers between two positions for four kinds of layers, what each kind
@@ -65,15 +66,20 @@ rng = np.random.default_rng(1)
 # is a picture that is one pixel high. An edge is a pattern of neighbouring
 # pixels, and language has patterns of neighbouring words: *not good*, *New
 # York*, *twenty - one*. A window of $k$ words that has learned such a pattern
-# finds it wherever it stands.
+# finds it wherever it stands. (Chapter 1's window of a few words was such a
+# layer.)
 #
 # $$y_t = b + \sum_{j=0}^{k-1} W_j\, x_{t - (k - 1 - j)}$$
 #
-# Each $W_j$ is a matrix: it says what the window would like to see at its
-# place $j$. Let us make one by hand that looks for a number with a tens and a
-# unit, such as *twenty - one*. German turns those round (*einundzwanzig*), so a
-# translator had better notice them. Words are one-hot vectors of three
-# features: is it a tens, a hyphen, a unit?
+# $x_t$ is the vector of word $t$. The window ends there: its place $j = 0$ is
+# the oldest word, and $j = k - 1$ is word $t$ itself. Each $W_j$ is a matrix:
+# it says what the window would like to see at its place $j$.
+#
+# Let us make a window by hand that looks for a number with a tens and a unit,
+# such as *twenty - one*. German turns those round (*einundzwanzig*), so a
+# translator had better notice them. A word is a vector of three features, each
+# of them 0 or 1: is it a tens, a hyphen, a unit? A ReLU behind the window cuts
+# off what is below 0.
 
 # %%
 sentence = "two hundred , sixty - one , four , ninety - nine , thirty".split()
@@ -83,7 +89,8 @@ x = np.array([[w in TENS, w == "-", w in UNITS] for w in sentence], "float32")
 
 window = ka.layers.CausalConvolution(filters=1, kernel_size=3)
 window.build((1, None, 3))
-# At its first place a tens, then a hyphen, then a unit: 3 - 2 = 1 if all are.
+# W_0 asks for a tens, W_1 for a hyphen, W_2 for a unit, and b is -2. So the
+# output is 1 if all three are there, and at most 0 otherwise.
 window.set_weights([np.eye(3)[:, :, None], np.array([-2.0])])
 found = ops.convert_to_numpy(ops.relu(window(x[None])))[0, :, 0]
 by_hand = [
@@ -121,9 +128,10 @@ draw_window()
 
 # %% [markdown]
 # *Each output sees three words. The orange windows hold the pattern, and the
-# bars above them are the outputs.* The same three matrices are used at each
-# place. So a sentence that is shifted has outputs that are shifted, and
-# nothing has to be learned once for each place:
+# bars above them are the outputs.* The same three matrices are used for each
+# $t$. So a sentence that is shifted has outputs that are shifted, and a pattern
+# is learned once for all places. The check takes random vectors in the place of
+# words, and shifts them by four:
 
 # %%
 layer = ka.layers.CausalConvolution(filters=5, kernel_size=3)
@@ -134,8 +142,9 @@ np.testing.assert_allclose(layer(shifted)[:, 4:], layer(random), atol=1e-5)
 # %% [markdown]
 # This convolution is *causal*: it looks back and never ahead, as a decoder
 # must. When a decoder writes word by word, it keeps the last $k - 1$ inputs of
-# each layer in a buffer. An RNN's state is made of all words before it. This
-# one is made of the last two, and forgets the third at once.
+# each layer in a buffer. The buffer is to a convolution what the state is to an
+# RNN. But the state depends on all words so far, and the buffer holds the last
+# two and forgets the third at once.
 
 # %%
 buffer = layer.initial_buffer(batch_size=1)
@@ -148,18 +157,24 @@ np.testing.assert_array_equal(buffer, random[:, -2:])
 # ## How far a layer sees
 #
 # A window of three words is short. But the next layer's window sees three
-# outputs of the first, each of which has seen three words. Together that is
-# five words, then seven, and so on: $1 + L (k - 1)$ words with $L$ layers.
+# outputs of the first, each of which has seen three words. They overlap, so
+# together it is five words. The layer after that sees seven, and so on:
+# $1 + L (k - 1)$ words with $L$ layers.
 #
 # With *gaps* in the window it goes faster. ByteNet's layers look at $x_t$,
 # $x_{t-d}$ and $x_{t-2d}$, where $d$, the *dilation*, doubles from layer to
-# layer: 1, 2, 4, 8, 16. That is $1 + (k - 1) \sum d$ words, so the reach
-# doubles with each layer.
+# layer: 1, 2, 4, 8, 16. That is $1 + (k - 1) \sum d$ words: 3, 7, 15, 31, 63.
+# Each layer about doubles what is seen.
 #
-# We can measure this. An output depends on an input if it has a gradient there.
-# The *reach* of a stack is the matrix that says for each output (row) whether
-# it has a gradient at each input (column). For the RNN, an operation is a step
-# of the cell: with $L$ operations, a state depends on the $L$ inputs before it.
+# We can measure this, as chapter 5 did. An output depends on an input if it has
+# a gradient there. The *reach* of a stack is the matrix that says for each
+# output (row) whether it has a gradient at each input (column).
+#
+# The next cell builds four kinds of stacks: steps of an RNN's cell,
+# convolutions, dilated convolutions, attentions. For the RNN, an operation is a
+# step of the cell: after $L$ steps, a state depends on its own input and the
+# $L$ inputs before it. The printed rows say how many positions back the last
+# output sees, with 1, 2, 4 and 6 operations.
 
 # %%
 LENGTH, WIDTH, KERNEL = 65, 4, 3
@@ -195,6 +210,8 @@ def steps_of_a_cell(count):
     cell = ka.layers.GRUCell(WIDTH)
 
     def apply(x):
+        # All positions at once: first each reads what stands `count` before it,
+        # in the end its own input.
         padded = tf.pad(x, [[0, 0], [count, 0], [0, 0]])
         state = tf.zeros_like(x)
         for i in range(count + 1):
@@ -262,11 +279,13 @@ draw_reach()
 
 # %% [markdown]
 # *Blue: this output has a gradient at this input. Nothing is ever blue above
-# the diagonal, as all four are causal.*
+# the diagonal, as all four are causal. Follow a column of panels from top to
+# bottom: the band along the diagonal is as wide as the stack sees far. With
+# attention all that may be seen is seen at once.*
 #
-# Turn it round: how many operations does a distance of $n$ take? More depth
-# never sees less, so we look for the smallest depth that sees $n$ positions
-# back.
+# Turn it round: how many operations does a distance of $n$ take? A deeper stack
+# never sees less. So `fewest` looks for the smallest depth that sees $n$
+# positions back, and halves the range of depths with each look (`bisect`).
 
 
 # %%
@@ -310,12 +329,13 @@ with drawing.style():
 figure  # noqa: B018
 
 # %% [markdown]
-# At a distance of 64 it takes 64 steps, 32 layers, 6 dilated layers, or one
+# *Both axes are logarithmic. The lower a line, the nearer are far words.* At a
+# distance of 64 it takes 64 steps, 32 layers, 6 dilated layers, or one
 # attention. This is the last column of table 1 of Vaswani et al. (2017), with
 # $k = 3$: $n$, $n / (k - 1)$, $\log n$ and 1. (The table has dilated
 # convolutions alone; section 4 has $n / k$ for those without gaps.) Attention
-# has one path for each pair of positions. A convolution shares its paths: the
-# two ends are joined only through the words between.
+# has a path of its own for each pair of positions. In a stack of convolutions
+# the paths of many pairs go through the same outputs in between.
 
 # %%
 if not FAST:
@@ -325,11 +345,12 @@ if not FAST:
 # ## What the count decides: far words
 #
 # Can a model learn that the *last* word depends on the *first*? Below, it reads
-# 65 random letters and is asked for the first of them, after the last. Four
-# small models learn from the same examples: a plain RNN, six convolutions,
-# six dilated convolutions, and one attention. (Attention needs to know which
-# word is the first. It gets positions, as in chapter 5.) Six convolutions
-# without gaps see 12 words back. No training can help them.
+# 65 random letters. At the last one it is asked for the first. Four small
+# models learn from the same examples: a plain RNN, six convolutions, six
+# dilated convolutions, and one attention. (Attention needs to know which word
+# is the first. It gets positions, as in chapter 5. Each convolution has a ReLU
+# and a residual path.) Six convolutions without gaps see 12 words back. No
+# training can help them.
 
 # %%
 LETTERS, UNITS_WIDE = 8, 32
@@ -383,9 +404,10 @@ for kind, value in accuracy.items():
 
 # %% [markdown]
 # Chance is one in eight. The dilated convolutions and the attention know the
-# letter. The RNN could know it, but what it learns has to come back through 64
-# steps (chapter 1 has the bound). The six short convolutions are at chance, and
-# their gradient says why: it is exactly 0.
+# letter. The RNN could know it, since its state reaches all 64 words back. But
+# its gradient has to come back through 64 steps, and can shrink at each of them
+# (chapter 1). The six short convolutions are at chance, and their gradient at
+# the first letter says why: it is exactly 0.
 
 # %%
 if not FAST:
@@ -399,8 +421,10 @@ assert not reach(convolutions([1] * 6))[-1, 0]
 #
 # An RNN computes $h_t$ after $h_{t-1}$, whatever the machine. A convolution
 # computes all positions at once, and so does attention. But attention compares
-# all pairs: twice the length is four times the scores. The clock, for one layer
-# of width 64 and a batch of one sentence:
+# all pairs: twice the length is four times the scores. Here is what a clock
+# says, for one layer of width 64 and a batch of one sentence. Each time is the
+# shortest of five calls, so the first call, which builds the graph, does not
+# count.
 
 
 # %%
@@ -449,10 +473,12 @@ with drawing.style():
 figure  # noqa: B018
 
 # %% [markdown]
-# On a processor with few cores, the convolution does a fixed amount of work for
-# each word, and so does the RNN, but the RNN does it word by word, each time
-# in several small products. From 1,024 to 2,048 words, attention slows down the
-# most: its scores are four times as many.
+# *Both axes are logarithmic. Look at the right end, where the line of attention
+# rises the most.* The convolution does a fixed amount of work for each word. So
+# does the RNN, but it does it word by word, each time in several small
+# products. That takes longer, even on a processor with few cores. From 1,024 to
+# 2,048 words, attention slows down the most: its scores are four times as many.
+# The next cell prints the ratio of these two times.
 
 # %%
 if not FAST:
@@ -464,24 +490,33 @@ if not FAST:
 # %% [markdown]
 # ## ConvS2S: convolutions that attend
 #
-# ByteNet has no attention: its decoder stands *on* its encoder, and step $t$
-# sees the encoder's column $t$. What lies elsewhere must come through the
-# layers. ConvS2S keeps attention and takes out only the recurrence. Its layer
-# is a convolution with a gate, the *gated linear unit*,
+# How does the decoder of such a model see the source? ByteNet has no attention,
+# and we come to it at the end. ConvS2S keeps attention and takes out only the
+# recurrence. Its layer is a convolution with a gate, the *gated linear unit*,
 #
-# $$[A; B] = W [x_{t-2}; x_{t-1}; x_t] + b, \qquad h = A \otimes \sigma(B),$$
+# $$[A; B] = W [x_{t-2}; x_{t-1}; x_t] + b, \qquad h_t = A \otimes \sigma(B),$$
 #
-# where $B$ says how much of $A$ is let through. Each layer of the decoder then
-# asks the source by itself. $d_i$ is its state and the last word, $z_j$ an
-# output of the encoder, and $e_j$ the word below it:
+# where $W$ is the $W_j$ of the window side by side. Half of the outputs are
+# $A$, the other half are $B$. The sigmoid $\sigma(B)$ is a gate as in chapter
+# 1: it says how much of each component of $A$ is let through ($\otimes$
+# multiplies component by component). This is the decoder's window. The
+# encoder's is centred: $x_{t-1}$, $x_t$, $x_{t+1}$.
 #
-# $$a_{ij} = \frac{\exp(d_i \cdot z_j)}{\sum_t \exp(d_i \cdot z_t)},
+# Each layer of the decoder then asks the source by itself. At step $i$ the
+# query $d_i$ is made of $h_i$ and of the word that was written last. $z_j$ is
+# the encoder's output at word $j$ of the source. $e_j$ is what went in there,
+# the embeddings of the word and of its position:
+#
+# $$a_{ij} = \frac{\exp(d_i \cdot z_j)}{\sum_l \exp(d_i \cdot z_l)},
 #   \qquad c_i = \sum_j a_{ij} (z_j + e_j)$$
 #
 # $z_j$ is the *key*, and knows its neighbours. $z_j + e_j$ is the *value*, and
-# knows the word. `ka.models.ConvSeq2Seq` is this model. Here it gets the lists
-# of numbers of chapters 2, 3 and 5, where German turns *twenty-one* round. The
-# next cell draws the lists; skip it.
+# knows the word. $c_i$ is projected and added to $h_i$, and around each layer
+# goes a residual path. `ka.models.ConvSeq2Seq` is this model. (It also scales
+# some of these sums. Its documentation says how.)
+#
+# Here it gets the lists of numbers of chapters 2, 3 and 5, where German turns
+# *twenty-one* round. The next cell draws the lists; skip it.
 
 # %% tags=["hide-input"]
 COMMA = ("comma", ",")
@@ -568,6 +603,11 @@ ids = {name: rows.to_tensor(PAD) for name, rows in block(held_out).items()}
 labels = ids["target_ids"][:, 1:].numpy()
 inputs = {**ids, "target_ids": ids["target_ids"][:, :-1]}
 
+# %% [markdown]
+# We train it as chapter 5 trained its Transformer, with three layers of width
+# 64 on either side. Then we count the new lists that are right to the last
+# word.
+
 # %%
 EPOCHS = 1 if FAST else 8
 
@@ -613,9 +653,10 @@ if not FAST:
     assert right > 0.95
 
 # %% [markdown]
-# The encoder has three layers of width 3: an output sees three words to each
-# side, and the list may have 28. That is enough, since a number is short, and
-# attention does the rest. Each of the decoder's layers has weights of its own.
+# The encoder has three layers with a window of three words: an output sees
+# three words to each side, and the list may have 28. That is enough, since a
+# number is short, and attention does the rest. Each of the decoder's layers has
+# attention weights of its own. Here they are for one short list.
 
 
 # %%
@@ -654,9 +695,10 @@ ka.plotting.attention_heat_map(
 
 # %% [markdown]
 # *Where each layer of the decoder looks before it writes the word at the
-# left.* How often is the darkest place the right one? The lists know what each
-# word says, so we can count, as chapter 3 did. Tokens with a unique name on
-# both sides count: the tens, units and hundreds.
+# left. A darker cell has more weight. Look for the layer whose dark cells cross
+# over where German turns a number round.* How often is the darkest place the
+# right one? The lists know what each word says, so we can count, as chapter 3
+# did. We count the tens and the units, and print one share for each layer.
 
 
 # %%
@@ -671,7 +713,7 @@ def agreement(model, pairs):
             if names.count(name) == 1 and name[0] in ("tens", "units"):
                 hits += weights[:, i].argmax(axis=-1) == names.index(name)
                 total += 1
-    return hits / total
+    return hits / total  # One share a layer.
 
 
 aligned = agreement(model, held_out[: 3 if FAST else 30])
@@ -680,13 +722,23 @@ if not FAST:
     assert aligned.max() > 0.8
 
 # %% [markdown]
+# At least one layer mostly looks at the word that it writes. The others need
+# not: what the layers find is added up.
+#
 # ## ByteNet: no attention at all
 #
-# `ka.models.ByteNet` stacks the decoder on the encoder. Its step $t$ starts
-# from the encoder's column $t$ and the last word, and every other word of the
-# source must have come to column $t$ through the encoder's dilated layers. One
-# set of five layers, dilated by 1, 2, 4, 8 and 16, sees 31 words to each side.
-# The decoder sees 63 positions, its own included:
+# `ka.models.ByteNet` stacks the decoder *on* the encoder. The encoder's output
+# at place $t$ is called column $t$. Step $t$ of the decoder starts from column
+# $t$ and the last word. It looks nowhere else in the source. What stands
+# further right must have come through the encoder's dilated layers. What stands
+# further left may also come through the decoder's, which are causal. (A
+# translation may be longer than its source, so there are more columns than
+# words.)
+#
+# One set of five layers has the dilations 1, 2, 4, 8 and 16. The encoder's
+# windows are centred, so it sees 31 words to each side. The decoder's look back
+# alone, so it sees 63 positions, its own included. We measure the decoder's
+# reach:
 
 # %%
 bytenet = ka.models.bytenet.mini(100, num_sets=1, dropout=0.0)
@@ -704,9 +756,9 @@ assert seen.sum() == 63 == 1 + 2 * (1 + 2 + 4 + 8 + 16)
 assert not seen[:17].any()
 
 # %% [markdown]
-# Its time grows as the length does, for training and for translation, which
-# is what its paper promises in its title. The price is that a column has one
-# vector for everything it may be asked.
+# Its time grows as the length does, for training and for translation. Its paper
+# promises that in its title. The price is that a column is one vector, and has
+# to hold whatever its step may need to know of the source.
 #
 # A third model took the idea further. The *Neural GPU* (Kaiser and Sutskever
 # 2016) applies one and the same gated convolution again and again, once for
@@ -717,22 +769,22 @@ assert not seen[:17].any()
 #
 # ## What is left to attention
 #
-# | | operations between two words | time for $n$ words, one after the other |
+# | | operations over a distance of $n$ | one layer over $n$ words |
 # |---|---|---|
-# | recurrence | $n$ | $n$ steps |
-# | convolution | $n / (k - 1)$ | 1 |
-# | dilated | $\log n$ | 1 |
-# | attention | 1 | 1, with $n^2$ scores |
+# | recurrence | $n$ | $n$ steps, one after the other |
+# | convolution | $n / (k - 1)$ | all words at once |
+# | dilated | $\log n$ | all words at once |
+# | attention | 1 | all words at once, with $n^2$ scores |
 #
 # A convolution is fast and near-sighted, and depth makes it see farther. One
 # attention sees all words at once, and pays with a score for each pair. What it
-# gives up is order. A window has places, left and right. Attention knows none,
-# and chapter 13 asks how it gets them back.
+# gives up is order. A window has places, left and right. Attention by itself
+# knows none. Chapter 5 gave them back in one way.
 #
 # ## Exercises
 #
-# **1.** How many layers with a window of five words does a distance of 64 take,
-# without gaps and with dilations 1, 2, 4, ...?
+# 1. How many layers with a window of five words does a distance of 64 take,
+#    without gaps and with dilations 1, 2, 4, ...?
 #
 # <details><summary>Solution</summary>
 #
@@ -752,9 +804,9 @@ assert not seen[:17].any()
 #
 # </details>
 #
-# **2.** Three dilated layers with a window of two words see eight words. With
-# dilations 1, 2, 4 each of them is seen on exactly one path. On how many paths
-# is it with dilations 1, 1, 1, and how many words are seen?
+# 2. Three layers with a window of two words and dilations 1, 2, 4 see eight
+#    words, each of them on exactly one path. How many words do they see with
+#    dilations 1, 1, 1, and on how many paths each?
 #
 # <details><summary>Solution</summary>
 #
@@ -776,8 +828,8 @@ assert not seen[:17].any()
 #
 # </details>
 #
-# **3.** Without the gate, two convolutions in a row are one convolution with a
-# longer window. Show it.
+# 3. Without the gate, two convolutions in a row are one convolution with a
+#    longer window. Show it.
 #
 # <details><summary>Solution</summary>
 #
@@ -798,3 +850,6 @@ assert not seen[:17].any()
 # ```
 #
 # </details>
+#
+# Next: attention needs to be told where a word stands. There is more than one
+# way, and [chapter 13](13_where_am_i.ipynb) compares them.

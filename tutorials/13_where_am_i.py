@@ -21,8 +21,9 @@
 # 5](05_transformer.ipynb) gave the order back by adding sinusoids to the words.
 # That is one of two places where a position can go. The other is the score: how
 # much does word $t$ want word $s$, *given how far apart they are*? This chapter
-# tries both, seven ways in all, and measures what each knows about texts that
-# are longer than any it was trained on.
+# tries six kinds of positions, two in the word and four in the score, and a
+# seventh model without any. It measures what each knows about texts that are
+# longer than any it was trained on.
 #
 # Takes about four minutes on two cores. It prints how much each of the
 # seven gets right at one, two, four and eight times the length of training.
@@ -51,9 +52,9 @@ tf.get_logger().setLevel("ERROR")
 # ## A bag of words
 #
 # First, attention without any positions. Shuffle the words, and the outputs are
-# shuffled in the same way: nothing else changes. A layer that does this is
-# called *permutation equivariant*. "The dog bites the man" and "the man bites
-# the dog" are the same bag.
+# shuffled in the same way: nothing else changes. Chapter 5 called this
+# *equivariant* to permutations. "The dog bites the man" and "the man bites the
+# dog" are the same bag. All weights in the next cell are drawn at random.
 
 # %%
 LENGTH, WIDTH, HEADS = 8, 16, 2
@@ -82,7 +83,8 @@ np.testing.assert_allclose(
 # %% [markdown]
 # A causal mask says a little about order, since a word sees only those before
 # it. But one causal layer still takes its past for a bag: shuffle everything
-# before the last word, and the last output stays as it was.
+# before the last word, and the last output stays as it was. (Two layers know
+# more, see exercise 2 of chapter 5. So the models of this chapter have one.)
 
 # %%
 past = np.append(np.random.default_rng(3).permutation(LENGTH - 1), LENGTH - 1)
@@ -93,19 +95,25 @@ np.testing.assert_allclose(of_shuffled[:, -1], last[:, -1], atol=1e-5)
 # %% [markdown]
 # ## Added to the word
 #
-# The first place for a position $p_t$ is the word itself: $x_t + p_t$. The
-# vector $p_t$ is **learned**, one for each place (Gehring et al. 2017), or it
-# is made of **sinusoids** (Vaswani et al. 2017). What does a score then know of
-# places? With $W = W_Q W_K^\top$ the product has four parts:
+# The first place for a position is the word itself: $x_t + p_t$, where each
+# place $t$ has a vector $p_t$. This vector is **learned** (Gehring et al.
+# 2017), or it is made of **sinusoids** (Vaswani et al. 2017). What does a score
+# then know of places? Leave out the biases and the division by $\sqrt d$. With
+# $W = W_Q W_K^\top$ the score has four parts:
 #
 # $$(x_t + p_t)^\top W (x_s + p_s) = x_t^\top W x_s + x_t^\top W p_s +
 # p_t^\top W x_s + p_t^\top W p_s .$$
 #
 # The last part is about two places, and could be a function of their distance.
-# The two in the middle mix a word with an *absolute* place. So if the whole
-# sentence moves, its scores change. Here is the test. We put $k$ padded
-# (masked) words before the text. Its words are the same and just as far apart,
-# and only their places have changed.
+# Chapter 5 built such a $W$ for sinusoids. The two parts in the middle mix a
+# word with an *absolute* place. So if the whole sentence moves, its scores
+# change.
+#
+# Here is the test. We put $k$ padded words before the text and mask them. The
+# words of the text are the same and just as far apart, and only their places
+# have changed. `change` returns the greatest difference that this makes to an
+# output. Its argument `read` is a function that reads a text in one of the
+# seven ways.
 
 
 # %%
@@ -145,32 +153,50 @@ changes = {
 # ## Put into the score
 #
 # The second place is the score. `MultiHeadAttention(positions=layer)` has a
-# layer of positions, which may do three things: rotate queries and keys before
-# they meet, add to the scores, and add to the context. Four papers, four
-# layers:
+# layer of positions, which may do three things: turn queries and keys before
+# they meet, add to the scores, and add to the context. Here are four papers
+# with a layer each. $q_t$, $k_s$ and $v_s$ are the query, key and value of one
+# head, and $d$ is their width.
 #
-# **Relative positions** (Shaw et al. 2018) learn a vector for each distance, up
-# to a distance of $k$, and add it to the key (and another one to the value):
+# **Relative positions** (Shaw et al. 2018) learn a vector $a^K$ for each
+# distance and add it to the key, and another one, $a^V$, for the value. All
+# distances beyond `max_distance` have the vector of that distance:
 #
 # $$e_{ts} = \frac{q_t \cdot (k_s + a^K_{s - t})}{\sqrt{d}}, \qquad
 # c_t = \sum_s \alpha_{ts} (v_s + a^V_{s - t}) .$$
 #
-# **T5** (Raffel et al. 2020) learns only a number $b_{s - t}$ for each head.
-# Far distances share a number: they fall into buckets that get wider and wider.
+# **T5** (Raffel et al. 2020) learns only a number for each distance, in each
+# head, and adds it to the score (T5 itself leaves the division out):
 #
-# **ALiBi** (Press et al. 2022) learns nothing. It takes $m \cdot |t - s|$ from
-# the score, with a fixed slope $m$ for each head: what is far is faint.
+# $$e_{ts} = \frac{q_t \cdot k_s}{\sqrt{d}} + b_{s - t} .$$
+#
+# Far distances share a number: they fall into *buckets* that get wider and
+# wider, and the last one has all the rest.
+#
+# **ALiBi** (Press et al. 2022) learns nothing. Its $b_{s - t}$ is
+# $-m \cdot |t - s|$, with a fixed slope $m$ for each head: what is far is
+# faint.
 #
 # **RoPE** (Su et al. 2021) turns query and key by angles that grow with their
-# places. We write it down with complex numbers. Two features are one number,
-# and a rotation is a product:
+# places. We write it down with complex numbers. Two features are one number. To
+# turn it by an angle $\varphi$, multiply it by $e^{i \varphi}$. The dot product
+# of two pairs is $\mathrm{Re}(q\, \overline{k})$, where the bar changes the
+# sign of the imaginary part. So one pair has this share of a score:
 #
 # $$q_t \to q_t\, e^{i t \theta}, \quad k_s \to k_s\, e^{i s \theta}, \quad
 # \mathrm{Re}\left(q_t e^{i t \theta}\, \overline{k_s e^{i s \theta}}\right) =
 # \mathrm{Re}\left(q_t \overline{k_s}\, e^{i (t - s) \theta}\right).$$
 #
-# The places went in one by one, and only the distance comes out. It is the
-# rotation $R_k$ of chapter 5, put where it can do more.
+# The places went in one by one, and only the distance comes out. The score is
+# the sum over all pairs, and each pair has its own speed: pair $j$, counted
+# from 0, has $\theta_j = 10000^{-2j/d}$. These are the clocks of chapter 5
+# (there they turn the other way), put where they can do more: they turn queries
+# and keys with all that these say, and are not added to the words.
+#
+# The next cell writes down each of the four by hand, first RoPE, then Shaw, T5
+# and ALiBi, and compares it with the package's layer. For T5 it looks at the
+# width of the buckets. (In an attention, `bias` gets a query that is divided by
+# $\sqrt d$ already.)
 
 
 # %%
@@ -220,7 +246,7 @@ np.testing.assert_allclose(
 )
 
 # %% [markdown]
-# Now the test of above: the text moves by 29 places.
+# Now the test from above, for all seven: the text moves by 29 places.
 
 # %%
 changes |= {
@@ -236,8 +262,13 @@ for kind, greatest in changes.items():
     assert (greatest < 2e-5) if is_fixed else (greatest > 0.01)
 
 # %% [markdown]
-# What is put into the score sees the same text. What is added to the words sees
-# another one.
+# Where positions are in the score, or nowhere, the outputs do not change. Where
+# they are added to the words, the text becomes another one. (Nothing is trained
+# here, and the learned vectors are drawn at random. So what matters is whether
+# a number is 0, not how great it is.)
+#
+# What does a score see of a distance? Shaw's vectors say nothing before they
+# are trained. Here are the other three.
 
 # %% tags=["hide-input"]
 FAR = 48
@@ -262,17 +293,30 @@ with drawing.style():
 figure
 
 # %% [markdown]
+# The left panel has the bucket of each distance to an earlier word. (There are
+# 8 such buckets here, and 8 for later words.) The middle one has what ALiBi
+# adds to the score. The right one has the product of two equal vectors after
+# RoPE has turned them, as a share of what it is at the distance 0.
+#
 # Each has a view of distance of its own. T5's buckets tell near places apart
-# and throw far ones together. ALiBi falls in a straight line. RoPE's product of
-# two equal vectors falls, too, but in waves; a trained model may turn its
-# queries, so that the crest lies elsewhere.
+# and throw far ones together. ALiBi falls in a straight line, fast in one head
+# and slowly in the other. RoPE's product falls, too, but in waves. Its crest is
+# at the distance 0, as the two vectors are equal; a trained model may turn its
+# queries, so that the crest lies at another distance.
 #
 # ## Longer than ever
 #
 # Here is a task that is all about distance: *write the word that stood three
-# places back*. A text of random words (of 10) is read by one causal layer. It
-# is trained on texts of 24 words, and then tried on longer ones. All seven get
-# the same network, the same texts and the same training.
+# places back*. One causal layer reads texts of words that are drawn from ten.
+# The first three places have no such word and do not count. The layer is
+# trained on texts of 24 words, and then tried on longer ones. All seven get the
+# same network, the same texts and the same training.
+#
+# The next cell is long and has five parts. `reader` makes a network. `texts`
+# draws texts and the right answers. `trained` makes a network and trains it.
+# `right` measures it on new texts, place by place. `KINDS` lists the seven. T5
+# has all its 16 buckets for earlier words here, as a causal layer sees no later
+# ones.
 
 # %%
 VOCABULARY, BACK, TRAINED_AT = 10, 3, 24
@@ -343,9 +387,9 @@ KINDS = {
 readers = {kind: trained(**where) for kind, where in KINDS.items()}
 
 # %% [markdown]
-# In the table, the first column counts all places of texts as long as those of
-# training (from the fourth on). The others count places that no training had:
-# the second half of each text. A blind guess is right in 0.10.
+# In the table each column is a length. The first counts all places of texts as
+# long as those of training (from the fourth on). The others count places that
+# no training had: the second half of each text. A blind guess is right in 0.10.
 
 # %%
 by_place = {kind: right(model, 192) for kind, model in readers.items()}
@@ -379,21 +423,28 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# Read the table from the left.
+# The picture has the texts of 192 words, place by place. Each point is the mean
+# of seven places, so that lines begin to fall three places before the dotted
+# one. Look at what they do to the right of it: two drop at once, T5 sinks
+# slowly, RoPE has a step, and Shaw goes straight on.
 #
-# - *Learned* and *sinusoids* are right wherever they were trained, and guess
-#   one word later. The learned vectors from place 24 on are as they were drawn.
-#   The sinusoids of those places are known, but no weight has ever met them.
+# Now read the table from the left.
+#
+# - *Learned* and *sinusoids* are right at the places where they were trained,
+#   and guess at all later ones. The learned vectors from place 24 on are as
+#   they were drawn. The sinusoids of those places are known, but no weight has
+#   ever met them.
 # - *Shaw* is right everywhere. All distances from 8 on share one vector, and
 #   that vector has been trained.
 # - *RoPE* is right at four times the length, and mostly at eight times.
 #   *T5* loses more, and earlier.
 # - *ALiBi* is equally bad at all lengths. It is not lost beyond 24, but its
-#   bias only falls with the distance. It cannot prefer the third word back to
-#   the second (exercise 3). With other tasks, where near words count, and with
-#   several layers, it does well.
-# - *None* sees a bag of words, and guesses one that is in it. The longer the
-#   text, the more words are in the bag.
+#   bias only falls with the distance. The bias cannot prefer the third word
+#   back to the second (exercise 3). With other tasks, where near words count,
+#   and with several layers, ALiBi does well.
+# - *None* sees a bag of words. It can do no better than name a word that is
+#   frequent in the bag. The longer the text, the more equal are the shares of
+#   its words, and the less is such a guess worth.
 
 # %%
 if not FAST:
@@ -409,10 +460,11 @@ if not FAST:
     assert max(map(abs, np.diff(table["ALiBi"]))) < 0.1
 
 # %% [markdown]
-# Why do T5 and RoPE get worse, if they see distances only? Because there are
-# *more* of them. A softmax spreads its weight over all words. Each word far
-# away gets very little, but 192 words take more of it than 24 do. Here is what
-# is left for the word that counts, in the head that gives it most:
+# Why do T5 and RoPE get worse, if they see distances only? First, because
+# there are *more* of them. A softmax spreads its weight over all words. Each
+# word far away gets very little, but 192 words take more of it than 24 do. For
+# each of the four lengths, the next cell prints what is left for the word that
+# counts. It takes the head that gives this word most.
 
 
 # %%
@@ -424,20 +476,68 @@ def on_the_word(model, length):
     return weights[:, :, places, places - BACK].mean(axis=(0, 2)).max()
 
 
+print(f"{'tried at':10}" + "".join(f"{length:8}" for length in TRIED_AT))
 for kind in ("Shaw", "T5", "RoPE"):
     left = [on_the_word(readers[kind], length) for length in TRIED_AT]
     print(f"{kind:10}" + "".join(f"{weight:8.2f}" for weight in left))
     assert FAST or left[0] > left[-1]
 
 # %% [markdown]
+# In all three, less is left at 192 words than at 24.
+#
+# Second, some distances are *new*. A text of 24 words has none above 23. Shaw
+# has nothing new to meet there, as all distances from 8 on are one. But T5's
+# last bucket begins at 27, so that its number is as it was drawn. Let us give
+# T5 a last bucket that begins earlier, within the training's texts:
+
+# %%
+buckets = KINDS["T5"]["scored"].buckets(np.array([-23, -26, -27]))
+print(
+    "T5's buckets of distances 23, 26 and 27:", *ops.convert_to_numpy(buckets)
+)
+near = ka.layers.BucketedBias(16, max_distance=16, bidirectional=False)
+print("the last bucket begins within 23:", int(near.buckets(-23)) == 15)
+near_reader = trained(scored=near)
+of_near = [np.mean(right(near_reader, n)[n // 2 :]) for n in TRIED_AT]
+print(f"{'T5, near':10}" + "".join(f"{share:8.2f}" for share in of_near))
+assert ops.convert_to_numpy(buckets).tolist() == [14, 14, 15]
+assert FAST or of_near[-1] > table["T5"][-1] + 0.2
+
+# %% [markdown]
+# RoPE's line has a step near place 120. It comes from the waves in the picture
+# of distances. The three fastest pairs turn by 1, 0.32 and 0.1 radians a place
+# (heads are 16 wide). In 119 places they make 18.9, 6.0 and 1.9 turns, so that
+# all three are almost back. A word at the distance of 3 + 119 = 122 then looks
+# much like the one at 3. The slower pairs could tell the two apart, but in 24
+# words these hardly move, and no training text asked it of them. The next cell
+# lists the distances that get most weight in texts of 192 words.
+
+# %%
+of_layer = keras.Model(
+    readers["RoPE"].input, readers["RoPE"].layers[-2].output[1]
+)
+late = np.arange(130, 192)
+weights = np.array(of_layer(texts(100, 192, seed=2)[0]))[:, :, late]
+rows = np.arange(len(late))
+by_distance = [
+    weights[:, :, rows, late - d].mean(axis=(0, 2)).max() for d in range(130)
+]
+most = np.argsort(by_distance)[::-1][:5]
+print({int(d): round(float(by_distance[d]), 2) for d in most})
+assert FAST or (most[0] == BACK and np.any(abs(most - BACK - 119) <= 1))
+
+# %% [markdown]
 # ## The cache
 #
 # A decoder writes token by token and keeps the keys and values of those before
-# ([chapter 5](05_transformer.ipynb)). What is in the cache must not change when
-# another token comes. So RoPE turns a key once, by its own place, before it
-# goes into the cache: a rotation by the *distance* would turn all of them anew
-# at each step. A bias is a row of the matrix of all distances: that of the
-# place that is written.
+# (chapter 5). What is in the cache must not change when another token comes. So
+# RoPE turns a key once, by its own place, before it goes into the cache. A
+# rotation by the *distance* would turn all keys anew at each step. Biases form
+# a matrix $[T, S]$, with a row for each query. A step needs one row: that of
+# the place that is written.
+#
+# The next cell gives the words to each of the four layers one by one. The
+# outputs are those of one call with all words.
 
 # %%
 for positions in (
@@ -457,9 +557,13 @@ for positions in (
 # ## RoFormer
 #
 # The Transformer with RoPE in place of sinusoids is called RoFormer (Su et al.
-# 2021). Not one weight is added or taken away, so that a model of the one kind
-# can even read the weights of the other (without understanding them). It is
-# trained like any other: `keras-attention train --model roformer`.
+# 2021). All of its self-attentions turn their queries and keys. Its attention
+# to the source turns nothing: two places in two texts have no distance. Not one
+# weight is added or taken away. So a Transformer can even take a RoFormer's
+# weights over, as the next cell does. But it makes other outputs of them.
+#
+# RoFormer is trained like any other model: `keras-attention train --model
+# roformer`.
 # [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md)
 # has what it reaches.
 
@@ -483,16 +587,27 @@ assert np.abs(roformer(sentence) - transformer(sentence)).max() > 1e-3
 # Luong et al. (2015) had put places into attention two years before the
 # Transformer. Their decoder is recurrent, and knows by itself how far it has
 # come. What they wanted was to look at fewer words. **Local attention** looks
-# at a window of $2D + 1$ words around a place $p_t$. In *local-m* the place
-# moves on by one with each word, $p_t = t$. In *local-p* the decoder's state
-# predicts it, and a Gaussian makes words fainter with their distance from it:
+# at a window of $2D + 1$ words around a place $p_t$. (This $p_t$ is a number,
+# not a vector.) In *local-m*, m for monotonic, the place moves on by one with
+# each word, $p_t = t$. In *local-p*, p for predictive, the decoder's state
+# $h_t$ predicts it, and a Gaussian makes words fainter with their distance from
+# it:
 #
 # $$p_t = S \cdot \sigma(v_p^\top \tanh(W_p h_t)), \qquad
 # \alpha_t(s) = \text{align}_t(s)\,
 # \exp\left(-\frac{(s - p_t)^2}{2 (D / 2)^2}\right).$$
 #
+# $S$ is the number of words in the source, so that $p_t$ lies between 0 and
+# $S$. $v_p$ and $W_p$ are learned. $\text{align}_t$ is the softmax of the
+# scores within the window.
+#
 # The window has a hard edge, through which no gradient comes. The Gaussian is
 # there for that: through it $p_t$ learns.
+#
+# The next cell checks three things. With $D = 2$ local-m looks at words that
+# are at most two places away. The weights of local-p sum to less than 1, as the
+# Gaussian takes from each. And with $D = 10^6$ nothing is cut: local-p is
+# the global attention of [chapter 4](04_flavours_of_attention.ipynb).
 
 # %%
 state = keras.random.normal((1, 5, WIDTH), seed=5)
@@ -528,18 +643,22 @@ figure = ka.plotting.attention_heat_map(
 figure
 
 # %% [markdown]
-# The same scores, seen whole, through a window that moves along, and through
-# one that a random network places. As the window gets wider, local-p becomes
-# global attention, to the last digit that float32 has. ALiBi is its descendant:
-# a head of ALiBi is a soft window around the query's own place, and its width
-# is the slope.
+# The same scores, three times. The first panel has them seen whole. In the
+# second, the window moves along: find its five places in each row, or as many
+# as there are. In the third, a random network places the window, here and
+# there.
 #
-# ## What to take along
+# ALiBi has something of this: each head is a soft window around the query's own
+# place. The steeper the slope, the narrower the window.
+#
+# ## What to take away
 #
 # - Attention without positions reads a bag.
 # - A position in the word is a place. A position in the score is a distance.
 # - What depends on the distance alone is the same at each place, so it is the
 #   same at places where no training has been.
+# - A longer text has more distances, too, and new ones. Here those did best
+#   that treat all far distances alike, after training: Shaw's.
 #
 # ## Exercises
 #
@@ -549,7 +668,8 @@ figure
 #
 # <details><summary>Solution</summary>
 #
-# All $\theta_i$ are near 1, so that the product is near $d \cos(t - s)$.
+# All $\theta_j$ are near 1, so that the product of two vectors of ones is near
+# $d \cos(t - s)$.
 #
 # ```python
 # fast = ka.layers.RotaryPositions(base=1 + 1e-6)
@@ -593,8 +713,8 @@ figure
 #
 # </details>
 #
-# 3. Can a head of ALiBi look at the word three places back and not at the one
-#    that is two places back, if both are the same word?
+# 3. Can a head of ALiBi give more weight to the word three places back than to
+#    the one two places back, if both are the same word?
 #
 # <details><summary>Solution</summary>
 #
@@ -610,6 +730,9 @@ figure
 # ```
 #
 # </details>
+#
+# Next: what a decoder can do without an encoder, in
+# [chapter 14](14_one_stack.ipynb).
 #
 # ## References
 #

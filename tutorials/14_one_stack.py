@@ -28,7 +28,9 @@
 # - it does not care whether its tokens are words or pixels;
 # - its memory grows with every token, and memory limits the batch.
 #
-# Takes about 8 minutes on two cores.
+# Takes about 8 minutes on two cores. The first cell also has the function that
+# trains all models but the last: its learning rate rises for 100 steps, and
+# then falls to 0.
 
 # %%
 import collections
@@ -78,8 +80,11 @@ def train(model, token_ids, labels, epochs, learning_rate=3e-3):
 # ## A decoder without its second attention
 #
 # A layer of [chapter 5](05_transformer.ipynb)'s decoder has three parts:
-# attention to itself, attention to the source, a feed-forward network. Without
-# a source the middle one goes, and its normalisation with it.
+# attention to itself, attention to the source, and a feed-forward network.
+# Without a source the middle one goes, and its normalisation with it. We count
+# what goes: the four kernels and biases of an attention, and the $\gamma$ and
+# the $\beta$ of a normalisation. (The layer that is left, `SelfAttentionLayer`,
+# also has GELU, a smoother function, in place of ReLU. Neither has weights.)
 
 # %%
 WIDTH = 32
@@ -94,10 +99,15 @@ assert decoder_layer.count_params() - layer.count_params() == (
 )
 
 # %% [markdown]
-# That is all of the architecture. A *language model* is this stack between an
-# embedding and a softmax. It gives every position the probabilities of the
-# next token, and a position sees nothing that comes after it. As in chapter 5,
-# `step` gives the same logits token by token, with a cache.
+# That is all of the architecture. A *language model* ([chapter
+# 1](01_recurrence.ipynb)) is this stack between an embedding and a softmax. It
+# gives every position the probabilities of the next token, and a position sees
+# nothing that comes after it. As in chapter 5, `step` gives the same logits
+# token by token, with a cache.
+#
+# `mini` is a stack of two layers, here for 50 kinds of tokens. The next cell
+# compares its steps with one call. Then it changes the token at place 3: the
+# logits before this place stay, and those from there on change.
 
 # %%
 model = ka.models.transformer_language_model.mini(50)
@@ -115,11 +125,18 @@ assert (difference[:3] < 1e-6).all() and (difference[3:] > 1e-3).all()
 # %% [markdown]
 # ## A language whose entropy is known
 #
-# How good can a language model be? For English nobody knows. The embedded
-# corpus `sentences` is drawn from a grammar whose probabilities are known, so
-# here we can say: no model has a loss below the entropy of the source, on
-# average. We compare the stack with two others: the best that one can say
-# from the last word alone, by counting pairs of words, and the source itself.
+# How good can a language model be? For English nobody knows. Chapter 1 had a
+# language whose probabilities are known, and so its *entropy rate* was a floor:
+# no model has a lower loss, on average. The package's corpus `sentences` is
+# such a language, with a larger grammar. Its sentences are like "the clever
+# girl who many dogs chase dances often and she laughs". A verb and a pronoun
+# must agree with a noun that may stand far before them.
+#
+# We train the stack on 30,000 sentences and compare it with two others on 2,000
+# new ones. The first is the best that one can say from the last word alone: it
+# counts pairs of words. The second is the source itself, which knows the true
+# probabilities. We print perplexities, $e$ to the loss. One of 10 is as good as
+# a blind choice among 10 tokens.
 
 # %%
 corpus = sentences.generate(train=2_000 if FAST else 30_000)
@@ -179,11 +196,20 @@ if not FAST:
     assert perplexities["pairs of words"] > 1.5 * limit
 
 # %% [markdown]
-# The stack is within a few percent of what can be known. (The command
-# `keras-attention train --model transformer_language_model` trains on all
-# sentences and comes within one percent.) And since it is a distribution over
-# texts, we can draw from it. The search is that of [chapter
-# 7](07_searching_well.ipynb), with an empty memory.
+# The last two lines are the limit, once for these 2,000 sentences, and once as
+# the mean over all that the source may write. The stack is within a few percent
+# of it. Pairs of words are far away, as the last word alone does not tell what
+# a verb must agree with. (The command `keras-attention train --model
+# transformer_language_model` trains on all sentences and comes within one
+# percent.)
+#
+# A language model is a distribution over texts, so we can draw from it.
+# `sampling_search` draws a token with the probability that the model gives it,
+# lets the model read it, and draws the next ([chapter
+# 7](07_searching_well.ipynb) has more). It asks for a step with a memory of the
+# source. `without_source` makes such a step of ours, and the memory is empty. A
+# text is a sentence of the grammar if the source may write it, that is, if its
+# log-probability is not minus infinity.
 
 # %%
 NUM_DRAWN = 200
@@ -210,15 +236,23 @@ assert FAST or grammatical > 0.8
 # ## Learning from the prompt
 #
 # A grammar is learned in training, and is then in the weights. But a text also
-# says things that are true in this text alone: "the key to A is 7. The key to
-# B is 3 ..." Here is the barest such text. Eight keys, each followed by its
-# value, are drawn anew for every text. Words that mean nothing stand between
-# them, so that places say nothing either. Then all eight keys come again, in
-# another order, and the model has to say their values:
+# says things that are true in this text alone: "Anna lives in room 7. Ben lives
+# in room 3 ..." Here is the barest such text. Eight *keys*, each followed by
+# its *value*, are drawn anew for every text. (They are tokens, not the keys and
+# values of an attention.) Up to two *fillers*, tokens that mean nothing, stand
+# before each key, so that places say nothing either. Then all eight keys come
+# again, in another order, and the model has to say their values:
 #
 # `k3 v7 . k1 v2 . . k9 v2 ... | k9 v2 k3 v7 ...`
 #
-# Nothing of that can be in the weights. It has to be read in the prompt.
+# Here the dots are fillers. The bar is for our eyes, and the text has none.
+# What stands before it is the *prompt*. Nothing of that can be in the weights.
+# It has to be read there.
+#
+# The next cell is long. `draw` makes the texts. Their labels are the values
+# that are asked for, each at the place of its key, and padding elsewhere, which
+# the loss leaves out. `recall` counts the right answers. Then three models
+# learn from the same texts: one layer, two layers, and the recurrent GRU.
 
 # %%
 PAIRS, KEYS, VALUES, FILLERS = 8, 12, 12, 4
@@ -298,18 +332,21 @@ assert FAST or recalled["two layers"] > recalled["one layer"] + 0.3
 assert FAST or recalled["two layers"] > recalled["GRU"] + 0.3
 
 # %% [markdown]
-# Guessing one of the twelve values gives 0.08. One layer is better than that:
-# it sees all the values that were given, and names one of them. But it cannot
-# know which. A question is a key; the value that it asks for stands *after*
-# the same key. In one layer a value does not know which key stands before it,
-# as it has not looked yet. In two layers it does. The first layer tells each
-# value the key before it. In the second, the question looks for the value that
-# was told its key. Elhage et al. 2021 and Olsson et al. 2022 found this pair
-# in great models and called its second part the *induction head*. The GRU has
-# one vector for all eight pairs.
+# A blind guess among the twelve values is right in 0.08. One layer is better
+# than that: it sees all the values that were given, and names one of them. But
+# it cannot know which. A question is a key; the value that it asks for stands
+# *after* the same key. In one layer a value does not know which key stands
+# before it, as it has not looked yet.
 #
-# Can we see the two hops? For each head, we measure how much a value looks at
-# the token before it, and how much a question looks at its answer.
+# In two layers it does. The first layer tells each value the key before it. In
+# the second, the question looks for the value that was told its key. Elhage et
+# al. 2021 and Olsson et al. 2022 found this pair of heads in trained language
+# models and called the second one the *induction head*. The GRU has to keep all
+# eight pairs in one vector of 96 numbers.
+#
+# Can we see the two hops? For each head of both layers, we measure two weights,
+# as means over 500 new texts: how much a value looks at the token before it,
+# which is its key, and how much a question looks at its answer.
 
 # %%
 _, weights = readers["two layers"].read(test_prompts)
@@ -377,17 +414,27 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# A trap, if you try this yourself: let the questions come at places that one
-# can count to, such as every pair three tokens after the last and the same
-# order again. Then the answer is always the same number of tokens back, the
-# positions give it away, and the other readers do well, too.
+# The picture has the first of these texts, up to its third question. It shows
+# two heads: in each layer, the one that does its hop best. An arc leads from a
+# token back to one that it looks at, and is thicker the more it looks. (Weights
+# below 0.1 are left out.) Find a question, at the right end of an upper arc.
+# The arc leads to a value, and from there a lower arc leads to a key. Is it the
+# same key?
+#
+# A trap, if you try this yourself: leave the fillers out, and ask in the same
+# order again. Then the answer is always the same number of tokens back. The
+# positions alone give it away, and no reader has to look for a key.
 #
 # ## Pixels are tokens, too
 #
 # The stack sees ids, and an id may be anything. Here are pictures of 8 x 8
 # pixels, handwritten digits that come with scikit-learn. With five shades of
 # grey a picture is a text of 64 tokens, row by row. Before them we write which
-# digit it is: a "word" of ten.
+# digit it is, as one of ten further tokens. `max_length` gives the model a
+# learned vector for each place, in place of sinusoids.
+#
+# For comparison we count, for each digit and each place, how often a pixel has
+# each shade. That says all that can be said of each pixel alone.
 
 # %%
 digits = datasets.load_digits()
@@ -427,8 +474,9 @@ print(f"nats a token: the stack {loss:.3f}, each pixel alone {independent:.3f}")
 assert FAST or loss < independent - 0.1
 
 # %% [markdown]
-# The model has learned more than where ink is frequent. It can draw: we give
-# it the digit and let it go on for 64 tokens.
+# The stack's loss is lower: it has learned more than where ink is frequent. It
+# can draw. We give it the digit as a *prefix* and let it go on for 64 tokens.
+# (A token that is no shade would be shown in white.)
 
 # %%
 result = ka.decoding.sampling_search(
@@ -454,13 +502,18 @@ with drawing.style():
 figure
 
 # %% [markdown]
+# Each column is a digit, from 0 to 9, drawn three times. Look at strokes that
+# go on from one row to the next. In the text, the pixel above is eight tokens
+# back, and attention is the only way there.
+#
 # ## The same stack without its mask
 #
-# To *recognise* a picture no one has to write it pixel by pixel. Take the
-# causal mask away, let the tokens be patches of 2 x 2 pixels, and put one
-# token in front that stands for the class: the Vision Transformer (Dosovitskiy
-# et al. 2021). The layer is the same class of this package, with the same
-# number of weights.
+# To *recognise* a picture, we need not write it. Take the causal mask away, so
+# that each token sees all others. Let the tokens be patches of 2 x 2 pixels: a
+# dense layer makes a vector of the four. And put one more token in front, a
+# learned vector, whose output says the class. This is the Vision Transformer
+# (Dosovitskiy et al. 2021). Its layer is the same class of this package, with
+# the same number of weights, and the next cell checks it.
 
 # %%
 vision = ka.models.vision_transformer.mini(10)
@@ -489,9 +542,10 @@ assert FAST or accuracy > 0.85
 # ## Memory limits the batch
 #
 # The price of looking back at everything is that everything has to be kept.
-# While it writes, the stack keeps two vectors for each token and layer: with
-# $N$ layers of width $D$, $2 N D$ numbers of 4 bytes a token. A recurrent
-# network keeps its state, however long the text is.
+# While it writes, the stack keeps two vectors for each token and layer, a key
+# and a value. With $N$ layers of width $D$ these are $2 N D$ numbers of 4 bytes
+# a token. A recurrent network keeps its state, however long the text is. The
+# table has both, in bytes.
 
 
 # %%
@@ -517,9 +571,13 @@ for batch, length in ((1, 128), (1, 1024), (32, 128), (32, 1024)):
 
 # %% [markdown]
 # In training there is no cache. But the gradient needs what the forward pass
-# has computed: the *activations*. We count the bytes of all that the graph of
-# a forward pass computes from the texts. Attention adds a matrix of weights
-# for each head and layer, whose size is the *square* of the length.
+# has computed: the *activations*. Attention adds a matrix of weights for each
+# head and layer, whose size is the *square* of the length.
+#
+# We count bytes, and compute nothing: TensorFlow's graph of a forward pass
+# knows the shape of every tensor. A tensor belongs to the texts if its first
+# axis is the batch. (This is an upper bound, as the gradient does not need all
+# of them.)
 
 
 # %%
@@ -577,15 +635,31 @@ with drawing.style():
 figure
 
 # %% [markdown]
+# Both axes are logarithmic: to the right the length doubles from point to
+# point, and upwards each line of the grid is a factor. The state of the GRU is
+# level. The cache is a straight line: twice the length, twice the bytes.
+# Activations lie above it and get steeper, as the squares take over.
+#
 # A processor is fast on large batches, and a batch has to fit into its memory.
 # So a long text costs twice: in time, and in the texts that do not fit beside
-# it. That is what "memory limits batching" means. Chapter 17 asks what one can
-# do about it.
+# it. In this way memory limits the batch.
+#
+# ## What to take away
+#
+# - A decoder without a source is a language model. Where the limit is known, it
+#   comes within a few percent of it.
+# - What is true in one text alone has to be read there. Here that takes two
+#   hops, and so two layers: the first tells a value its key, the second finds
+#   the value.
+# - A token may be a word or a pixel. Without the causal mask the same layer
+#   recognises pictures.
+# - Everything that is looked back at has to be kept. The cache grows with the
+#   length, and the activations of training grow faster.
 #
 # ## Exercises
 #
 # 1. How many texts of 1,024 tokens can GPT-2 (12 layers, 768 wide) write side
-#    by side until their caches take more memory than its 124,439,808 weights?
+#    by side before their caches take more memory than its 124,439,808 weights?
 #    All numbers have 4 bytes.
 #
 # <details><summary>Solution</summary>
@@ -648,9 +722,13 @@ figure
 #
 # </details>
 #
-# References: Radford et al. 2018, Improving Language Understanding by
-# Generative Pre-Training; Radford et al. 2019, Language Models are Unsupervised
-# Multitask Learners; Elhage et al. 2021, A Mathematical Framework for
-# Transformer Circuits; Olsson et al. 2022, In-context Learning and Induction
-# Heads, [arXiv:2209.11895](https://arxiv.org/abs/2209.11895); Dosovitskiy et
-# al. 2021, [arXiv:2010.11929](https://arxiv.org/abs/2010.11929).
+# ## References
+#
+# - Radford et al. 2018, Improving Language Understanding by Generative
+#   Pre-Training
+# - Radford et al. 2019, Language Models are Unsupervised Multitask Learners
+# - Elhage et al. 2021, A Mathematical Framework for Transformer Circuits
+# - Olsson et al. 2022, In-context Learning and Induction Heads,
+#   [arXiv:2209.11895](https://arxiv.org/abs/2209.11895)
+# - Dosovitskiy et al. 2021,
+#   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929)

@@ -731,9 +731,6 @@ figure
 #
 # </details>
 #
-# Next: what a decoder can do without an encoder, in
-# [chapter 14](14_one_stack.ipynb).
-#
 # ## References
 #
 # - Vaswani et al. 2017, [Attention Is All You

@@ -17,9 +17,9 @@ SMALL = {"embedding_dim": 64, "units": 128}
 # training.
 SETTINGS = {
     "transformer": ("mini", {}, 8, 4000, 12, 1e-3),
-    "roformer": ("mini", {}, 8, 4000, 12, 1e-3),
+    "roformer": ("mini", {}, 8, 4000, 20, 1e-3),
     "rnnsearch": ("tiny", SMALL, 8, 4000, 6, 3e-3),
-    "luong": ("tiny", SMALL, 8, 4000, 8, 3e-3),
+    "luong": ("tiny", SMALL, 8, 4000, 12, 3e-3),
     "rnn_encoder_decoder": ("tiny", SMALL, 6, 16000, 8, 3e-3),
     "lstm_encoder_decoder": ("tiny", SMALL, 6, 8000, 12, 3e-3),
     "conv_seq2seq": ("mini", {}, 8, 4000, 12, 1e-3),

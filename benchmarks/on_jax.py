@@ -42,68 +42,53 @@ from keras_attention.training import checkpoints, losses, metrics
 
 # Lengths are filled up to this, or to a greater power of two.
 SHORTEST = 16
+# A recurrent kernel must not see a source without any real token.
+BLANK = {"source_ids": END.to_bytes(2, "little")}
 
 
-class Pack:
-    """A table of the rows that occur, and the rows of each batch.
+def pack(sets):
+    """The batches of all epochs, as a table of examples and places in it.
 
     Epochs have the same examples in another order: each is stored once.
 
     Args:
-        sides: the arrays of an example, such as source_ids, target_ids and
-            labels.
+        sets: name -> batches, such as those of an epoch.
+
+    Returns:
+        name -> array. For each side of an example there is a table of ids. For
+        each set there are the rows of its batches, one after the other, and
+        the shape of each batch.
     """
-
-    def __init__(self, sides):
-        self.sides = sides
-        blank = dict.fromkeys(sides, b"")
-        # A recurrent kernel must not see a source without any real token.
-        if "source_ids" in sides:
-            blank["source_ids"] = _bytes(np.array([END]))
-        self.places = {tuple(blank.values()): 0}
-        self.batches = collections.defaultdict(list)
-
-    def add(self, name, dataset):
-        """Adds the batches of an epoch, or those of the validation."""
+    table, batches, most_rows = {}, [], collections.Counter()
+    for name, dataset in sets.items():
         for inputs, labels, _ in dataset.as_numpy_iterator():
             if not isinstance(inputs, dict):
                 inputs = {"target_ids": inputs}
-            arrays = [*inputs.values(), labels]
+            sides = {**inputs, "labels": labels}
+            # First of all, the row that fills up batches.
+            table = table or {tuple(BLANK.get(side, b"") for side in sides): 0}
             rows = [
-                self.places.setdefault(
-                    tuple(_bytes(ids) for ids in example),
-                    len(self.places),
-                )
-                for example in zip(*arrays, strict=True)
+                table.setdefault(tuple(map(_bytes, example)), len(table))
+                for example in zip(*sides.values(), strict=True)
             ]
-            lengths = [_filled(array.shape[1]) for array in arrays[:-1]]
-            self.batches[name].append((rows, *lengths))
-
-    def arrays(self):
-        """What is written: the table, and of each set its rows and shapes."""
-        examples = list(self.places)
-        arrays = {
-            side: _rectangle([example[place] for example in examples])
-            for place, side in enumerate(self.sides)
-        }
-        most_rows = collections.Counter()
-        for rows, *lengths in sum(self.batches.values(), []):
-            key = tuple(lengths)
-            most_rows[key] = max(most_rows[key], len(rows))
-        for name, batches in self.batches.items():
-            filled = []
-            for rows, *lengths in batches:
-                missing = most_rows[tuple(lengths)] - len(rows)
-                filled += [*rows, *[0] * missing]
-            arrays[f"rows/{name}"] = np.array(filled, "int32")
-            arrays[f"shapes/{name}"] = np.array(
-                [
-                    (most_rows[tuple(lengths)], *lengths)
-                    for _, *lengths in batches
-                ],
-                "int32",
-            )
-        return arrays
+            lengths = tuple(_filled(ids.shape[1]) for ids in sides.values())
+            most_rows[lengths] = max(most_rows[lengths], len(rows))
+            batches.append((name, lengths, rows))
+    arrays = {
+        side: _rectangle(texts)
+        for side, texts in zip(sides, zip(*table, strict=True), strict=True)
+    }
+    for name in sets:
+        parts = [part[1:] for part in batches if part[0] == name]
+        arrays[f"shapes/{name}"] = np.array(
+            [(most_rows[lengths], *lengths) for lengths, _ in parts], "int32"
+        )
+        filled = [
+            rows + [0] * (most_rows[lengths] - len(rows))
+            for lengths, rows in parts
+        ]
+        arrays[f"rows/{name}"] = np.concatenate(filled, dtype="int32")
+    return arrays
 
 
 def _filled(length):
@@ -125,36 +110,35 @@ def _rectangle(rows):
 
 
 class Batches(keras.utils.PyDataset):
-    """The batches of an epoch, as `fit` takes them.
+    """The batches of a set, as `fit` takes them.
 
     Args:
-        arrays: of a pack.
-        name: of the epoch.
+        arrays: what `pack` returned.
+        name: of the set.
     """
 
     def __init__(self, arrays, name):
         super().__init__()
-        self.arrays = arrays
         self.shapes = arrays[f"shapes/{name}"]
         ends = np.cumsum(self.shapes[:, 0])
         self.rows = np.split(arrays[f"rows/{name}"], ends[:-1])
+        self.sides = {
+            side: array for side, array in arrays.items() if "/" not in side
+        }
 
     def __len__(self):
         return len(self.shapes)
 
     def __getitem__(self, index):
-        _, *lengths = self.shapes[index]
-        sides = [side for side in self.arrays if side.endswith("_ids")]
         inputs = {
-            side: self._ids(side, index, length)
-            for side, length in zip(sides, lengths, strict=True)
+            side: table[self.rows[index], :length].astype("int32")
+            for (side, table), length in zip(
+                self.sides.items(), self.shapes[index, 1:], strict=True
+            )
         }
-        labels = self._ids("labels", index, lengths[-1])
+        labels = inputs.pop("labels")
         # A language model has one input.
-        return inputs if len(sides) > 1 else inputs["target_ids"], labels
-
-    def _ids(self, side, index, length):
-        return self.arrays[side][self.rows[index], :length].astype("int32")
+        return inputs if len(inputs) > 1 else inputs["target_ids"], labels
 
 
 def _configuration(flags):
@@ -188,13 +172,12 @@ def prepare(arguments, flags):
     task = tasks.get(config.task)
     directory = run_directory.start(config)
     built = parts.build(config, task, directory, task.load(config.data))
-    first = built.pipeline.validation().element_spec[0]
-    sides = [*first] if isinstance(first, dict) else ["target_ids"]
-    pack = Pack([*sides, "labels"])
-    pack.add("validation", built.pipeline.validation())
-    for epoch in range(config.training.epochs):
-        pack.add(f"{epoch:04d}", built.pipeline.training(epoch))
-    checkpoints.save(pathlib.Path(arguments.batches), pack.arrays(), {})
+    sets = {
+        f"{epoch:04d}": built.pipeline.training(epoch)
+        for epoch in range(config.training.epochs)
+    }
+    sets["validation"] = built.pipeline.validation()
+    checkpoints.save(pathlib.Path(arguments.batches), pack(sets), {})
     optimizer = built.trainer.optimizer.get_config()
     optimizer["global_clipnorm"] = config.optimizer.clip_norm or None
     checkpoints.save(
@@ -222,6 +205,11 @@ def fit(arguments):
     keras.utils.set_random_seed(choices["seed"])
     model = _made(choices["model"])
     model.build()
+    # On a GPU, Keras gives an LSTM without a mask to cuDNN. With that, the LSTM
+    # encoder-decoder grew worse from epoch to epoch, see docs/results.md.
+    for layer in model.layers:
+        if isinstance(layer, keras.layers.LSTM):
+            layer.use_cudnn = False
     checkpoints.arrays_to_variables(fixed, "fixed", model.non_trainable_weights)
     if arguments.begin:
         begin, _ = checkpoints.load(pathlib.Path(arguments.begin))

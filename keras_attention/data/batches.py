@@ -338,8 +338,9 @@ def to_examples() -> Transform:
         ids = batch["target_ids"]
         labels = ids[:, 1:]
         # The last real token is no input: START ... and ... END are equally
-        # long, and at END's place the input is padding.
-        inputs = tf.where(ids[:, :-1] == END, PAD, ids[:, :-1])
+        # long, and at END's place the input is padding. An END before it is
+        # that of a line, and an input.
+        inputs = tf.where(labels == PAD, PAD, ids[:, :-1])
         real = tf.cast(labels != PAD, tf.float32)
         weights = real / tf.maximum(tf.reduce_sum(real), 1.0)
         return (

@@ -214,7 +214,8 @@ def _joined(corpus, tokenizer, max_length):
             ids = tokenizer.tokenize(block["target"])
             lengths.extend((ids.row_lengths() + 1).numpy().tolist())
             lines.extend(line.decode() for line in block["target"].numpy())
-        joined = streams.join(lines, lengths, max_length)
+        # START has its place too.
+        joined = streams.join(lines, lengths, max_length - 1)
         splits[name], sizes[name] = _targets(joined), len(joined)
     return dataclasses.replace(corpus, splits=splits, sizes=sizes)
 

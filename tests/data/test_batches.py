@@ -148,6 +148,18 @@ def test_one_pair_by_hand():
     assert inputs["source_ids"].dtype == labels.dtype == tf.int32
 
 
+def test_the_end_of_a_line_is_an_input_and_that_of_the_text_is_none():
+    ids = [[START, 5, END, 6, END], [START, 7, END, PAD, PAD]]
+    batch = {"source_ids": tf.constant(ids), "target_ids": tf.constant(ids)}
+    batches = tf.data.Dataset.from_tensors(batch).apply(data.to_examples())
+    [(inputs, labels, _)] = batches.as_numpy_iterator()
+    assert labels.tolist() == [[5, END, 6, END], [7, END, PAD, PAD]]
+    assert inputs["target_ids"].tolist() == [
+        [START, 5, END, 6],
+        [START, 7, PAD, PAD],
+    ]
+
+
 def test_labels_are_inputs_shifted_by_one():
     for inputs, labels, _ in pipeline(corpus()):
         source_ids = inputs["source_ids"].numpy()

@@ -10,7 +10,8 @@ import pytest
 import keras_attention as ka
 from keras_attention import cli, config, tasks
 from keras_attention.data import sentences, streams
-from keras_attention.tokens import END, START
+from keras_attention.tokens import END, PAD, START
+from keras_attention.training import run_directory
 
 TRANSFORMER = (
     '{"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2}'
@@ -114,6 +115,27 @@ def test_a_stream_is_scored_after_the_lines_before(stream_run, folder, capsys):
     assert scores["perplexity"] == pytest.approx(
         math.exp(-total / seen), rel=1e-4
     )
+
+
+def test_a_stream_trains_on_every_line_after_the_end_of_the_one_before(
+    stream_run, folder
+):
+    directory = run_directory.at(stream_run)
+    choices = run_directory.read_config(directory)
+    task = tasks.get(choices.task)
+    corpus, tokenizers = (
+        task.load(choices.data),
+        task.load_tokenizers(directory),
+    )
+    pipeline = task.pipeline(choices, corpus, tokenizers, replicas=1)
+    lines = (folder / "small.train.txt").read_text().splitlines()
+    num_ends = 0
+    for inputs, labels, _ in pipeline.training(0).as_numpy_iterator():
+        num_ends += (labels == END).sum()
+        # As a text is scored: each token is the input after it is the label.
+        following = np.where(labels[:, 1:] == PAD, PAD, labels[:, :-1])
+        np.testing.assert_array_equal(inputs[:, 1:], following)
+    assert num_ends == len(lines) == 200
 
 
 def test_a_stream_is_continued_on_its_last_line(stream_run, tmp_path, capsys):

@@ -192,8 +192,12 @@ def test_a_group_may_be_empty(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(config.RECIPES))
 def test_a_recipe_trains_the_model_that_it_names(name):
-    recipe = config.resolve(config.make(**config.read(name)))
-    assert recipe.run.output == f"runs/{name}"
+    choices = config.read(name)
+    recipe = config.resolve(config.make(**choices))
+    if "model" in choices:
+        assert recipe.run.output == f"runs/{name}"
+    else:
+        assert name == "multi30k_en_de_ladder"  # For any translator.
     # Who made the data, and in which year.
     assert re.search(r"\b(19|20)\d\d\b", recipe.data.data_note)
     size = recipe.vocabulary.vocabulary_size

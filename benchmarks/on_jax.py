@@ -205,8 +205,9 @@ def fit(arguments):
     keras.utils.set_random_seed(choices["seed"])
     model = _made(choices["model"])
     model.build()
-    # On a GPU, Keras gives an LSTM without a mask to cuDNN. With that, the LSTM
-    # encoder-decoder grew worse from epoch to epoch, see docs/results.md.
+    # On a GPU, Keras gives an LSTM without a mask to cuDNN. The LSTM
+    # encoder-decoder then grew worse from epoch to epoch. The cause is not known,
+    # see docs/results.md.
     for layer in model.layers:
         if isinstance(layer, keras.layers.LSTM):
             layer.use_cudnn = False

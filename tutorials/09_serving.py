@@ -1121,7 +1121,9 @@ print(f"a text in a batch of {SIZES[-1]}: {milliseconds[SIZES[-1]]:.1f} ms")
 # text = best["translations"][0][0]
 # told = call("score", ["twenty-one"], reference=[text])
 # penalty = (5 + told["num_tokens"][0]) / 6
-# assert same(told["log_probability"][0] / penalty, best["scores"][0][0])
+# score = told["log_probability"][0] / penalty
+# # What has hardly learned may spell a text in other pieces than `score` reads.
+# assert FAST or same(score, best["scores"][0][0])
 # ```
 #
 # The two agree if the search found the text by the pieces into which the

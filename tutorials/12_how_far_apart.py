@@ -422,7 +422,7 @@ assert not reach(convolutions([1] * 6))[-1, 0]
 # computes all positions at once, and so does attention. But attention compares
 # all pairs: twice the length is four times the scores. Here is what a clock
 # says, for one layer of width 64 and a batch of one sentence. Each time is the
-# shortest of five calls, so the first call, which builds the graph, does not
+# shortest of twenty calls, so the first call, which builds the graph, does not
 # count.
 
 
@@ -431,7 +431,7 @@ def seconds(layer, length):
     x = tf.constant(rng.normal(size=(1, length, 64)).astype("float32"))
     function = tf.function(layer)
     times = []
-    for _ in range(2 if FAST else 5):
+    for _ in range(2 if FAST else 20):
         start = time.perf_counter()
         function(x).numpy()
         times.append(time.perf_counter() - start)

@@ -25,7 +25,7 @@
 # seventh model without any. It measures what each knows about texts that are
 # longer than any it was trained on.
 #
-# Takes about four minutes on two cores. It prints how much each of the
+# Takes about two minutes on two cores. It prints how much each of the
 # seven gets right at one, two, four and eight times the length of training.
 
 # %%
@@ -480,10 +480,11 @@ print(f"{'tried at':10}" + "".join(f"{length:8}" for length in TRIED_AT))
 for kind in ("Shaw", "T5", "RoPE"):
     left = [on_the_word(readers[kind], length) for length in TRIED_AT]
     print(f"{kind:10}" + "".join(f"{weight:8.2f}" for weight in left))
-    assert FAST or left[0] > left[-1]
+    assert FAST or kind == "Shaw" or left[-1] < 0.7 * left[0]
 
 # %% [markdown]
-# In all three, less is left at 192 words than at 24.
+# With T5 and RoPE, much less is left at 192 words than at 24. Shaw hardly loses
+# any.
 #
 # Second, some distances are *new*. A text of 24 words has none above 23. Shaw
 # has nothing new to meet there, as all distances from 8 on are one. But T5's
@@ -496,7 +497,8 @@ print(
     "T5's buckets of distances 23, 26 and 27:", *ops.convert_to_numpy(buckets)
 )
 near = ka.layers.BucketedBias(16, max_distance=16, bidirectional=False)
-print("the last bucket begins within 23:", int(near.buckets(-23)) == 15)
+near_buckets = ops.convert_to_numpy(near.buckets(np.array([-14, -15])))
+assert near_buckets.tolist() == [14, 15]  # The last one begins at 15.
 near_reader = trained(scored=near)
 of_near = [np.mean(right(near_reader, n)[n // 2 :]) for n in TRIED_AT]
 print(f"{'T5, near':10}" + "".join(f"{share:8.2f}" for share in of_near))

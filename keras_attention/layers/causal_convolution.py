@@ -149,12 +149,13 @@ class CausalConvolution(keras.layers.Layer):
 def centered(convolution, inputs):
     """A `CausalConvolution` whose window looks as far ahead as back.
 
-    It is that of Keras's `Conv1D(padding="same")`. But on processors with
-    AVX-512, TensorFlow gives an empty batch of `Conv1D` a wrong shape.
+    With a window of an odd width, it is Keras's `Conv1D(padding="same")`. But
+    where TensorFlow computes by oneDNN, `Conv1D` gives an empty batch a wrong
+    shape.
 
     Args:
         convolution: a `CausalConvolution`. With a window of an even width, it
-            looks ahead one position less than back.
+            looks ahead less than back.
         inputs: [B, T, D].
 
     Returns:

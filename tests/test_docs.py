@@ -29,6 +29,7 @@ def examples(page):
 PAGES = {page: examples(page) for page in sorted(FOLDER.glob("*.md"))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [page for page, text in PAGES.items() if text.strip()],

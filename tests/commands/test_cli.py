@@ -1,5 +1,6 @@
 """The command line from end to end, on a corpus of a few lines."""
 
+import functools
 import io
 import json
 import pathlib
@@ -40,6 +41,19 @@ def run(corpus, train_arguments, tmp_path_factory):
         patch.setattr(tf.GradientTape, "gradient", traced)
         cli.main(train_arguments(corpus.name, output))
     return output
+
+
+@pytest.fixture(scope="module", autouse=True)
+def loaded_once():
+    """What one test has loaded and traced, the next need not."""
+    load = functools.cache(runs.load)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            runs,
+            "load",
+            lambda path, *search, **by: load(str(path), *search, **by),
+        )
+        yield
 
 
 def test_five_functions_from_the_command_line_to_the_gradient(run):
@@ -210,6 +224,7 @@ def test_lines_that_are_too_long_stay_empty(run, capsys, monkeypatch):
     assert lines == runs.load(run)(texts, truncate=True)
 
 
+@pytest.mark.slow
 def test_export_writes_the_next_version(run, tmp_path):
     digits = shutil.copytree(run / "savedmodel", tmp_path / "digits")
     # Of another search the scores have to be found.

@@ -225,6 +225,7 @@ def test_weights_sum_to_one_over_the_real_labels():
         np.testing.assert_allclose(weights.numpy()[real], 1 / real.sum())
 
 
+@pytest.mark.fast_for(3)
 @pytest.mark.parametrize("multiple_of", [2, 3, 4])
 def test_added_rows_are_padding(multiple_of):
     pairs = corpus()
@@ -284,6 +285,7 @@ def test_without_a_seed_batches_come_shortest_first():
     assert len(set(lengths)) > 1
 
 
+@pytest.mark.slow
 def test_a_pool_smaller_than_the_corpus_still_mixes():
     pairs = corpus()
     orders = [
@@ -350,6 +352,7 @@ def model():
     return model
 
 
+@pytest.mark.slow
 def test_fit_is_told_of_the_end(model):
     """No warning that the input ran out: warnings are errors here."""
     blocks = (
@@ -553,6 +556,7 @@ def test_a_plan_by_hand():
 # The report.
 
 
+@pytest.mark.fast_for(9)
 @pytest.mark.parametrize("multiple_of", [1, 3])
 @pytest.mark.parametrize("max_length", [100, 9])
 def test_the_report_counts_what_training_sees(multiple_of, max_length):
@@ -644,6 +648,7 @@ def test_the_report_can_be_read():
     )
 
 
+@pytest.mark.slow
 def test_the_cache_may_stand_before_the_shuffle():
     pairs = corpus()
     blocks = (

@@ -165,7 +165,7 @@ def built_in_a_graph(model, x):
     tf.function(model, reduce_retracing=True)(tf.constant(x))
 
 
-@pytest.mark.fast_for("additive", "concat_narrow", "multi_head", "decoder")
+@pytest.mark.fast_for("additive", "multi_head")
 @each_use
 @pytest.mark.parametrize(
     "first",

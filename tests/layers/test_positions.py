@@ -214,6 +214,7 @@ def test_steps_with_a_growing_cache_equal_call(kind, x, randomize):
 
 
 @each_kind
+@pytest.mark.fast_for("rotary")
 def test_projected_memory_equals_call(kind, x, randomize):
     layer = new_attention(kind)
     key, value = layer.project(x)  # Before the layer is called.

@@ -144,6 +144,7 @@ def test_a_token_changes_what_follows_and_nothing_before_it(name):
 
 @pytest.mark.parametrize("vocabulary_size", [53, 997])
 @every_model
+@pytest.mark.fast_for("rnn_language_model_lstm", "lstmn")
 def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
     paper, arguments = VARIANTS[name]
     options = {
@@ -252,6 +253,7 @@ def test_every_weight_has_a_gradient(name):
 
 
 @every_model
+@pytest.mark.fast_for("rnn_language_model_lstm", "lstmn")
 def test_dropout_changes_training_only(name):
     config = random_model(name).get_config()
     model = type(random_model(name)).from_config({**config, "dropout": 0.5})

@@ -447,6 +447,7 @@ def test_where_dropout_acts(name, places, inputs, monkeypatch):
 
 
 @each_paper
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 def test_dropout_changes_training_only(name, inputs):
     config = random_model(name, V).get_config()
     model = type(random_model(name, V)).from_config({**config, "dropout": 0.5})

@@ -325,6 +325,7 @@ def test_random_bytes_are_read_in_order(count, loaded):
     assert len(set(first)) > count // 2
 
 
+@pytest.mark.slow
 def test_warmup_requests_run(version, loaded):
     from tensorflow_serving.apis import prediction_log_pb2
 
@@ -345,6 +346,7 @@ def test_warmup_requests_run(version, loaded):
     assert {*asked, "num_tokens"} == set(signatures)
 
 
+@pytest.mark.slow
 def test_a_version_elsewhere_answers_alike(version, loaded, tmp_path):
     """Loaded through links and under another number; more is in
     test_manifest.py."""
@@ -542,6 +544,7 @@ def test_a_folder_without_a_model(tmp_path):
         savedmodel.load(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_loaded_savedmodel_is_exported_again(version, loaded, tmp_path):
     """With no class of ours: TensorFlow's own loader has read it."""
     again = tf.saved_model.load(str(version))

@@ -47,7 +47,7 @@ def test_the_list_is_what_is_known():
     assert NAMES == list(KNOWN)
 
 
-@pytest.mark.fast_for("phrases_en_de", "multi30k_en_de_transformer")
+@pytest.mark.fast_for("phrases_en_de")
 def test_it_translates(model):
     name, _, translate = model
     text, expected, _ = KNOWN[name]

@@ -21,7 +21,7 @@ def transformer(random_translator):
     return random_translator("transformer")
 
 
-@pytest.mark.fast_for("rnnsearch", "transformer")
+@pytest.mark.fast_for("transformer")
 @pytest.mark.parametrize("num_beams", [1, 4])
 @pytest.mark.parametrize("name", MODELS)
 def test_an_answer_does_not_depend_on_the_batch(
@@ -42,6 +42,7 @@ def test_an_answer_does_not_depend_on_the_batch(
     assert [text.decode() for text in padded[:5]] == together[:5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("num_beams", [1, 3])
 def test_both_halves_of_a_batch_are_searched(num_beams, transformer, rng):
     lengths = np.arange(17) % 9 + 1  # odd, and enough to be halved

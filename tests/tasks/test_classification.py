@@ -121,7 +121,7 @@ def test_a_run_has_its_pictures_and_its_labels(run, folder):
     assert (run / "classes.txt").read_text().splitlines() == expected
 
 
-@pytest.mark.fast_for("classification")
+@pytest.mark.slow
 def test_a_run_that_was_stopped_goes_on_exactly(run, task, folder, tmp_path):
     output = tmp_path / "stopped"
     train(task, folder, output, "--steps=3")

@@ -256,6 +256,7 @@ def test_another_corpus_is_not_trained_on(choose, moving, tmp_path):
         begin(choices, resume=True)
 
 
+@pytest.mark.slow
 def test_a_corpus_may_move(choose, moving, tmp_path):
     """Its content is what counts, and the new place is kept."""
     progress.save(*begin(choose(corpus=str(moving))))

@@ -23,7 +23,12 @@ from keras_attention.serving.translator import Translator  # noqa: E402
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
-    """Tests marked `fast_for` some parameters are slow with all others."""
+    """Tests marked `fast_for` some parameters are slow with all others.
+
+    The layers have many small files. They come last, so that the processes end
+    together.
+    """
+    items.sort(key=lambda item: item.path.parent.name == "layers")
     for item in items:
         mark = item.get_closest_marker("fast_for")
         if mark and not set(mark.args) & set(item.callspec.params.values()):

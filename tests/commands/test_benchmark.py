@@ -129,6 +129,7 @@ def test_a_point_of_the_costs_prints_one_object(what, point):
     assert all(value > 0 for value in result.values())
 
 
+@pytest.mark.slow
 def test_memory_is_that_of_the_process_alone():
     """On Linux a process begins with its parent's `ru_maxrss`."""
     big = np.ones(300_000_000, "int8")

@@ -42,6 +42,7 @@ print(hashlib.sha256(text.encode()).hexdigest())
 """
 
 
+@pytest.mark.slow
 def test_every_process_draws_the_same():
     environment = {
         **os.environ,

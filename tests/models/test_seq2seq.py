@@ -222,7 +222,7 @@ def test_each_source_token_reaches_the_logits(name, inputs):
         np.testing.assert_allclose(after[1], before[1], atol=1e-6)
 
 
-@pytest.mark.fast_for(53)
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 @pytest.mark.parametrize("vocabulary_size", [53, 997])
 @each_paper
 def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
@@ -367,6 +367,7 @@ def test_mixed_precision(name, dtype, inputs):
 
 
 @each_paper
+@pytest.mark.fast_for("rnnsearch", "transformer_pre", "bytenet", "conv_seq2seq")
 def test_an_empty_batch(name):
     """In graph, as an export meets it: Keras's LSTM has no eager one."""
     model = random_model(name, V)

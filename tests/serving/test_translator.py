@@ -367,14 +367,8 @@ def test_another_rank_or_type_is_refused(text, transformer):
             function(**inputs)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "transformer",
-        "rnnsearch",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in MODELS[2:]),
-    ],
-)
+@pytest.mark.fast_for("transformer")
+@pytest.mark.parametrize("name", MODELS)
 def test_a_batch_of_no_texts_has_no_answers(name, random_translator):
     translator = random_translator(name)
     none = tf.constant([], tf.string)

@@ -87,6 +87,7 @@ def test_scores_are_those_of_the_answers(run, folder, capsys):
     assert scores["macro_f1"] == pytest.approx(100 * sum(f1) / len(f1))
 
 
+@pytest.mark.fast_for("classification")
 def test_a_savedmodel_has_the_scores_and_labels_of_its_run(
     task, run, folder, tmp_path, capsys
 ):
@@ -114,6 +115,7 @@ def test_a_savedmodel_has_the_scores_and_labels_of_its_run(
     assert printed[0] == printed[1] == ka.load(run)(texts[:3])
 
 
+@pytest.mark.fast_for("classification")
 def test_a_run_has_its_pictures_and_its_labels(run, folder):
     assert (run / "attention.png").is_file()
     labels, _ = read(folder, "train")

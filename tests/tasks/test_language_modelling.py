@@ -138,6 +138,7 @@ def test_a_stream_trains_on_every_line_after_the_end_of_the_one_before(
     assert num_ends == len(lines) == 200
 
 
+@pytest.mark.slow
 def test_a_stream_is_continued_on_its_last_line(stream_run, tmp_path, capsys):
     cli.main(["export", str(stream_run), "--to", str(tmp_path / "model")])
     for model in (ka.load(stream_run), ka.load(tmp_path / "model")):

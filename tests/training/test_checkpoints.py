@@ -187,6 +187,7 @@ KILLER = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_killed_writers_leave_a_whole_file(tmp_path):
     output = subprocess.run(

@@ -239,6 +239,7 @@ def reverse(path):
     path.write_text("\n".join(lines[::-1]) + "\n", "utf-8")
 
 
+@pytest.mark.slow
 def test_another_corpus_is_not_trained_on(choose, moving, tmp_path):
     choices = choose(corpus=str(moving))
     progress.save(*begin(choices))

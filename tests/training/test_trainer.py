@@ -194,7 +194,7 @@ def test_plain_fit_does_not_depend_on_replicas(make_batches):
     assert greatest_difference(*results) < 1e-6
 
 
-@pytest.mark.fast_for(True)
+@pytest.mark.slow
 @pytest.mark.parametrize("is_built", [True, False])
 def test_the_first_batch_may_be_uneven(is_built):
     """Seven rows on two replicas; Keras builds by the first batch."""

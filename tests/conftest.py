@@ -1,4 +1,4 @@
-"""Four logical devices, and small translators with random weights."""
+"""Four logical devices, one thread an operation, and small translators."""
 
 import functools
 import gc
@@ -15,6 +15,10 @@ tf.config.set_logical_device_configuration(
     tf.config.list_physical_devices("CPU")[0],
     [tf.config.LogicalDeviceConfiguration() for _ in range(4)],
 )
+
+# Of several threads, TensorFlow now and then adds in another order, and no two
+# trainings need be the same.
+tf.config.threading.set_intra_op_parallelism_threads(1)
 
 from keras_attention import data, models  # noqa: E402
 from keras_attention.models import catalog  # noqa: E402

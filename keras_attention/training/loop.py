@@ -2,7 +2,9 @@
 
 A run may be killed at any moment and resumed. On a CPU it then ends with the
 same weights, bit for bit, as a run that was left alone. For this, every batch
-is a function of seed, epoch and step, and the checkpoint holds all state.
+is a function of seed, epoch and step, and the checkpoint holds all state. Each
+operation has to have one thread (`devices.share_cores`): of several threads,
+TensorFlow now and then adds in another order, in runs that go on and in others.
 
 With one replica, the logs of an epoch that was broken off are exact too. With
 several replicas, their sums are rounded once more.

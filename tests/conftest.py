@@ -16,8 +16,7 @@ tf.config.set_logical_device_configuration(
     [tf.config.LogicalDeviceConfiguration() for _ in range(4)],
 )
 
-# Of several threads, TensorFlow now and then adds in another order, and no two
-# trainings need be the same.
+# Two processes test at a time.
 tf.config.threading.set_intra_op_parallelism_threads(1)
 
 from keras_attention import data, models  # noqa: E402

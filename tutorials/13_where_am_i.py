@@ -733,6 +733,9 @@ figure
 #
 # </details>
 #
+# Next: drop the encoder, and a decoder is left, which says what comes next.
+# [Chapter 14](14_one_stack.ipynb) asks what it can do, and what limits it.
+#
 # ## References
 #
 # - Vaswani et al. 2017, [Attention Is All You

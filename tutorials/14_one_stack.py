@@ -19,18 +19,21 @@
 #
 # Every translator so far has two halves: an encoder, which reads, and a
 # decoder, which writes. The decoder already reads, too: it reads what it has
-# written. So what is left if we drop the encoder? One stack of causal
-# self-attention, which says what comes next (Radford et al. 2018). This
-# chapter asks what such a stack can do, and what limits it:
+# written. So what is left if we drop the encoder? Layers of causal
+# self-attention, one on top of the other, which say what comes next (Radford et
+# al. 2018). We call them a *stack*. This chapter asks what a stack can do, and
+# what limits it:
 #
-# - it learns a language up to a limit that we know exactly;
-# - it learns from its own prompt, and two layers do what one cannot;
+# - it learns a language, and comes close to a limit that we know exactly;
+# - it finds in a text what no training told it, and two layers do what one
+#   cannot;
 # - it does not care whether its tokens are words or pixels;
-# - its memory grows with every token, and memory limits the batch.
+# - it keeps more with every token, and so memory limits the number of texts in
+#   a batch.
 #
-# Takes about 6 minutes on two cores. The first cell also has the function that
-# trains all models but the last: its learning rate rises for 100 steps, and
-# then falls to 0.
+# Takes about 6 minutes on two cores. The first cell also has `train`. This
+# function trains all models but the one that recognises pictures. Its learning
+# rate rises for 100 steps. Then it falls along half a cosine, nearly to 0.
 
 # %%
 import collections
@@ -82,9 +85,11 @@ def train(model, token_ids, labels, epochs, batch_size=64):
 # A layer of [chapter 5](05_transformer.ipynb)'s decoder has three parts:
 # attention to itself, attention to the source, and a feed-forward network.
 # Without a source the middle one goes, and its normalisation with it. We count
-# what goes: the four kernels and biases of an attention, and the $\gamma$ and
-# the $\beta$ of a normalisation. (The layer that is left, `SelfAttentionLayer`,
-# also has GELU, a smoother function, in place of ReLU. Neither has weights.)
+# the weights that go: the four kernels and biases of an attention, and the
+# $\gamma$ and the $\beta$ of a normalisation. (The layer that is left is
+# `SelfAttentionLayer`. Its feed-forward network has GELU, a smooth relative of
+# ReLU. Neither has weights. Both layers below have four heads, and 64 units in
+# the feed-forward network.)
 
 # %%
 WIDTH = 32
@@ -99,15 +104,17 @@ assert decoder_layer.count_params() - layer.count_params() == (
 )
 
 # %% [markdown]
-# That is all of the architecture. A *language model* ([chapter
-# 1](01_recurrence.ipynb)) is this stack between an embedding and a softmax. It
-# gives every position the probabilities of the next token, and a position sees
-# nothing that comes after it. As in chapter 5, `step` gives the same logits
-# token by token, with a cache.
+# Nothing else changes. A *language model* ([chapter 1](01_recurrence.ipynb))
+# predicts each token from those before it. Ours is a stack of these layers
+# between an embedding and a softmax. Positions are added as in chapter 5. The
+# model gives every position the probabilities of the next token, and a position
+# sees nothing that comes after it. As in chapter 5, `step` gives the same
+# logits token by token, with a cache.
 #
 # `mini` is a stack of two layers, here for 50 kinds of tokens. The next cell
-# compares its steps with one call. Then it changes the token at place 3: the
-# logits before this place stay, and those from there on change.
+# compares its steps with one call. Then it changes the token at place 3,
+# counted from 0. The logits before this place stay, and those from there on
+# change.
 
 # %%
 model = ka.models.transformer_language_model.mini(50)
@@ -128,12 +135,15 @@ assert (difference[:3] < 1e-6).all() and (difference[3:] > 1e-3).all()
 # How good can a language model be? For English nobody knows. Chapter 1 had a
 # language whose probabilities are known, and so its *entropy rate* was a floor:
 # no model has a lower loss, on average. The package's corpus `sentences` is
-# such a language, with a larger grammar. Its sentences are like "the clever
-# girl who many dogs chase dances often and she laughs". A verb and a pronoun
-# must agree with a noun that may stand far before them.
+# such a language, with a larger grammar. One of its sentences is "the clever
+# girl who many dogs chase dances often and she laughs". The dogs chase, and the
+# girl dances and laughs. So a verb and a pronoun must agree with a noun that
+# may stand far before them.
 #
-# We train the stack on 30,000 sentences and test it on 2,000 new ones. The next
-# cell prints the first three, and makes ids of words.
+# We train the stack on 30,000 sentences. We test it on 2,000 others, which are
+# drawn from the same source. (A short sentence may be drawn for both.) The next
+# cell prints the first three, and makes ids of words. Its `loss_of` computes a
+# trained model's loss, in nats a token.
 
 # %%
 corpus = sentences.generate(train=2_000 if FAST else 30_000)
@@ -164,7 +174,8 @@ def loss_of(model, token_ids, labels):
 
 
 # %% [markdown]
-# `mini` learns for four epochs.
+# `mini` learns for four epochs. The number below the cell is the loss in the
+# last of them, in nats a token and with dropout.
 
 # %%
 token_ids, labels = to_ids(corpus["train"])
@@ -173,10 +184,11 @@ model = ka.models.transformer_language_model.mini(V)
 train(model, token_ids, labels, epochs=4)
 
 # %% [markdown]
-# We compare it with two others. The first is the best that one can say from the
-# last word alone: it counts pairs of words. The second is the source itself,
-# which knows the true probabilities. We print perplexities, $e$ to the loss.
-# One of 10 is as good as a blind choice among 10 tokens.
+# We compare it with two others. The first looks at the last word alone: it
+# counts how often each word came after it in the training sentences. The second
+# is the source itself, which knows the true probabilities. We print
+# *perplexities*, $e$ to the loss. A perplexity of 10 means: the model is as
+# uncertain as a blind choice among 10 tokens.
 
 # %%
 pairs = collections.Counter(
@@ -205,20 +217,23 @@ if not FAST:
     assert perplexities["pairs of words"] > 1.5 * limit
 
 # %% [markdown]
-# The last two lines are the limit, once for these 2,000 sentences, and once as
-# the mean over all that the source may write. The stack is within a few percent
-# of it. Pairs of words are far away, as the last word alone does not tell what
-# a verb must agree with. (The command `keras-attention train --model
-# transformer_language_model` trains on all sentences and comes within one
-# percent.)
+# The last two lines are the limit. The first of them is about the 2,000 test
+# sentences, the second about all that the source may write. The stack is within
+# a few percent of both. Pairs of words are far away, as the last word alone
+# does not tell what a verb must agree with. (From the command line,
+# `keras-attention train --model transformer_language_model` trains `mini` on
+# all sentences of the corpus.)
 #
 # A language model is a distribution over texts, so we can draw from it.
 # `sampling_search` draws a token with the probability that the model gives it,
 # lets the model read it, and draws the next ([chapter
-# 7](07_searching_well.ipynb) has more). It asks for a step with a memory of the
-# source. `without_source` makes such a step of ours, and the memory is empty. A
-# text is a sentence of the grammar if the source may write it, that is, if its
-# log-probability is not minus infinity.
+# 7](07_searching_well.ipynb) has more). It was written for translators, whose
+# `step` also gets the memory of a source. `without_source` makes such a step
+# from ours, and the memory is empty. A text ends at END, or after 30 tokens.
+#
+# A text is a sentence of the grammar if the source may write it, that is, if
+# its log-probability is not minus infinity. The next cell prints the first five
+# texts, and the share of sentences among all.
 
 # %%
 NUM_DRAWN = 200
@@ -246,18 +261,23 @@ assert FAST or grammatical > 0.8
 #
 # A grammar is learned in training, and is then in the weights. But a text also
 # says things that are true in this text alone: "Anna lives in room 7. Ben lives
-# in room 3 ..." Here is the barest such text. Eight *keys*, each followed by
-# its *value*, are drawn anew for every text. (They are tokens, not the keys and
-# values of an attention.) Then all eight keys come again, in another order, and
-# the model has to say their values:
+# in room 3 ..." Here is the barest such text. It begins with eight *keys*, each
+# followed by its *value*. (They are tokens, not the keys and values of an
+# attention.) For every text we draw eight of twelve keys, and for each of them
+# one of twelve values. Two keys may get the same value. Then all eight keys
+# come again, in another order. Each of them is a *question*, and the model has
+# to say the value:
 #
 # `k3 v7 k1 v2 k9 v2 ... | k9 v2 k3 v7 ...`
 #
 # The bar is for our eyes, and the text has none. What stands before it is the
-# *prompt*. Nothing of that can be in the weights. It has to be read there.
+# *prompt*. Which value a key has cannot be in the weights, since every text
+# draws it anew. The model has to look it up in the prompt.
 #
-# `draw` makes the texts. Their labels are the values that are asked for, each
-# at the place of its key, and padding elsewhere, which the loss leaves out.
+# `draw` makes the texts. A label is the value that is asked for, and stands at
+# the place of the question. All other labels are padding, which the loss leaves
+# out. In the output 0 is padding and 2 is START. Ids from 4 on are keys, and
+# ids from 16 on are values.
 
 # %%
 PAIRS, KEYS, VALUES = 8, 12, 12
@@ -291,8 +311,9 @@ print("one text:", test_prompts[0])
 print("asked:   ", test_answers[0])
 
 # %% [markdown]
-# `recall` counts the right answers. Three models learn from the same texts: one
-# layer, two layers, and the recurrent GRU.
+# `recall` is the share of right answers. Three models learn from the same
+# texts: one layer, two layers, and a GRU. The GRU has about as many weights as
+# the two layers.
 
 
 # %%
@@ -330,21 +351,26 @@ assert FAST or recalled["two layers"] > recalled["one layer"] + 0.3
 assert FAST or recalled["two layers"] > recalled["GRU"] + 0.3
 
 # %% [markdown]
-# A blind guess among the twelve values is right in 0.08. One layer is better
-# than that: it sees all the values that were given, and names one of them. But
-# it cannot know which. A question is a key; the value that it asks for stands
-# *after* the same key. In one layer a value does not know which key stands
-# before it, as it has not looked yet.
+# A blind guess among the twelve values is right once in twelve times, a share
+# of 0.08. One layer is better than that: it sees which values were given, and
+# how often, and can name one of them. But it cannot know which. A question is a
+# key, and the value that it asks for stands *after* the same key. In one layer
+# the question sees every token as it came in: which token it is, and where it
+# stands. So a value does not show which key stands before it.
 #
-# In two layers it does. The first layer tells each value the key before it. In
-# the second, the question looks for the value that was told its key. Elhage et
-# al. 2021 and Olsson et al. 2022 found this pair of heads in trained language
-# models and called the second one the *induction head*. The GRU has to keep all
-# eight pairs in one vector of 96 numbers.
+# In two layers it does. In the first layer each value looks at the key before
+# it, and keeps what it saw. In the second layer the question looks for the
+# value that saw the same key. Each of the two looks is a *hop*. Elhage et al.
+# 2021 and Olsson et al. 2022 found such pairs of heads in trained language
+# models. They called the second head of a pair the *induction head*. The GRU
+# needs no hop, but it has to keep all eight pairs in one vector of 96 numbers.
+# It answers far fewer questions rightly than the two layers.
 #
-# Can we see the two hops? For each head of both layers, we measure two weights,
-# as means over 500 new texts: how much a value looks at the token before it,
-# which is its key, and how much a question looks at its answer.
+# Can we see the two hops? `read` returns the attention weights of each layer,
+# [B, H, T, T]. From these we compute two means over the 500 test texts, for
+# each head of both layers. The first is the weight that a value in the prompt
+# gives to the token before it, which is its key. The second is the weight that
+# a question gives to its answer in the prompt.
 
 # %%
 _, weights = readers["two layers"].read(test_prompts)
@@ -410,27 +436,38 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# The picture has the first of these texts, up to its third question. It shows
-# two heads: in each layer, the one that does its hop best. An arc leads from a
-# token back to one that it looks at, and is thicker the more it looks. (Weights
-# below 0.1 are left out.) Find a question, at the right end of an upper arc.
-# The arc leads to a value, and from there a lower arc leads to a key. Is it the
-# same key?
+# The printed numbers show both hops. In layer 1 one head gives most of a
+# value's weight to its key. In layer 2 one head gives most of a question's
+# weight to its answer. No head of layer 1 does that: the second hop needs the
+# first.
 #
-# A trap, if you try this yourself: ask in the same order again. Then the answer
-# is always the same number of tokens back. The positions alone give it away,
-# and no reader has to look for a key.
+# The picture has the first of these texts, up to its third question. The prompt
+# ends where a key comes for the second time. The picture shows two heads: in
+# each layer, the one that does its hop best. An arc leads from a token back to
+# one that it looks at, and is thicker the more it looks. (Weights below 0.1 are
+# left out. Only values of the prompt have lower arcs, and only questions have
+# upper ones.) Find a question, at the right end of an upper arc. The arc leads
+# to a value, and from there a thick lower arc leads to a key. Is it the same
+# key?
+#
+# If you try this yourself, do not ask in the order of the prompt. The answer
+# would then always be the same number of tokens back. The positions alone would
+# give it away, and no reader would have to look for a key.
 #
 # ## Pixels are tokens, too
 #
-# The stack sees ids, and an id may be anything. Here are pictures of 8 x 8
-# pixels, handwritten digits that come with scikit-learn. With five shades of
-# grey a picture is a text of 64 tokens, row by row. Before them we write which
-# digit it is, as one of ten further tokens. `max_length` gives the model a
-# learned vector for each place, in place of sinusoids.
+# The stack sees ids, and an id may stand for anything. Here are pictures of 8 x
+# 8 pixels, handwritten digits that come with scikit-learn. We round them to
+# five shades of grey. A picture is then a text of 64 tokens, row by row. Before
+# them we write which digit it is, as one of ten further tokens. With
+# `max_length` the model learns a vector for each position, and has no
+# sinusoids. It learns from 1,500 pictures, and is tested on the others.
 #
 # For comparison we count, for each digit and each place, how often a pixel has
-# each shade. That says all that can be said of each pixel alone.
+# each shade. (`np.add.at` counts. Each count begins at 1, so that none is 0.)
+# That says all that can be said of each pixel alone. Both losses are means over
+# 65 tokens, the digit and its pixels. Nothing tells the digit beforehand. So
+# the comparison guesses it blindly, which costs $\log 10$.
 
 # %%
 digits = datasets.load_digits()
@@ -470,9 +507,10 @@ print(f"nats a token: the stack {loss:.3f}, each pixel alone {independent:.3f}")
 assert FAST or loss < independent - 0.1
 
 # %% [markdown]
-# The stack's loss is lower: it has learned more than where ink is frequent. It
-# can draw. We give it the digit as a *prefix* and let it go on for 64 tokens.
-# (A token that is no shade would be shown in white.)
+# The stack's loss is lower: it has learned more than where ink is frequent. So
+# it can draw. We give it the digit as a *prefix*, with which each text begins,
+# and let it go on for 64 tokens. (A token that is no shade would be shown in
+# white.)
 
 # %%
 result = ka.decoding.sampling_search(
@@ -498,18 +536,20 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# Each column is a digit, from 0 to 9, drawn three times. Look at strokes that
-# go on from one row to the next. In the text, the pixel above is eight tokens
-# back, and attention is the only way there.
+# Each column is a digit, from 0 to 9, drawn three times. Not all are easy to
+# read. Look at strokes that go on from one row of pixels to the next. In the
+# text, the pixel above is eight tokens back, and attention is the only way
+# there.
 #
 # ## The same stack without its mask
 #
 # To *recognise* a picture, we need not write it. Take the causal mask away, so
 # that each token sees all others. Let the tokens be patches of 2 x 2 pixels: a
-# dense layer makes a vector of the four. And put one more token in front, a
-# learned vector, whose output says the class. This is the Vision Transformer
-# (Dosovitskiy et al. 2021). Its layer is the same class of this package, with
-# the same number of weights, and the next cell checks it.
+# dense layer makes one vector of the four pixels. Put one more token in front,
+# a learned vector. From its output a dense layer computes the logits of the ten
+# digits. This is the Vision Transformer (Dosovitskiy et al. 2021). Its layers
+# are `SelfAttentionLayer`, too, and each has as many weights as a layer of the
+# stack that drew. The next cell checks that.
 
 # %%
 vision = ka.models.vision_transformer.mini(10)
@@ -538,10 +578,11 @@ assert FAST or accuracy > 0.85
 # ## Memory limits the batch
 #
 # The price of looking back at everything is that everything has to be kept.
-# While it writes, the stack keeps two vectors for each token and layer, a key
-# and a value. With $N$ layers of width $D$ these are $2 N D$ numbers of 4 bytes
-# a token. A recurrent network keeps its state, however long the text is. The
-# table has both, in bytes.
+# While it writes, the stack keeps two vectors for each token and layer, the key
+# and the value of its attention. With $N$ layers of width $D$ these are $2 N D$
+# numbers a token, of 4 bytes each. A recurrent network keeps only its state,
+# which does not grow with the text. The table has both, in bytes, for the two
+# layers of `mini` and for one GRU. Both are 128 wide.
 
 
 # %%
@@ -567,13 +608,14 @@ for batch, length in ((1, 128), (1, 1024), (32, 128), (32, 1024)):
 
 # %% [markdown]
 # In training there is no cache. But the gradient needs what the forward pass
-# has computed: the *activations*. Attention adds a matrix of weights for each
-# head and layer, whose size is the *square* of the length.
+# has computed: the *activations*. Most of them grow with the length, as the
+# cache does. But attention computes a matrix of weights $[T, T]$ for each head
+# and layer, and this one grows with the *square* of the length.
 #
 # We count bytes, and compute nothing: TensorFlow's graph of a forward pass
-# knows the shape of every tensor. A tensor belongs to the texts if its first
-# axis is the batch. (This is an upper bound, as the gradient does not need all
-# of them.)
+# knows the shape of every tensor. We count a tensor if its first axis is the
+# batch. (The count is generous, as the gradient does not need all of them.) A
+# megabyte (MB) is a million bytes.
 
 
 # %%
@@ -632,21 +674,24 @@ figure
 
 # %% [markdown]
 # Both axes are logarithmic: to the right the length doubles from point to
-# point, and upwards each line of the grid is a factor. The state of the GRU is
-# level. The cache is a straight line: twice the length, twice the bytes.
-# Activations lie above it and get steeper, as the squares take over.
+# point, and upwards each line of the grid is a factor of ten. The state of the
+# GRU is level. The cache is a straight line: twice the length, twice the bytes.
+# Activations lie above it and get steeper, as the matrices $[T, T]$ take over.
+# The last doubling makes them more than three times as large.
 #
-# A processor is fast on large batches, and a batch has to fit into its memory.
-# So a long text costs twice: in time, and in the texts that do not fit beside
-# it. In this way memory limits the batch.
+# A text takes less time in a batch than alone ([chapter 9](09_serving.ipynb)
+# measures it). But the whole batch has to fit into memory. By the numbers
+# above, 1,000 MB are enough for the activations of about 80 texts of 128
+# tokens, but for only 4 texts of 1,024. In this way memory limits the batch,
+# and the longer the texts, the more.
 #
 # ## What to take away
 #
-# - A decoder without a source is a language model. Where the limit is known, it
-#   comes within a few percent of it.
+# - A decoder without a source is a language model. On a language whose limit we
+#   know, its perplexity comes within a few percent of the limit.
 # - What is true in one text alone has to be read there. Here that takes two
-#   hops, and so two layers: the first tells a value its key, the second finds
-#   the value.
+#   hops, and so two layers: in the first a value looks at its key, in the
+#   second a question finds the value.
 # - A token may be a word or a pixel. Without the causal mask the same layer
 #   recognises pictures.
 # - Everything that is looked back at has to be kept. The cache grows with the
@@ -654,14 +699,15 @@ figure
 #
 # ## Exercises
 #
-# 1. How many texts of 1,024 tokens can GPT-2 (12 layers, 768 wide) write side
-#    by side before their caches take more memory than its 124,439,808 weights?
-#    All numbers have 4 bytes.
+# 1. How many texts of 1,024 tokens can GPT-2 (Radford et al. 2019; 12 layers,
+#    768 wide) write side by side before their caches take more memory than its
+#    124,439,808 weights? All numbers have 4 bytes.
 #
 # <details><summary>Solution</summary>
 #
-# A cache takes $2 \cdot 12 \cdot 1024 \cdot 768 \cdot 4$ = 75,497,472 bytes,
-# the weights 497,759,232. Six texts take less than the weights, seven more.
+# Six. The cache of one text takes $2 \cdot 12 \cdot 1024 \cdot 768 \cdot 4$ =
+# 75,497,472 bytes, and the weights take 497,759,232. Six caches take less than
+# the weights, and seven take more.
 #
 # ```python
 # cache = 2 * 12 * 1024 * 768 * 4
@@ -678,7 +724,8 @@ figure
 # <details><summary>Solution</summary>
 #
 # Try every digit in front of a picture. The one that makes the picture most
-# probable is the answer, as all digits are about as frequent.
+# probable is the answer, as all digits are about equally frequent. Of 100 test
+# pictures it recognises more than 70.
 #
 # ```python
 # some = picture_texts[TRAIN : TRAIN + 100]
@@ -696,12 +743,14 @@ figure
 #
 # </details>
 #
-# 3. Cut the second hop: set the output of layer 2's induction head to 0 and
-#    measure recall. Then cut the other head of layer 2 instead.
+# 3. Cut the second hop: take the induction head out of layer 2, as chapter 5
+#    took heads out, and measure recall. Then take out the other head of layer 2
+#    instead. Which of them does the model need?
 #
 # <details><summary>Solution</summary>
 #
-# The rows of `output_kernel` that belong to a head carry its output.
+# It needs the induction head more than the other. A head is 32 wide here, and
+# reaches the output only through its own 32 rows of `output_kernel`.
 #
 # ```python
 # attention = readers["two layers"].stack[1].self_attention
@@ -729,5 +778,6 @@ figure
 # - Elhage et al. 2021, A Mathematical Framework for Transformer Circuits
 # - Olsson et al. 2022, In-context Learning and Induction Heads,
 #   [arXiv:2209.11895](https://arxiv.org/abs/2209.11895)
-# - Dosovitskiy et al. 2021,
+# - Dosovitskiy et al. 2021, An Image is Worth 16x16 Words: Transformers for
+#   Image Recognition at Scale,
 #   [arXiv:2010.11929](https://arxiv.org/abs/2010.11929)

@@ -202,6 +202,7 @@ def test_drawn_rows_are_read_as_they_are(tokenizer):
     assert [text.decode() for text in again] == texts
 
 
+@pytest.mark.slow
 def test_another_process_draws_the_same(tokenizer, tmp_path):
     """A run that is resumed elsewhere must see the same segmentations."""
     (tmp_path / "model").write_bytes(tokenizer.model)

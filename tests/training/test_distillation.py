@@ -137,6 +137,7 @@ def test_a_teacher_translates_with_its_own_search(choose, folder):
     assert len({*expected[0]}) > 1
 
 
+@pytest.mark.slow
 def test_the_student_goes_on_from_its_teacher(choose, task, folder):
     choices = choose(joint_vocabulary=False)
     trained = loop.train(choices, task)

@@ -1,0 +1,253 @@
+"""`keras-attention serve`."""
+
+import dataclasses
+import importlib.util
+import os
+import pathlib
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from keras_attention.commands import arguments
+from keras_attention.config.choices import Choices, choice
+
+# Top packages of the extra `serve`.
+_PACKAGES = ("starlette", "uvicorn", "httptools", "grpc", "grpc_health")
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Choices):
+    """What to serve, as TensorFlow Serving's flags name it, and where."""
+
+    model_base_path: str | None = choice(
+        None, "The folder of a model, in place of MODEL.", is_path=True
+    )
+    model_name: str | None = choice(
+        None,
+        "How clients name the model. By default its folder's name. It takes "
+        "one model.",
+    )
+    model_config_file: str | None = choice(
+        None,
+        "A file with TensorFlow Serving's ModelServerConfig as text: several "
+        "models, their versions and labels.",
+        is_path=True,
+    )
+    host: str = choice(
+        "127.0.0.1",
+        "The address to listen at. By default, only this machine reaches it. "
+        "0.0.0.0 is every address of the machine. There is neither a password "
+        "nor encryption.",
+    )
+    rest_api_port: int = choice(
+        8501,
+        "The port of REST. 0 for any that is free.",
+        at_least=0,
+        below=65536,
+    )
+    port: int = choice(
+        8500,
+        "The port of gRPC. 0 for any that is free.",
+        at_least=0,
+        below=65536,
+    )
+    file_system_poll_wait_seconds: float = choice(
+        1.0,
+        "How many seconds to wait before it looks for new versions again. 0 "
+        "for never.",
+        at_least=0,
+    )
+    reload_root: str | None = choice(
+        None,
+        "A folder. By HandleReloadConfigRequest, a client may name models "
+        "below it. By default it may name the folders alone that the server "
+        "was started with.",
+        is_path=True,
+    )
+    log_texts: bool = choice(
+        False, "Write the requests' texts to the log. By default it has none."
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class LimitOptions(Choices):
+    """What the server refuses, so that it stays up."""
+
+    max_batch_size: int = choice(
+        32,
+        "The most rows that a model answers in one call. 1 turns batching off.",
+        at_least=1,
+    )
+    max_rows: int = choice(256, "The most rows of a request.", at_least=1)
+    max_queued_rows: int = choice(
+        512,
+        "The most rows that wait. A request beyond them is answered by 429 or "
+        "RESOURCE_EXHAUSTED.",
+        at_least=1,
+    )
+    max_body_bytes: int = choice(
+        4 * 2**20, "The most bytes of a request.", at_least=1
+    )
+    max_connections: int = choice(
+        1024, "The most connections of REST.", at_least=1
+    )
+    rest_api_timeout_in_ms: int = choice(
+        30_000, "The most milliseconds of a request by REST.", at_least=1
+    )
+    drain_seconds: float = choice(
+        30.0,
+        "The most seconds in which requests in flight are answered after "
+        "SIGTERM. A second SIGTERM ends the server at once.",
+        at_least=0,
+    )
+    num_batch_threads: int | None = choice(
+        None,
+        "How many batches are computed at the same time. By default one on "
+        "each core.",
+        at_least=1,
+    )
+
+
+app = arguments.make_app("serve", "Serve models by TensorFlow Serving's API.")
+
+
+@app.default
+def serve(
+    *models: Annotated[
+        str,
+        Parameter(help="Folders of SavedModels or of runs that have one."),
+    ],
+    options: Annotated[Options, arguments.group("Options")] = Options(),
+    limits: Annotated[LimitOptions, arguments.group("Limits")] = LimitOptions(),
+) -> None:
+    """Answers requests until SIGTERM. The log is on standard error."""
+    paths = _paths(models, options)
+    _check_rows(limits)
+    _check_packages()
+    arguments.import_tensorflow()
+    import tensorflow as tf
+
+    from keras_attention.server import application, model_configs
+    from keras_attention.server import limits as server_limits
+
+    if options.model_config_file:
+        configs = model_configs.from_file(options.model_config_file)
+    else:
+        configs = [
+            model_configs.from_folder(path, options.model_name)
+            for path in paths
+        ]
+        model_configs.check_names(configs)
+    if "TF_NUM_INTRAOP_THREADS" not in os.environ:
+        # The cores are for the batches: more threads would wait for them.
+        tf.config.threading.set_intra_op_parallelism_threads(1)
+    root = options.reload_root
+    application.run(
+        configs,
+        application.Settings(
+            host=options.host,
+            rest_port=options.rest_api_port,
+            grpc_port=options.port,
+            poll_seconds=options.file_system_poll_wait_seconds,
+            num_threads=limits.num_batch_threads or _num_cores(),
+            reload_root=pathlib.Path(root).absolute() if root else None,
+            log_texts=options.log_texts,
+        ),
+        server_limits.Limits(
+            max_batch_size=limits.max_batch_size,
+            max_rows=limits.max_rows,
+            max_queued_rows=limits.max_queued_rows,
+            max_body_bytes=limits.max_body_bytes,
+            max_connections=limits.max_connections,
+            timeout=limits.rest_api_timeout_in_ms / 1000,
+            drain_seconds=limits.drain_seconds,
+        ),
+        _announce,
+    )
+
+
+def _paths(models: tuple[str, ...], options: Options) -> tuple[str, ...]:
+    """The folders of the models, which are there.
+
+    Raises:
+        ValueError: If there is none, or if they are named in two ways.
+    """
+    ways = {
+        "MODEL": bool(models),
+        "--model_base_path": options.model_base_path is not None,
+        "--model_config_file": options.model_config_file is not None,
+    }
+    given = [way for way, is_given in ways.items() if is_given]
+    if len(given) != 1:
+        raise ValueError(
+            f"Expected one of {', '.join(ways)}. "
+            f"Received: {' and '.join(given) or 'none'}"
+        )
+    arguments.find_file("model_config_file", options.model_config_file)
+    if options.model_base_path is not None:
+        models = (options.model_base_path,)
+    if options.model_name is not None and len(models) != 1:
+        raise ValueError(
+            "Expected one model where --model_name is given. "
+            f"Received: {len(models)}, or those of a file"
+        )
+    for path in models:
+        _check_model(path)
+    return models
+
+
+def _check_model(path: str) -> None:
+    """A run is served by the SavedModel in it.
+
+    Raises:
+        ValueError: If there is no SavedModel.
+    """
+    arguments.check_model(path)
+    folder = pathlib.Path(path).expanduser()
+    if (folder / "config.yaml").is_file() and not any(
+        folder.glob("savedmodel/*/saved_model.pb")
+    ):
+        raise ValueError(
+            "Expected a run with a SavedModel: `keras-attention export RUN "
+            f"--to savedmodels/NAME` writes one. Received: {path}"
+        )
+
+
+def _check_rows(limits: LimitOptions) -> None:
+    if limits.max_rows > limits.max_queued_rows:
+        raise ValueError(
+            "Expected max_queued_rows of at least max_rows, as a request waits "
+            f"with all its rows. Received: max_rows={limits.max_rows}, "
+            f"max_queued_rows={limits.max_queued_rows}"
+        )
+
+
+def _check_packages() -> None:
+    """That the extra `serve` is installed.
+
+    Raises:
+        ImportError: If it is not.
+    """
+    missing = [
+        name for name in _PACKAGES if importlib.util.find_spec(name) is None
+    ]
+    if missing:
+        raise ImportError(
+            "Expected the packages of the extra `serve`: python -m pip install "
+            '"keras-attention-tutorials[serve]", or `-e ".[serve]"` in a '
+            f"clone. Received: no {', '.join(missing)}"
+        )
+
+
+def _num_cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _announce(application) -> None:
+    """The ports, for whoever asked for any that is free."""
+    names = ", ".join(application.predictor.models.by_name)
+    print(f"Models: {names}")
+    print(f"REST port: {application.rest_port}")
+    print(f"gRPC port: {application.grpc_port}", flush=True)

@@ -1,0 +1,189 @@
+"""Requests wait here and are answered together, without waiting for others.
+
+While a batch is computed, requests queue up. The next batch is what has
+queued up, oldest first, as far as it can be answered in one call. A request
+that comes while nothing is computed is answered at once, by itself.
+"""
+
+import asyncio
+import collections
+import concurrent.futures
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+
+from keras_attention.server import errors
+from keras_attention.server.errors import Code, RequestError
+
+
+@dataclasses.dataclass(eq=False)
+class Job:
+    """A request that waits.
+
+    Attributes:
+        group: what requests of one call have in common, or None for a request
+            that is answered by itself.
+        payload: what the function that answers gets.
+        num_rows: its rows, for the limits.
+        deadline: when the client stops waiting, by `time.monotonic`.
+        answer: where the answer will be. A client that is gone cancels it.
+        queued: when it came.
+        started: when it was taken from the queue.
+    """
+
+    group: object
+    payload: object
+    num_rows: int
+    deadline: float = math.inf
+    answer: asyncio.Future = dataclasses.field(default=None)
+    queued: float = dataclasses.field(default_factory=time.monotonic)
+    started: float = math.nan
+
+
+class Batcher:
+    """A queue with a limit, and threads that empty it.
+
+    Args:
+        answer: function of a list of jobs to a list with the answer to each,
+            or its exception. It is called in a thread.
+        max_batch_size: the most rows of a call, but for one larger job.
+        max_queued_rows: the most rows that wait.
+        num_threads: how many calls are computed at the same time.
+
+    Attributes:
+        queued_rows: rows that wait now.
+    """
+
+    def __init__(
+        self,
+        answer: Callable,
+        max_batch_size: int,
+        max_queued_rows: int,
+        num_threads: int,
+    ):
+        self._answer = answer
+        self._max_batch_size = max_batch_size
+        self._max_queued_rows = max_queued_rows
+        self._num_threads = num_threads
+        self._queue = collections.deque()
+        self._arrival = asyncio.Event()
+        self._executor = concurrent.futures.ThreadPoolExecutor(
+            num_threads, thread_name_prefix="batch"
+        )
+        self._workers = []
+        self.queued_rows = 0
+
+    def start(self) -> None:
+        """Begins to answer. It needs the event loop."""
+        self._workers = [
+            asyncio.create_task(self._work()) for _ in range(self._num_threads)
+        ]
+
+    async def stop(self) -> None:
+        """Ends the threads. What still waits gets no answer."""
+        for worker in self._workers:
+            worker.cancel()
+        await asyncio.gather(*self._workers, return_exceptions=True)
+        self._executor.shutdown(wait=True, cancel_futures=True)
+
+    async def submit(self, job: Job):
+        """Queues a job.
+
+        Returns:
+            What the function answered to it.
+
+        Raises:
+            RequestError: If too much waits, if the deadline is over, or what
+                the function gave as the job's exception.
+        """
+        # Rows of clients that are gone take no room.
+        if self.queued_rows + job.num_rows > self._max_queued_rows:
+            self._drop_dead()
+        if self.queued_rows + job.num_rows > self._max_queued_rows:
+            raise RequestError(
+                Code.RESOURCE_EXHAUSTED,
+                f"Expected at most {self._max_queued_rows} rows that wait: "
+                f"try again later. Received: {job.num_rows} rows, and "
+                f"{self.queued_rows} wait",
+            )
+        job.answer = asyncio.get_running_loop().create_future()
+        self._queue.append(job)
+        self.queued_rows += job.num_rows
+        self._arrival.set()
+        seconds = None
+        if job.deadline < math.inf:
+            seconds = job.deadline - time.monotonic()
+        try:
+            async with asyncio.timeout(seconds):
+                return await job.answer
+        except TimeoutError as error:
+            raise _too_late() from error
+
+    async def _work(self) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._arrival.wait()
+            jobs = self._take()
+            if not self._queue:
+                self._arrival.clear()
+            if not jobs:
+                continue
+            answers = await loop.run_in_executor(
+                self._executor, self._answers, jobs
+            )
+            for job, answer in zip(jobs, answers, strict=True):
+                if job.answer.done():
+                    continue
+                if isinstance(answer, Exception):
+                    job.answer.set_exception(answer)
+                else:
+                    job.answer.set_result(answer)
+
+    def _answers(self, jobs) -> list:
+        try:
+            return self._answer(jobs)
+        except Exception as error:
+            failed = RequestError(Code.INTERNAL, "The server failed")
+            failed.__cause__ = error
+            return [failed] * len(jobs)
+
+    def _take(self) -> list[Job]:
+        """The oldest job and all that can be answered with it, in order."""
+        self._drop_dead()
+        if not self._queue:
+            return []
+        first = self._queue.popleft()
+        jobs, rest, num_rows = [first], [], first.num_rows
+        while first.group is not None and self._queue:
+            job = self._queue.popleft()
+            fits = num_rows + job.num_rows <= self._max_batch_size
+            if job.group == first.group and fits:
+                jobs.append(job)
+                num_rows += job.num_rows
+            else:
+                rest.append(job)
+        self._queue.extendleft(reversed(rest))
+        self.queued_rows -= num_rows
+        now = time.monotonic()
+        for job in jobs:
+            job.started = now
+        return jobs
+
+    def _drop_dead(self) -> None:
+        """Forgets the jobs whose client is gone or stopped waiting."""
+        now = time.monotonic()
+        alive = []
+        for job in self._queue:
+            if not job.answer.done() and job.deadline <= now:
+                job.answer.set_exception(_too_late())
+            if not job.answer.done():
+                alive.append(job)
+        self._queue = collections.deque(alive)
+        self.queued_rows = sum(job.num_rows for job in alive)
+
+
+def _too_late() -> errors.RequestError:
+    return RequestError(
+        Code.DEADLINE_EXCEEDED, "Expected an answer before the deadline"
+    )

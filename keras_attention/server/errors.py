@@ -1,0 +1,71 @@
+"""Why a request gets no answer: the codes of gRPC, and those of HTTP to them.
+
+This module does not import TensorFlow.
+"""
+
+import enum
+
+
+class Code(enum.IntEnum):
+    """The status codes that gRPC and TensorFlow share."""
+
+    OK = 0
+    CANCELLED = 1
+    UNKNOWN = 2
+    INVALID_ARGUMENT = 3
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    ALREADY_EXISTS = 6
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+    FAILED_PRECONDITION = 9
+    ABORTED = 10
+    OUT_OF_RANGE = 11
+    UNIMPLEMENTED = 12
+    INTERNAL = 13
+    UNAVAILABLE = 14
+    DATA_LOSS = 15
+    UNAUTHENTICATED = 16
+
+
+# As TensorFlow Serving maps them.
+HTTP_STATUS = {
+    Code.OK: 200,
+    Code.CANCELLED: 499,
+    Code.UNKNOWN: 500,
+    Code.INVALID_ARGUMENT: 400,
+    Code.DEADLINE_EXCEEDED: 504,
+    Code.NOT_FOUND: 404,
+    Code.ALREADY_EXISTS: 409,
+    Code.PERMISSION_DENIED: 403,
+    Code.RESOURCE_EXHAUSTED: 429,
+    Code.FAILED_PRECONDITION: 400,
+    Code.ABORTED: 409,
+    Code.OUT_OF_RANGE: 400,
+    Code.UNIMPLEMENTED: 501,
+    Code.INTERNAL: 500,
+    Code.UNAVAILABLE: 503,
+    Code.DATA_LOSS: 500,
+    Code.UNAUTHENTICATED: 401,
+}
+
+
+class RequestError(Exception):
+    """A request that is refused or failed, in words for its client.
+
+    Args:
+        code: why, a `Code`.
+        message: what was expected and what was received.
+        http_status: the status over HTTP, if not that of the code.
+    """
+
+    def __init__(self, code: Code, message: str, http_status: int = 0):
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.http_status = http_status or HTTP_STATUS[code]
+
+
+def invalid(message: str) -> RequestError:
+    """The error of a request that is wrong by itself."""
+    return RequestError(Code.INVALID_ARGUMENT, message)

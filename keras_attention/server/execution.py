@@ -1,0 +1,143 @@
+"""Some requests answered in one call of a model.
+
+An answer is the same as if its request had been alone: outputs are cut to the
+request's own rows and tokens, and a request that fails does not fail others.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attention.server import errors, padding
+
+Arrays = dict[str, np.ndarray]
+
+
+def answers(
+    version, signature, requests: Sequence[Arrays]
+) -> list[Arrays | errors.RequestError]:
+    """The outputs of each request, or why it has none.
+
+    Args:
+        version: a `versions.LoadedVersion`.
+        signature: one of its signatures. If it is not batched, there is one
+            request.
+        requests: inputs that fit the signature.
+    """
+    results = _length_errors(version, signature, requests)
+    kept = [place for place, error in enumerate(results) if error is None]
+    if not kept:
+        return results
+    try:
+        outputs = _outputs(version, signature, [requests[p] for p in kept])
+    except Exception as error:
+        if len(kept) == 1:
+            outputs = [_explained(error)]
+        else:
+            # One of them is to blame, and it alone shall fail.
+            outputs = [
+                answers(version, signature, [requests[place]])[0]
+                for place in kept
+            ]
+    for place, output in zip(kept, outputs, strict=True):
+        results[place] = output
+    return results
+
+
+def _length_errors(version, signature, requests) -> list:
+    """For each request None, or the error that names its first long text."""
+    if not version.has_text_limit(signature):
+        return [None] * len(requests)
+    try:
+        counts = version.count_tokens(_merged(requests))
+    except Exception as error:
+        return [_explained(error)] * len(requests)
+    results, start = [], 0
+    for request in requests:
+        end = start + _num_rows(request)
+        lengths = counts["num_tokens"][start:end]
+        limits = counts["limit"][start:end]
+        long_rows = np.flatnonzero(lengths > limits)
+        results.append(None)
+        if long_rows.size:
+            row = long_rows[0]
+            results[-1] = errors.invalid(
+                f"Expected texts of at most {limits[row]} tokens: split the "
+                f"text into sentences. Received: {lengths[row]} tokens in "
+                f"line {row + 1}"
+            )
+        start = end
+    return results
+
+
+def _outputs(version, signature, requests) -> list:
+    if not signature.is_batched:
+        return [signature(requests[0])]
+    outputs = signature(_merged(requests))
+    total = sum(map(_num_rows, requests))
+    for name, array in outputs.items():
+        if array.shape[:1] != (total,):
+            raise errors.RequestError(
+                errors.Code.INTERNAL,
+                f"Expected an output {name!r} with one value for each of "
+                f"{total} rows. Received: shape {list(array.shape)}",
+            )
+    results, start = [], 0
+    for request in requests:
+        end = start + _num_rows(request)
+        rows = {name: array[start:end] for name, array in outputs.items()}
+        results.append(_checked(version, signature, rows))
+        start = end
+    return results
+
+
+def _checked(version, signature, rows):
+    """The rows of one request without padding, if no reference was too long.
+
+    A text that is too long was refused before. What is truncated now is the
+    end of a reference.
+    """
+    truncated = rows.get("truncated")
+    if version.has_text_limit(signature) and truncated is not None:
+        lines = np.flatnonzero(truncated)
+        if lines.size:
+            most = rows.get("num_tokens", {})
+            received = f"more than {most[lines[0]]}" if len(most) else "more"
+            return errors.invalid(
+                "Expected references that an answer can be as long as: split "
+                f"the pair into sentences. Received: {received} tokens in "
+                f"line {lines[0] + 1}"
+            )
+    return padding.cut(rows, signature.padded)
+
+
+def _merged(requests) -> Arrays:
+    if len(requests) == 1:
+        return requests[0]
+    return {
+        name: np.concatenate([request[name] for request in requests])
+        for name in requests[0]
+    }
+
+
+def _num_rows(request) -> int:
+    return len(next(iter(request.values())))
+
+
+def _explained(error: Exception) -> errors.RequestError:
+    """An exception as an answer. Of TensorFlow's, the first line alone.
+
+    The other lines name the graph's nodes, which help no client.
+    """
+    if isinstance(error, errors.RequestError):
+        return error
+    if isinstance(error, tf.errors.OpError):
+        code, message = errors.Code(error.error_code), error.message or ""
+        explained = errors.RequestError(code, message.split("\n")[0])
+    else:
+        explained = errors.RequestError(
+            errors.Code.INTERNAL, "The model failed. The server's log says more"
+        )
+    explained.__cause__ = error
+    return explained

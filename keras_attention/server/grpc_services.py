@@ -1,0 +1,275 @@
+"""TensorFlow Serving's gRPC services: predictions and models."""
+
+import asyncio
+import math
+import pathlib
+import time
+from collections.abc import Callable
+
+import grpc
+from tensorflow_serving.apis import (
+    model_management_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
+
+from keras_attention.server import (
+    errors,
+    limits,
+    logs,
+    metrics,
+    model_configs,
+    protos,
+    tensor_protos,
+)
+from keras_attention.server.errors import Code, RequestError
+from keras_attention.server.predictor import ModelSpec, Predictor
+
+_STATUS = {code.value[0]: code for code in grpc.StatusCode}
+
+
+class Calls:
+    """What all services do around a call: its id, its log, its errors.
+
+    Args:
+        predictor: a `predictor.Predictor`.
+        bounds: the server's `limits.Limits`.
+        meters: a `metrics.Metrics`.
+        log_texts: whether the log has the requests.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        bounds: limits.Limits,
+        meters: metrics.Metrics,
+        log_texts: bool = False,
+    ):
+        self.predictor = predictor
+        self.limits = bounds
+        self._meters = meters
+        self._log_texts = log_texts
+
+    async def answer(self, request, context, api: str, function: Callable):
+        """Answers a call, logs it and counts it.
+
+        Args:
+            request: its message.
+            context: of gRPC.
+            api: the method's name.
+            function: function of the request, the context and the log's
+                fields, to the answer.
+        """
+        start = time.monotonic()
+        given = dict(context.invocation_metadata() or ()).get("x-request-id")
+        request_id = logs.request_id(given if isinstance(given, str) else None)
+        fields = {"id": request_id, "protocol": "GRPC"}
+        if hasattr(request, "model_spec"):
+            fields["model"] = request.model_spec.name[:200]
+        code, message, response = Code.OK, "", None
+        try:
+            response = await function(request, context, fields)
+        except RequestError as error:
+            code, message = error.code, error.message
+        except asyncio.CancelledError:
+            code = Code.CANCELLED
+            raise
+        except Exception as error:
+            logs.failure("request_failed", error, id=request_id)
+            code, message = Code.INTERNAL, "The server failed"
+        finally:
+            self._record(request, fields, api, code, time.monotonic() - start)
+        context.set_trailing_metadata((("x-request-id", request_id),))
+        if code != Code.OK:
+            await context.abort(_STATUS[int(code)], message)
+        return response
+
+    def _record(self, request, fields, api, code, seconds) -> None:
+        name = fields.get("model", "")
+        known = name if name in self.predictor.models.by_name else ""
+        self._meters.count_request(known, code.name, api, "GRPC", seconds)
+        if self._log_texts and hasattr(request, "inputs"):
+            fields["texts"] = {
+                name: [value.decode("utf-8", "replace") for value in one]
+                for name, proto in request.inputs.items()
+                if (one := proto.string_val)
+            }
+        logs.event(
+            "request",
+            **fields,
+            api=api,
+            code=code.name,
+            seconds=round(seconds, 6),
+        )
+
+
+def _spec(proto) -> ModelSpec:
+    """A request's `ModelSpec`, from its message."""
+    if not proto.name:
+        raise errors.invalid("Missing ModelSpec: expected a model's name")
+    choice = proto.WhichOneof("version_choice")
+    return ModelSpec(
+        proto.name,
+        proto.version.value if choice == "version" else None,
+        proto.version_label if choice == "version_label" else "",
+        proto.signature_name,
+    )
+
+
+class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
+    """Predictions and the signatures of models.
+
+    Args:
+        calls: `Calls`.
+    """
+
+    def __init__(self, calls: Calls):
+        self._calls = calls
+
+    async def Predict(self, request, context):
+        return await self._calls.answer(
+            request, context, "predict", self._predict
+        )
+
+    async def GetModelMetadata(self, request, context):
+        return await self._calls.answer(
+            request, context, "metadata", self._metadata
+        )
+
+    async def Classify(self, request, context):
+        return await self._calls.answer(
+            request, context, "classify", _unimplemented
+        )
+
+    async def Regress(self, request, context):
+        return await self._calls.answer(
+            request, context, "regress", _unimplemented
+        )
+
+    async def MultiInference(self, request, context):
+        return await self._calls.answer(
+            request, context, "multi_inference", _unimplemented
+        )
+
+    async def _predict(self, request, context, fields):
+        spec = _spec(request.model_spec)
+        remaining = context.time_remaining()
+        deadline = math.inf
+        if remaining is not None:
+            deadline = time.monotonic() + remaining
+        names = [*request.output_filter]
+
+        def to_arrays(signature):
+            signature.check_names(request.inputs)
+            unknown = sorted({*names} - {*signature.outputs})
+            if unknown:
+                raise errors.invalid(
+                    f"output tensor alias not found in signature: {unknown[0]} "
+                    f"Outputs expected to be in the set "
+                    f"{sorted(signature.outputs)}."
+                )
+            return {
+                name: tensor_protos.to_array(
+                    proto,
+                    signature.inputs[name].dtype,
+                    name,
+                    self._calls.limits.max_body_bytes,
+                )
+                for name, proto in request.inputs.items()
+            }
+
+        answer = await self._calls.predictor.predict(spec, to_arrays, deadline)
+        fields |= {
+            "version": answer.version,
+            "signature": answer.signature_name,
+            "rows": answer.num_rows,
+        }
+        response = predict_pb2.PredictResponse()
+        response.model_spec.name = spec.name
+        response.model_spec.version.value = answer.version
+        response.model_spec.signature_name = answer.signature_name
+        for name in names or answer.outputs:
+            response.outputs[name].CopyFrom(
+                tensor_protos.from_array(answer.outputs[name])
+            )
+        return response
+
+    async def _metadata(self, request, context, fields):
+        spec = _spec(request.model_spec)
+        kinds = [*request.metadata_field]
+        if kinds != ["signature_def"]:
+            raise errors.invalid(
+                "Expected metadata_field: 'signature_def'. "
+                f"Received: {kinds[:5]}"
+            )
+        return protos.metadata(self._calls.predictor, spec)
+
+
+async def _unimplemented(request, context, fields):
+    raise RequestError(
+        Code.UNIMPLEMENTED,
+        "Expected Predict or GetModelMetadata. Received: another method",
+    )
+
+
+class ModelService(model_service_pb2_grpc.ModelServiceServicer):
+    """The states of versions, and another choice of models.
+
+    Args:
+        calls: `Calls`.
+        folders: the folders that a client may name, and no others.
+        root: a folder below which a client may name any, or None.
+    """
+
+    def __init__(
+        self,
+        calls: Calls,
+        folders: frozenset[pathlib.Path],
+        root: pathlib.Path | None = None,
+    ):
+        self._calls = calls
+        self._folders = folders
+        self._root = root
+
+    async def GetModelStatus(self, request, context):
+        return await self._calls.answer(
+            request, context, "status", self._status
+        )
+
+    async def HandleReloadConfigRequest(self, request, context):
+        return await self._calls.answer(
+            request, context, "reload", self._reload
+        )
+
+    async def _status(self, request, context, fields):
+        spec = _spec(request.model_spec)
+        return protos.status(self._calls.predictor, spec)
+
+    async def _reload(self, request, context, fields):
+        try:
+            configs = model_configs.from_proto(request.config)
+        except ValueError as error:
+            raise errors.invalid(str(error)) from error
+        for config in configs:
+            if not self._is_allowed(config.folder):
+                raise RequestError(
+                    Code.PERMISSION_DENIED,
+                    "Expected a base_path that the server was started with, "
+                    "or one below its --reload_root. "
+                    f"Received: that of {config.name!r}",
+                )
+        await self._calls.predictor.models.reload(configs)
+        response = model_management_pb2.ReloadConfigResponse()
+        response.status.error_code = int(Code.OK)
+        return response
+
+    def _is_allowed(self, folder: pathlib.Path) -> bool:
+        """By its name alone, as long as the name is not that of a root."""
+        if folder in self._folders:
+            return True
+        if self._root is None or ".." in folder.parts:
+            return False
+        return folder.is_relative_to(
+            self._root
+        ) and folder.resolve().is_relative_to(self._root.resolve())

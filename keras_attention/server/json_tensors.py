@@ -1,0 +1,315 @@
+"""JSON to arrays and arrays to JSON, as TensorFlow Serving's REST API does it.
+
+A row request has `instances` and is answered by `predictions`. A columnar one
+has `inputs` and is answered by `outputs`. A signature's only input, or output,
+may stand without its name.
+
+JSON has no number for what is not finite. Answers have the text "NaN",
+"Infinity" or "-Infinity" there, which float inputs take too. (TensorFlow
+Serving writes the bare words, which many parsers refuse.)
+"""
+
+import base64
+import binascii
+import json
+from collections.abc import Mapping
+
+import numpy as np
+
+from keras_attention.server import errors
+
+DEFAULT_SIGNATURE = "serving_default"
+# The most axes of an array in JSON.
+_MOST_AXES = 16
+_NOT_FINITE = {
+    "NaN": float("nan"),
+    "Infinity": float("inf"),
+    "-Infinity": float("-inf"),
+}
+
+
+def parse(body: bytes) -> dict:
+    """The object of a request's body.
+
+    Raises:
+        RequestError: If it is not a JSON object with `instances` or `inputs`.
+    """
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        # The parser's message tells a place. It never quotes the text.
+        place = getattr(error, "pos", None)
+        at = "" if place is None else f" at offset: {place}"
+        raise errors.invalid(
+            f"JSON Parse error{at}. Expected a JSON object in UTF-8"
+        ) from error
+    if not isinstance(document, dict):
+        raise errors.invalid(
+            f"Expected a JSON object. Received: {_kind(document)}"
+        )
+    if ("instances" in document) == ("inputs" in document):
+        raise errors.invalid("Expected one of the keys 'inputs' or 'instances'")
+    name = document.get("signature_name", DEFAULT_SIGNATURE)
+    if not isinstance(name, str):
+        raise errors.invalid("'signature_name' key must be a string value.")
+    return document
+
+
+def is_row(document: Mapping) -> bool:
+    """Whether a request has rows, and not columns."""
+    return "instances" in document
+
+
+def to_arrays(document: Mapping, specs: Mapping) -> dict[str, np.ndarray]:
+    """The inputs of a request.
+
+    Args:
+        document: what `parse` gave.
+        specs: name of an input -> its `signatures.Spec`.
+
+    Raises:
+        RequestError: If a value is missing, of another type, or ragged.
+    """
+    if is_row(document):
+        columns = _columns_of_rows(document["instances"], specs)
+    else:
+        columns = _columns(document["inputs"], specs)
+    return {
+        name: _array(values, specs[name].dtype, name)
+        for name, values in columns.items()
+    }
+
+
+def _columns_of_rows(rows, specs) -> dict[str, list]:
+    if not isinstance(rows, list):
+        raise errors.invalid("Expected 'instances' to be a list/array")
+    if not rows:
+        raise errors.invalid("No values in 'instances' array")
+    are_objects = _is_object(rows[0])
+    if not are_objects and len(specs) != 1:
+        raise errors.invalid(
+            "instances is a plain list, but expecting list of objects as the "
+            f"signature has the inputs {sorted(specs)}"
+        )
+    for place, row in enumerate(rows):
+        if _is_object(row) != are_objects:
+            raise errors.invalid(
+                "Expected objects or values in 'instances', not both. "
+                f"Received: another kind at item {place}"
+            )
+        if are_objects and row.keys() != specs.keys():
+            raise errors.invalid(
+                f"Failed to process element: {place} of 'instances' list. "
+                f"Expected the keys {sorted(specs)}. "
+                f"Received: {sorted(row)[:20]}"
+            )
+    if are_objects:
+        return {name: [row[name] for row in rows] for name in specs}
+    return {name: rows for name in specs}
+
+
+def _columns(values, specs) -> dict:
+    if _is_object(values):
+        missing = sorted(specs.keys() - values.keys())
+        if missing:
+            raise errors.invalid(
+                f"Missing named input: {missing[0]} in 'inputs' object."
+            )
+        # TensorFlow Serving ignores the other names.
+        return {name: values[name] for name in specs}
+    if len(specs) != 1:
+        raise errors.invalid(
+            "inputs is a plain value/list, but expecting an object as the "
+            f"signature has the inputs {sorted(specs)}"
+        )
+    return {name: values for name in specs}
+
+
+def _is_object(value) -> bool:
+    """Whether a value has names in it: {"b64": "..."} is bytes."""
+    return isinstance(value, dict) and not _is_bytes(value)
+
+
+def _is_bytes(value) -> bool:
+    return (
+        isinstance(value, dict)
+        and len(value) == 1
+        and isinstance(value.get("b64"), str)
+    )
+
+
+def _array(values, dtype, name) -> np.ndarray:
+    """Lists in lists to an array. The first of each say its shape."""
+    shape, first = [], values
+    while isinstance(first, list):
+        shape.append(len(first))
+        first = first[0] if first else None
+    if len(shape) > _MOST_AXES:
+        raise errors.invalid(
+            f"Expected at most {_MOST_AXES} lists in each other. "
+            f"Received: {len(shape)} in the input {name!r}"
+        )
+    convert = _converter(dtype, name)
+    leaves = [convert(leaf) for leaf in _leaves(values, shape, 0, name)]
+    array = np.empty(len(leaves), dtype.as_numpy_dtype)
+    array[:] = leaves
+    return array.reshape(shape)
+
+
+def _leaves(values, shape, level, name):
+    if level == len(shape):
+        if isinstance(values, list):
+            raise _ragged(name, "a list where the first has a value")
+        yield values
+        return
+    if not isinstance(values, list):
+        raise _ragged(name, "a value where the first has a list")
+    if len(values) != shape[level]:
+        raise _ragged(name, f"{len(values)} values, and {shape[level]} before")
+    for value in values:
+        yield from _leaves(value, shape, level + 1, name)
+
+
+def _ragged(name, received) -> errors.RequestError:
+    return errors.invalid(
+        f"Expected values of one shape in the input {name!r}. "
+        f"Received: {received}"
+    )
+
+
+def _converter(dtype, name):
+    """A function of a value in JSON, to one of a `tf.DType`."""
+
+    def wrong(value):
+        return errors.invalid(
+            f"JSON Value of Type: {_kind(value)} is not of expected type: "
+            f"{dtype.name}, in the input {name!r}"
+        )
+
+    def to_bytes(value):
+        if isinstance(value, str):
+            # Half a surrogate pair has no bytes.
+            return value.encode("utf-8", "replace")
+        if not _is_bytes(value):
+            raise wrong(value)
+        text = value["b64"]
+        try:
+            padded = text + "=" * (-len(text) % 4)
+            return base64.b64decode(padded, validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise errors.invalid("Unable to base64 decode") from error
+
+    def to_bool(value):
+        if not isinstance(value, bool):
+            raise wrong(value)
+        return value
+
+    def to_int(value):
+        if type(value) is not int or not dtype.min <= value <= dtype.max:
+            raise wrong(value)
+        return value
+
+    def to_float(value):
+        if isinstance(value, str) and value in _NOT_FINITE:
+            return _NOT_FINITE[value]
+        if type(value) not in (int, float):
+            raise wrong(value)
+        if abs(value) != float("inf") and abs(value) > dtype.max:
+            raise errors.invalid(
+                f"Cannot convert JSON value to {dtype.name} without loss of "
+                f"precision, in the input {name!r}"
+            )
+        return float(value)
+
+    if dtype.name == "string":
+        return to_bytes
+    if dtype.is_bool:
+        return to_bool
+    if dtype.is_integer:
+        return to_int
+    if dtype.is_floating:
+        return to_float
+    raise errors.RequestError(
+        errors.Code.UNIMPLEMENTED,
+        f"Expected an input that JSON can hold. Received: {dtype.name}",
+    )
+
+
+def from_arrays(outputs: Mapping[str, np.ndarray], rows: bool) -> dict:
+    """The answer to a request, as objects of JSON.
+
+    Args:
+        outputs: name -> array.
+        rows: whether the request had rows.
+
+    Raises:
+        RequestError: If rows are asked for, and an output has none or another
+            number of them.
+    """
+    values = {name: _values(name, array) for name, array in outputs.items()}
+    only = next(iter(values.values())) if len(values) == 1 else None
+    if not rows:
+        return {"outputs": values if only is None else only}
+    sizes = {name: array.shape[:1] for name, array in outputs.items()}
+    if len({*sizes.values()}) != 1 or () in sizes.values():
+        raise errors.invalid(
+            "Expected outputs with one value for each row: ask for columns, by "
+            f"'inputs'. Received: {sizes}"
+        )
+    if only is not None:
+        return {"predictions": only}
+    lines = zip(*values.values(), strict=True)
+    return {
+        "predictions": [dict(zip(values, line, strict=True)) for line in lines]
+    }
+
+
+def dump(answer: Mapping) -> bytes:
+    """The bytes of an answer, in JSON that any parser takes."""
+    text = json.dumps(answer, ensure_ascii=False, allow_nan=False)
+    return text.encode("utf-8", "replace")
+
+
+def _values(name, array):
+    """An array as lists of what JSON has."""
+    flat = array.ravel()
+    if array.dtype == object:
+        encode = _base64 if name.endswith("_bytes") else _text
+        leaves = [encode(value) for value in flat]
+    elif array.dtype.kind == "f":
+        # 0.1 in float32, and not 0.10000000149011612.
+        numbers = map(float, flat.astype(str))
+        finite = np.isfinite(flat).tolist()
+        leaves = [
+            number if is_finite else _not_finite(number)
+            for number, is_finite in zip(numbers, finite, strict=True)
+        ]
+    elif array.dtype.kind in "biu":
+        leaves = flat.tolist()
+    else:
+        raise errors.RequestError(
+            errors.Code.UNIMPLEMENTED,
+            f"Expected an output that JSON can hold. Received: {array.dtype}",
+        )
+    nested = np.empty(len(leaves), object)
+    nested[:] = leaves
+    return nested.reshape(array.shape).tolist()
+
+
+def _text(value: bytes) -> str:
+    return value.decode("utf-8", "replace")
+
+
+def _base64(value: bytes) -> dict:
+    return {"b64": base64.b64encode(value).decode()}
+
+
+def _not_finite(number: float) -> str:
+    if number != number:
+        return "NaN"
+    return "Infinity" if number > 0 else "-Infinity"
+
+
+def _kind(value) -> str:
+    names = {dict: "Object", list: "Array", str: "String", bool: "Bool"}
+    return names.get(type(value), "Null" if value is None else "Number")

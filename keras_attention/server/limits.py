@@ -1,0 +1,31 @@
+"""How much one request, all requests and their waiting may take."""
+
+import dataclasses
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """The limits of a server.
+
+    Attributes:
+        max_batch_size: the most rows that are answered in one call of a
+            model. A request with more rows is answered by itself.
+        max_rows: the most rows of a request.
+        max_queued_rows: the most rows that wait. A request beyond them is
+            refused.
+        max_body_bytes: the most bytes of a request.
+        max_head_bytes: the most bytes of a request's first line and headers.
+        max_connections: the most connections over HTTP.
+        timeout: the most seconds that a request over HTTP takes, or that it
+            takes to arrive.
+        drain_seconds: the most seconds that requests go on after SIGTERM.
+    """
+
+    max_batch_size: int = 32
+    max_rows: int = 256
+    max_queued_rows: int = 512
+    max_body_bytes: int = 4 * 2**20
+    max_head_bytes: int = 2**16
+    max_connections: int = 1024
+    timeout: float = 30.0
+    drain_seconds: float = 30.0

@@ -1,0 +1,175 @@
+"""Which models are served, from where, and which of their versions.
+
+A configuration comes from the command line, from a file with TensorFlow
+Serving's `ModelServerConfig` as text, or from a client's
+`HandleReloadConfigRequest`.
+"""
+
+import dataclasses
+import pathlib
+import re
+from collections.abc import Mapping, Sequence
+
+from google.protobuf import text_format
+from tensorflow_serving.config import model_server_config_pb2
+
+_NAME = re.compile(r"[^/:\s]{1,200}")
+# Versions are 64 bits wide in the protocol.
+_MOST = 2**63 - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelConfig:
+    """A model that is served.
+
+    Attributes:
+        name: as clients name it.
+        folder: where its numeric versions are. Or, if `single` is given, a
+            folder that holds one version.
+        single: the number of the only version, or None.
+        num_latest: how many versions are served, the greatest first; or None
+            if `specific` says which, or if all are.
+        specific: the versions that are served.
+        labels: label -> version.
+
+    Raises:
+        ValueError: If the name cannot stand in the path of a request.
+    """
+
+    name: str
+    folder: pathlib.Path
+    single: int | None = None
+    num_latest: int | None = 1
+    specific: tuple[int, ...] = ()
+    labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        if not _NAME.fullmatch(self.name):
+            raise ValueError(
+                "Expected a model's name without blanks, slashes and colons. "
+                f"Received: {self.name!r}"
+            )
+
+    def versions_on_disk(self) -> dict[int, pathlib.Path]:
+        """The versions that are there: number -> folder."""
+        if self.single is not None:
+            found = {self.single: self.folder}
+        else:
+            found = {
+                int(path.name): path
+                for path in sorted(self.folder.glob("*"))
+                if re.fullmatch("[0-9]{1,19}", path.name)
+                and int(path.name) <= _MOST
+            }
+        return {number: path for number, path in found.items() if path.is_dir()}
+
+    def select(self, numbers: Sequence[int]) -> set[int]:
+        """Which of some versions are to be served."""
+        if self.specific:
+            return {*numbers} & {*self.specific}
+        ordered = sorted(numbers, reverse=True)
+        return {*ordered[: self.num_latest]}
+
+
+def from_folder(path: str, name: str | None = None) -> ModelConfig:
+    """The configuration of a folder of versions, of one version, or of a run.
+
+    Args:
+        path: a SavedModel's folder, one of its versions, or a run's folder
+            (whose SavedModel is in `savedmodel`).
+        name: as clients name it; by default the folder's name.
+    """
+    folder = pathlib.Path(path).expanduser().absolute()
+    if (folder / "saved_model.pb").is_file():
+        if not re.fullmatch("[0-9]{1,18}", folder.name):
+            return ModelConfig(name or folder.name, folder, single=1)
+        number = int(folder.name)
+        return ModelConfig(name or folder.parent.name, folder, single=number)
+    name = name or folder.name
+    if (folder / "config.yaml").is_file():
+        folder = folder / "savedmodel"
+    return ModelConfig(name, folder)
+
+
+def from_file(path: str) -> list[ModelConfig]:
+    """The models of a file in TensorFlow Serving's format.
+
+    Raises:
+        ValueError: If there is no such file, or it does not say which models.
+    """
+    try:
+        text = pathlib.Path(path).expanduser().read_text("utf-8")
+        config = text_format.Parse(
+            text, model_server_config_pb2.ModelServerConfig()
+        )
+    except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
+        raise ValueError(
+            "Expected a file with `model_config_list { config { name: ... "
+            f"base_path: ... }} }}`. Received: {path}, {error}"
+        ) from error
+    return from_proto(config)
+
+
+def from_proto(config) -> list[ModelConfig]:
+    """The models of a `ModelServerConfig`.
+
+    Raises:
+        ValueError: If there is none, or two have one name, or if a model is
+            not one of TensorFlow.
+    """
+    protos = config.model_config_list.config
+    if not protos:
+        raise ValueError(
+            "Expected a model_config_list with a config in it. Received: none"
+        )
+    configs = [_from_model_proto(proto) for proto in protos]
+    check_names(configs)
+    return configs
+
+
+def check_names(configs: Sequence[ModelConfig]) -> None:
+    """That each model has a name of its own.
+
+    Raises:
+        ValueError: If two have the same.
+    """
+    names = [config.name for config in configs]
+    double = sorted({name for name in names if names.count(name) > 1})
+    if double:
+        raise ValueError(
+            "Expected another name for each model: give it by --model_name, or "
+            f"in a file by --model_config_file. Received: {double[0]} twice"
+        )
+
+
+def _from_model_proto(proto) -> ModelConfig:
+    if proto.model_platform not in ("", "tensorflow"):
+        raise ValueError(
+            "Expected model_platform: 'tensorflow'. "
+            f"Received: {proto.model_platform!r} of {proto.name!r}"
+        )
+    if not proto.base_path:
+        raise ValueError(
+            f"Expected a base_path of {proto.name!r}. Received: none"
+        )
+    policy = proto.model_version_policy
+    kind = policy.WhichOneof("policy_choice")
+    num_latest, specific = 1, ()
+    if kind == "all":
+        num_latest = None
+    elif kind == "specific":
+        specific = tuple(policy.specific.versions)
+    elif kind == "latest":
+        num_latest = policy.latest.num_versions or 1
+    if kind == "specific" and not specific:
+        raise ValueError(
+            "Expected versions in a specific model_version_policy. "
+            f"Received: none for {proto.name!r}"
+        )
+    return ModelConfig(
+        proto.name,
+        pathlib.Path(proto.base_path).expanduser().absolute(),
+        num_latest=num_latest,
+        specific=specific,
+        labels=dict(proto.version_labels),
+    )

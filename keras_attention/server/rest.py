@@ -1,0 +1,259 @@
+"""TensorFlow Serving's REST API, the metrics and the server's health."""
+
+import asyncio
+import json
+import re
+import time
+
+from starlette.applications import Starlette
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from keras_attention.server import (
+    errors,
+    json_tensors,
+    limits,
+    logs,
+    metrics,
+    pages,
+    protos,
+)
+from keras_attention.server.errors import Code, RequestError
+from keras_attention.server.predictor import ModelSpec, Predictor
+
+_MODEL = (
+    r"(?i:/v1/models)/([^/:]+)"
+    r"(?:/(?i:versions)/([0-9]+)|/(?i:labels)/([^/:]+))?"
+)
+_ACTION = re.compile(_MODEL + r":(?i:(classify|regress|predict))")
+_MODEL_PATH = re.compile(_MODEL + r"(?i:/(metadata))?")
+METRICS_PATH = "/monitoring/prometheus/metrics"
+
+
+class Rest:
+    """The answers over HTTP.
+
+    Args:
+        predictor: a `predictor.Predictor`.
+        bounds: the server's `limits.Limits`.
+        meters: a `metrics.Metrics`.
+        log_texts: whether the log has the requests.
+
+    Attributes:
+        app: the application, for an ASGI server.
+        is_stopping: whether the server is about to end.
+    """
+
+    def __init__(
+        self,
+        predictor: Predictor,
+        bounds: limits.Limits,
+        meters: metrics.Metrics,
+        log_texts: bool = False,
+    ):
+        self._predictor = predictor
+        self._limits = bounds
+        self._meters = meters
+        self._log_texts = log_texts
+        self.is_stopping = False
+        every = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
+        self.app = Starlette(
+            routes=[
+                Route("/v1/{path:path}", self._api, methods=every),
+                Route(METRICS_PATH, self._metrics),
+                Route("/healthz", self._healthz),
+                Route("/readyz", self._readyz),
+                *pages.routes(),
+            ],
+            exception_handlers={404: _not_found, 405: _not_allowed},
+        )
+
+    async def _metrics(self, request: Request) -> Response:
+        text = self._meters.text(self._predictor.queue.queued_rows)
+        return Response(text, media_type="text/plain; version=0.0.4")
+
+    async def _healthz(self, request: Request) -> Response:
+        return _json({"status": "ok"})
+
+    async def _readyz(self, request: Request) -> Response:
+        models = self._predictor.models
+        is_ready = models.are_ready and not self.is_stopping
+        versions = {
+            name: model.available for name, model in models.by_name.items()
+        }
+        body = {"ready": is_ready, "models": versions}
+        return _json(body, 200 if is_ready else 503)
+
+    async def _api(self, request: Request) -> Response:
+        """Answers a request, logs it and counts it."""
+        start = time.monotonic()
+        request_id = logs.request_id(request.headers.get("x-request-id"))
+        fields = {"id": request_id, "protocol": "REST"}
+        code, api, response = Code.OK, "", None
+        try:
+            path = request.scope["path"]
+            if request.method == "POST" and (match := _ACTION.fullmatch(path)):
+                api = match[4].lower()
+                response = await self._act(request, match, api, fields)
+            elif request.method == "GET" and (
+                match := _MODEL_PATH.fullmatch(path)
+            ):
+                api = (match[4] or "status").lower()
+                response = self._describe(match, api, fields)
+            else:
+                raise errors.invalid(
+                    f"Malformed request: {request.method} {path[:200]}"
+                )
+        except RequestError as error:
+            code, response = error.code, _refusal(error)
+        except ClientDisconnect:
+            code = Code.CANCELLED
+            response = _json({"error": "The client is gone"}, 499)
+        except Exception as error:
+            logs.failure("request_failed", error, id=request_id)
+            code = Code.INTERNAL
+            response = _json({"error": "The server failed"}, 500)
+        seconds = time.monotonic() - start
+        name = fields.get("model", "")
+        known = name if name in self._predictor.models.by_name else ""
+        self._meters.count_request(known, code.name, api, "REST", seconds)
+        logs.event(
+            "request",
+            **fields,
+            api=api,
+            code=code.name,
+            status=response.status_code,
+            seconds=round(seconds, 6),
+        )
+        response.headers["x-request-id"] = request_id
+        return response
+
+    async def _act(self, request, match, api, fields) -> Response:
+        spec = _spec(match, fields)
+        if api != "predict":
+            raise RequestError(
+                Code.UNIMPLEMENTED,
+                f"Expected :predict. Received: :{api}, which takes tf.Example",
+            )
+        deadline = time.monotonic() + self._limits.timeout
+        document = json_tensors.parse(await self._body(request))
+        if self._log_texts:
+            fields["texts"] = {
+                key: document[key]
+                for key in ("instances", "inputs")
+                if key in document
+            }
+        name = document.get("signature_name", "")
+        spec = ModelSpec(spec.name, spec.version, spec.label, name)
+        task = asyncio.ensure_future(
+            self._predictor.predict(
+                spec,
+                lambda signature: json_tensors.to_arrays(
+                    document, signature.inputs
+                ),
+                deadline,
+            )
+        )
+        answer = await _unless_gone(request, task)
+        fields |= {
+            "version": answer.version,
+            "signature": answer.signature_name,
+            "rows": answer.num_rows,
+        }
+        is_row = json_tensors.is_row(document)
+        outputs = json_tensors.from_arrays(answer.outputs, is_row)
+        return Response(
+            json_tensors.dump(outputs), media_type="application/json"
+        )
+
+    async def _body(self, request: Request) -> bytes:
+        """The body, if it is not too large and does not come too slowly."""
+        most = self._limits.max_body_bytes
+        too_large = RequestError(
+            Code.INVALID_ARGUMENT,
+            f"Expected a body of at most {most} bytes. Received: more",
+            http_status=413,
+        )
+        length = request.headers.get("content-length", "0")
+        if length.isdecimal() and int(length[:20]) > most:
+            raise too_large
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self._limits.timeout):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > most:
+                        raise too_large
+                    parts.append(part)
+        except TimeoutError as error:
+            raise RequestError(
+                Code.DEADLINE_EXCEEDED,
+                f"Expected the body within {self._limits.timeout:g} seconds",
+                http_status=408,
+            ) from error
+        return b"".join(parts)
+
+    def _describe(self, match, api, fields) -> Response:
+        spec = _spec(match, fields)
+        if api == "status":
+            return _json(protos.as_json(protos.status(self._predictor, spec)))
+        message = protos.metadata(self._predictor, spec)
+        described = protos.as_json(message)
+        described["model_spec"].setdefault("signature_name", "")
+        return _json(described)
+
+
+def _spec(match, fields) -> ModelSpec:
+    name, version, label, _ = match.groups()
+    fields["model"] = name[:200]
+    if version is None:
+        return ModelSpec(name, None, label or "")
+    if len(version) > 19 or int(version) >= 2**63:
+        raise errors.invalid(
+            f"Failed to convert version: {version[:40]} to numeric."
+        )
+    return ModelSpec(name, int(version))
+
+
+async def _unless_gone(request: Request, task: asyncio.Task):
+    """What a task gives, if its client waits for it. It ends otherwise."""
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not task.done():
+            raise ClientDisconnect
+        return task.result()
+    finally:
+        task.cancel()
+        gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _json(body: dict, status: int = 200) -> Response:
+    text = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+    return Response(text, status, media_type="application/json")
+
+
+def _refusal(error: RequestError) -> Response:
+    response = _json({"error": error.message}, error.http_status)
+    if error.http_status == 429:
+        response.headers["retry-after"] = "1"
+    if error.http_status in (408, 413):
+        # The rest of the body is not read.
+        response.headers["connection"] = "close"
+    return response
+
+
+async def _not_found(request: Request, error: Exception) -> Response:
+    path = request.scope["path"][:200]
+    return _json({"error": f"Not found: {request.method} {path}"}, 404)
+
+
+async def _not_allowed(request: Request, error: Exception) -> Response:
+    path = request.scope["path"][:200]
+    return _json({"error": f"Not allowed: {request.method} {path}"}, 405)

@@ -1,0 +1,140 @@
+"""A model with its versions: which answer, which are loaded, which failed."""
+
+import contextlib
+import dataclasses
+import enum
+import pathlib
+from collections.abc import Collection
+
+from keras_attention.server import errors, model_configs, versions
+from keras_attention.server.errors import Code, RequestError
+
+
+class State(enum.IntEnum):
+    """The life of a version, as in the protocol's `ModelVersionStatus`."""
+
+    UNKNOWN = 0
+    START = 10
+    LOADING = 20
+    AVAILABLE = 30
+    UNLOADING = 40
+    END = 50
+
+
+@dataclasses.dataclass
+class Status:
+    """What is known of a version.
+
+    Attributes:
+        state: where it is in its life.
+        error: why it could not be loaded, or "".
+        loaded: the version, while it is in memory.
+        num_requests: requests that it answers now.
+        fingerprint: its files, as it failed with them.
+    """
+
+    state: State
+    error: str = ""
+    loaded: versions.LoadedVersion | None = None
+    num_requests: int = 0
+    fingerprint: object = None
+
+
+class ServedModel:
+    """The versions of a model. It is used in the event loop alone.
+
+    Args:
+        config: its `model_configs.ModelConfig`.
+
+    Attributes:
+        config: as given. A reload may replace it.
+        statuses: version -> `Status`, of all that were ever there.
+    """
+
+    def __init__(self, config: model_configs.ModelConfig):
+        self.config = config
+        self.statuses = {}
+
+    @property
+    def available(self) -> list[int]:
+        """The versions that answer, ascending."""
+        return sorted(
+            number
+            for number, status in self.statuses.items()
+            if status.state == State.AVAILABLE
+        )
+
+    def wanted(self, refused: Collection[int]) -> dict[int, pathlib.Path]:
+        """The versions to serve: number -> folder.
+
+        They are chosen among those that are there and are not known to be
+        bad. A bad version is tried again when its files change.
+
+        Args:
+            refused: versions that are bad now, whatever their files are.
+        """
+        on_disk = self.config.versions_on_disk()
+        good = {
+            number: path
+            for number, path in on_disk.items()
+            if number not in refused and not self._is_bad(number, path)
+        }
+        chosen = self.config.select([*good])
+        return {number: good[number] for number in sorted(chosen)}
+
+    def _is_bad(self, number, path) -> bool:
+        status = self.statuses.get(number)
+        return (
+            status is not None
+            and bool(status.error)
+            and status.fingerprint == fingerprint(path)
+        )
+
+    def find(self, number: int | None, label: str) -> Status:
+        """The version that a request names; by default the greatest.
+
+        Raises:
+            RequestError: If there is no such version, or none at all.
+        """
+        if label:
+            if label not in self.config.labels:
+                raise errors.invalid(
+                    f"Unrecognized servable version label: {label}"
+                )
+            number = self.config.labels[label]
+        available = self.available
+        if number is None and available:
+            number = available[-1]
+        if number not in available:
+            which = "Latest" if number is None else "Specific"
+            name = self.config.name
+            of = name if number is None else f"{name}, {number}"
+            raise RequestError(
+                Code.NOT_FOUND, f"Servable not found for request: {which}({of})"
+            )
+        return self.statuses[number]
+
+
+@contextlib.contextmanager
+def in_use(status: Status):
+    """While a request is answered, its version stays in memory."""
+    status.num_requests += 1
+    try:
+        yield status.loaded
+    finally:
+        status.num_requests -= 1
+
+
+def fingerprint(path: pathlib.Path) -> tuple:
+    """The files of a version and of its manifest: names, sizes and times."""
+    entries = []
+    for file in (
+        *sorted(path.rglob("*")),
+        path.parent / versions.manifest.NAME,
+    ):
+        try:
+            stat = file.stat()
+        except OSError:
+            continue
+        entries.append((str(file), stat.st_size, stat.st_mtime_ns))
+    return tuple(entries)

@@ -1,0 +1,165 @@
+"""What a signature takes and gives, and whether a request fits it."""
+
+import dataclasses
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import tensorflow as tf
+
+from keras_attention.server import errors, padding
+
+
+@dataclasses.dataclass(frozen=True)
+class Spec:
+    """An input or an output of a signature.
+
+    Attributes:
+        dtype: a `tf.DType`.
+        shape: its axes, None for one of any length; or None if their number
+            is not known.
+    """
+
+    dtype: tf.DType
+    shape: tuple[int | None, ...] | None
+
+    @property
+    def has_rows(self) -> bool:
+        """Whether the batch is axis 0."""
+        return bool(self.shape) and self.shape[0] is None
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether an array of this shape can be it."""
+        return self.shape is None or (
+            len(shape) == len(self.shape)
+            and all(
+                expected in (None, length)
+                for expected, length in zip(self.shape, shape, strict=True)
+            )
+        )
+
+
+def _specs(tensor_infos) -> dict[str, Spec]:
+    specs = {}
+    for name, info in sorted(tensor_infos.items()):
+        shape = tf.TensorShape(info.tensor_shape)
+        axes = None if shape.rank is None else tuple(shape.as_list())
+        specs[name] = Spec(tf.dtypes.as_dtype(info.dtype), axes)
+    return specs
+
+
+class Signature:
+    """A function of a SavedModel, from arrays to arrays.
+
+    Args:
+        name: such as "serving_default".
+        definition: its `SignatureDef`.
+        function: what `tf.saved_model.load` gave for it.
+
+    Attributes:
+        inputs, outputs: name -> `Spec`.
+        padded: the outputs' axes that `padding.cut` shortens.
+    """
+
+    def __init__(self, name: str, definition, function: Callable):
+        self.name = name
+        self.inputs = _specs(definition.inputs)
+        self.outputs = _specs(definition.outputs)
+        self.padded = padding.axes(
+            {
+                name: len(spec.shape)
+                for name, spec in self.outputs.items()
+                if spec.shape is not None
+            }
+        )
+        self._function = function
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether rows of several requests can be answered in one call.
+
+        An axis whose length may depend on the other rows stands in the way,
+        unless `padding` knows it.
+        """
+        return all(
+            spec.has_rows
+            for spec in (*self.inputs.values(), *self.outputs.values())
+        ) and all(
+            length is not None or axis in self.padded.get(name, ())
+            for name, spec in self.outputs.items()
+            for axis, length in enumerate(spec.shape[1:], 1)
+        )
+
+    def __call__(self, arrays: Mapping[str, np.ndarray]) -> dict:
+        """The outputs, as arrays."""
+        outputs = self._function(
+            **{
+                name: tf.constant(array, self.inputs[name].dtype)
+                for name, array in arrays.items()
+            }
+        )
+        return {name: output.numpy() for name, output in outputs.items()}
+
+    def check(self, arrays: Mapping[str, np.ndarray], max_rows: int) -> int:
+        """That a request's arrays are what the signature takes.
+
+        Args:
+            arrays: name of an input -> array.
+            max_rows: the most rows that there may be.
+
+        Returns:
+            How many rows there are; 1 where the batch is not axis 0.
+
+        Raises:
+            RequestError: If an input is missing or unknown, has another type
+                or shape, or another number of rows than the others.
+        """
+        self.check_names(arrays)
+        for name, array in arrays.items():
+            spec = self.inputs[name]
+            if not spec.fits(array.shape):
+                raise errors.invalid(
+                    f"Expected the input {name!r} of shape "
+                    f"{_shape_text(spec.shape)}. "
+                    f"Received: {_shape_text(array.shape)}"
+                )
+        rows = {
+            name: array.shape[0]
+            for name, array in arrays.items()
+            if self.inputs[name].has_rows
+        }
+        if len({*rows.values()}) > 1:
+            raise errors.invalid(
+                "Expected inputs with the same number of rows. "
+                f"Received: {rows}"
+            )
+        num_rows = next(iter(rows.values()), 1)
+        if num_rows > max_rows:
+            raise errors.invalid(
+                f"Expected at most {max_rows} rows: split the request. "
+                f"Received: {num_rows} rows"
+            )
+        return num_rows
+
+    def check_names(self, names) -> None:
+        """That a request names each input, and no other.
+
+        Raises:
+            RequestError: If it does not.
+        """
+        if {*names} == {*self.inputs}:
+            return
+        extra = sorted({*names} - {*self.inputs})
+        missing = sorted({*self.inputs} - {*names})
+        raise errors.invalid(
+            "input size does not match signature: "
+            f"{len({*names})}!={len(self.inputs)}. Expected the inputs "
+            f"{sorted(self.inputs)}. Received: extra {extra}, missing "
+            f"{missing}"
+        )
+
+
+def _shape_text(shape) -> str:
+    """Such as [-1,4], as TensorFlow Serving writes it."""
+    if shape is None:
+        return "[?]"
+    return f"[{','.join(str(-1 if n is None else n) for n in shape)}]"

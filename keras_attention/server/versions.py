@@ -1,0 +1,130 @@
+"""One version of a SavedModel in memory: loaded, checked and warmed."""
+
+import dataclasses
+import importlib
+import pathlib
+from collections.abc import Mapping
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow_serving.apis import prediction_log_pb2
+
+from keras_attention.server import signatures
+from keras_attention.serving import manifest
+
+WARMUP = pathlib.Path("assets.extra/tf_serving_warmup_requests")
+# As many as TensorFlow Serving takes.
+_MOST_WARMUP_REQUESTS = 1000
+# The signature by which a model of this package counts the tokens of texts.
+_COUNTS = "num_tokens"
+
+
+@dataclasses.dataclass
+class LoadedVersion:
+    """A version that can answer.
+
+    Attributes:
+        number: the version.
+        signatures: name -> `signatures.Signature`.
+        definitions: name -> `SignatureDef`, for a client that asks.
+        has_manifest: whether its files were compared with a manifest.
+    """
+
+    number: int
+    signatures: Mapping[str, signatures.Signature]
+    definitions: Mapping
+    has_manifest: bool
+    _loaded: object  # The functions do not keep its variables.
+
+    def has_text_limit(self, signature: signatures.Signature) -> bool:
+        """Whether a signature takes texts that can be too long."""
+        counts = self.signatures.get(_COUNTS)
+        return (
+            counts is not None
+            and counts is not signature
+            and signature.is_batched
+            and counts.is_batched
+            and counts.outputs.keys() == {_COUNTS, "limit"}
+            and counts.inputs.keys() <= signature.inputs.keys()
+        )
+
+    def count_tokens(self, arrays: Mapping[str, np.ndarray]) -> dict:
+        """`num_tokens` [B] and `limit` [B] of texts."""
+        counts = self.signatures[_COUNTS]
+        return counts({name: arrays[name] for name in counts.inputs})
+
+
+def load(path: pathlib.Path, number: int) -> LoadedVersion:
+    """Loads a version and answers its warm-up requests.
+
+    A model of this package has a manifest, which has to hold. Other
+    SavedModels have none.
+
+    Args:
+        path: the folder with `saved_model.pb`.
+        number: the version.
+
+    Raises:
+        Exception: Whatever is wrong with its files.
+    """
+    has_manifest = (path.parent / manifest.NAME).is_file()
+    if has_manifest:
+        manifest.check(path)
+    definitions = _definitions(path)
+    # Its operations are known once tensorflow-text is imported.
+    importlib.import_module("keras_attention.data.tokenizer")
+    loaded = tf.saved_model.load(str(path), tags=["serve"])
+    version = LoadedVersion(
+        number,
+        {
+            name: signatures.Signature(name, definitions[name], function)
+            for name, function in loaded.signatures.items()
+            if name in definitions
+        },
+        definitions,
+        has_manifest,
+        loaded,
+    )
+    if not version.signatures:
+        raise ValueError(
+            "Expected a SavedModel with signatures. Received: one without"
+        )
+    _warm(version, path / WARMUP)
+    return version
+
+
+def _definitions(path) -> dict:
+    """The signatures as they stand in the file."""
+    saved_model = saved_model_pb2.SavedModel()
+    saved_model.ParseFromString((path / "saved_model.pb").read_bytes())
+    for graph in saved_model.meta_graphs:
+        if "serve" in graph.meta_info_def.tags:
+            definitions = dict(graph.signature_def)
+            definitions.pop("__saved_model_init_op", None)
+            return definitions
+    raise ValueError(
+        "Expected a SavedModel with the tag 'serve'. Received: one without"
+    )
+
+
+def _warm(version: LoadedVersion, path: pathlib.Path) -> None:
+    """Answers the requests that the version brings along."""
+    if not path.is_file():
+        return
+    records = tf.data.TFRecordDataset(str(path)).take(_MOST_WARMUP_REQUESTS)
+    for record in records.as_numpy_iterator():
+        log = prediction_log_pb2.PredictionLog.FromString(record)
+        if log.WhichOneof("log_type") != "predict_log":
+            continue
+        request = log.predict_log.request
+        name = request.model_spec.signature_name or "serving_default"
+        inputs = {
+            name: tf.make_ndarray(proto)
+            for name, proto in request.inputs.items()
+        }
+        signature = version.signatures[name]
+        signature.check(inputs, max_rows=2**31)
+        signature(inputs)
+        if version.has_text_limit(signature):
+            version.count_tokens(inputs)

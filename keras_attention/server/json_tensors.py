@@ -214,7 +214,7 @@ def _converter(dtype, name):
             return _NOT_FINITE[value]
         if type(value) not in (int, float):
             raise wrong(value)
-        if abs(value) != float("inf") and abs(value) > dtype.max:
+        if abs(value) != float("inf") and abs(value) > float(dtype.max):
             raise errors.invalid(
                 f"Cannot convert JSON value to {dtype.name} without loss of "
                 f"precision, in the input {name!r}"

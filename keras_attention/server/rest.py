@@ -200,7 +200,8 @@ class Rest:
             return _json(protos.as_json(protos.status(self._predictor, spec)))
         message = protos.metadata(self._predictor, spec)
         described = protos.as_json(message)
-        described["model_spec"].setdefault("signature_name", "")
+        # TensorFlow Serving leaves the type out.
+        del described["metadata"]["signature_def"]["@type"]
         return _json(described)
 
 

@@ -1,0 +1,259 @@
+"""Small SavedModels, and a server of them that runs in a thread."""
+
+import asyncio
+import contextlib
+import dataclasses
+import http.client
+import json
+import socket
+import threading
+
+import pytest
+import tensorflow as tf
+
+from keras_attention.serving import savedmodel
+
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
+LIMIT = 5
+
+
+def _words(text):
+    """The words of each text, END among them: [B, S], "" pads."""
+    return tf.strings.split(text + " </s>").to_tensor("")
+
+
+class Shouter(tf.Module):
+    """Answers as a translator does: the words in capitals, last one first."""
+
+    def __init__(self, mark=""):
+        super().__init__()
+        self.mark = tf.Variable(mark)
+        functions = {
+            "serving_default": (self._translate, [TEXT]),
+            "with_attention": (self._attend, [TEXT]),
+            "n_best": (self._n_best, [TEXT]),
+            "score": (self._score, [TEXT, REFERENCE]),
+            "num_tokens": (self._num_tokens, [TEXT]),
+        }
+        self._signatures = {
+            name: tf.function(function, input_signature=specs, autograph=False)
+            for name, (function, specs) in functions.items()
+        }
+
+    @property
+    def signatures(self):
+        return self._signatures
+
+    def _translate(self, text):
+        # The text "fail" is one that the model cannot read.
+        check = tf.debugging.assert_none_equal(text, "fail", message="I cannot")
+        with tf.control_dependencies([check]):
+            return {"translation": self.mark + tf.strings.upper(text)}
+
+    def _attend(self, text):
+        source = _words(text)
+        target = tf.strings.upper(source)
+        longest = tf.shape(source)[1]
+        is_word = tf.cast(source != "", tf.float32)
+        weights = is_word[:, None, :] * is_word[:, :, None]
+        weights /= tf.reduce_sum(is_word, 1)[:, None, None]
+        return {
+            **self._translate(text),
+            "source_tokens": source,
+            "target_tokens": target[:, :longest],
+            "attention": weights,
+            "truncated": self._lengths(text) > LIMIT,
+        }
+
+    def _n_best(self, text):
+        best = tf.stack([self.mark + text, tf.zeros_like(text)], 1)
+        scores = tf.constant([[-0.1, -float("inf")]])
+        return {
+            "translations": tf.ensure_shape(best, [None, 2]),
+            "scores": tf.tile(scores, [tf.size(text), 1]),
+        }
+
+    def _score(self, text, reference):
+        lengths = self._lengths(reference)
+        return {
+            "log_probability": -tf.cast(lengths, tf.float32),
+            "num_tokens": tf.minimum(lengths, LIMIT),
+            "truncated": (lengths > LIMIT) | (self._lengths(text) > LIMIT),
+        }
+
+    def _lengths(self, text):
+        return tf.cast(tf.strings.split(text + " </s>").row_lengths(), tf.int32)
+
+    def _num_tokens(self, text):
+        lengths = self._lengths(text)
+        return {"num_tokens": lengths, "limit": lengths * 0 + LIMIT}
+
+
+class Numbers(tf.Module):
+    """A SavedModel of somebody else: numbers, and rows of any length."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None, 3], tf.float32, name="x"),
+            tf.TensorSpec([None], tf.int64, name="k"),
+        ]
+    )
+    def weighted(self, x, k):
+        return {
+            "y": x * tf.cast(k, tf.float32)[:, None],
+            "raw_bytes": tf.strings.as_string(k),
+        }
+
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None], tf.int32, name="ids")]
+    )
+    def padded(self, ids):
+        # The axis of any length is not one that the server knows.
+        return {"doubled": tf.concat([ids, ids], axis=1)}
+
+    @tf.function(input_signature=[tf.TensorSpec([], tf.float32, name="x")])
+    def scalar(self, x):
+        return {"y": x + 1}
+
+
+@pytest.fixture(scope="session")
+def shouter():
+    """A function that writes the next version of a translator's likeness."""
+
+    def write(folder, mark=""):
+        return savedmodel.export(Shouter(mark), folder)
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def model_folders(shouter, tmp_path_factory):
+    """Name -> folder of two models with a version each."""
+    root = tmp_path_factory.mktemp("models")
+    shouter(root / "shout")
+    numbers = Numbers()
+    tf.saved_model.save(
+        numbers,
+        str(root / "numbers" / "7"),
+        signatures={
+            "serving_default": numbers.weighted,
+            "padded": numbers.padded,
+            "scalar": numbers.scalar,
+        },
+    )
+    return {"shout": root / "shout", "numbers": root / "numbers"}
+
+
+@dataclasses.dataclass
+class Client:
+    """What a test needs of a server: its ports, and requests over HTTP."""
+
+    rest_port: int
+    grpc_port: int
+    application: object
+
+    def request(self, path, body=None, method=None, headers=None):
+        """Status, headers and JSON (or text) of an answer."""
+        if isinstance(body, (dict, list)):
+            body = json.dumps(body)
+        connection = http.client.HTTPConnection("127.0.0.1", self.rest_port, 60)
+        with contextlib.closing(connection):
+            method = method or ("GET" if body is None else "POST")
+            connection.request(method, path, body, headers or {})
+            response = connection.getresponse()
+            text = response.read().decode()
+        is_json = "json" in response.headers["content-type"]
+        return (
+            response.status,
+            response.headers,
+            _strict(text) if is_json else text,
+        )
+
+    def predict(self, name, **request):
+        """The answer to a request of :predict."""
+        return self.request(f"/v1/models/{name}:predict", request)
+
+    def raw(self, data, timeout=60):
+        """What comes back for some bytes, until the server hangs up."""
+        with socket.create_connection(
+            ("127.0.0.1", self.rest_port), timeout
+        ) as connection:
+            connection.sendall(data)
+            parts = []
+            while part := connection.recv(65536):
+                parts.append(part)
+        return b"".join(parts)
+
+
+def _strict(text):
+    """JSON without the words that only some parsers take."""
+
+    def refuse(word):
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@contextlib.contextmanager
+def running(configs, limits=None, **settings):
+    """A server in a thread."""
+    from keras_attention.server import application
+    from keras_attention.server import limits as server_limits
+
+    ready = threading.Event()
+    state = {}
+
+    async def main():
+        state["loop"] = asyncio.get_running_loop()
+        state["stop"] = asyncio.Event()
+        one = application.Application(
+            configs,
+            application.Settings(
+                rest_port=0, grpc_port=0, num_threads=2, **settings
+            ),
+            limits or server_limits.Limits(),
+        )
+        try:
+            await one.start()
+            state["application"] = one
+        except Exception as error:
+            state["error"] = error
+            return
+        finally:
+            ready.set()
+        await state["stop"].wait()
+        await one.stop()
+
+    thread = threading.Thread(target=asyncio.run, args=[main()])
+    thread.start()
+    ready.wait()
+    if "error" in state:
+        thread.join()
+        raise state["error"]
+    one = state["application"]
+    try:
+        yield Client(one.rest_port, one.grpc_port, one)
+    finally:
+        state["loop"].call_soon_threadsafe(state["stop"].set)
+        thread.join()
+
+
+@pytest.fixture(scope="session")
+def run_server():
+    """A function of configurations: a server in a thread, as a context."""
+    return running
+
+
+@pytest.fixture(scope="module")
+def server(model_folders):
+    """A server of the two models, and its client."""
+    from keras_attention.server import limits, model_configs
+
+    configs = [
+        model_configs.ModelConfig(name, folder, labels={"stable": 1})
+        for name, folder in model_folders.items()
+    ]
+    bounds = limits.Limits(max_rows=50, max_body_bytes=20_000)
+    with running(configs, bounds) as client:
+        yield client

@@ -1,0 +1,151 @@
+"""The queue: what is answered together, refused and forgotten."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+from keras_attention.server import batcher
+from keras_attention.server.errors import Code, RequestError
+
+
+def job(payload, group="g", num_rows=1, **options):
+    return batcher.Job(group, payload, num_rows, **options)
+
+
+class Slow:
+    """Answers with the payloads when it is let, and keeps the calls."""
+
+    def __init__(self):
+        self.calls = []
+        self.may_go = threading.Event()
+
+    def __call__(self, jobs):
+        self.calls.append([one.payload for one in jobs])
+        self.may_go.wait()
+        return [
+            one.payload if isinstance(one.payload, Exception) else one.payload
+            for one in jobs
+        ]
+
+
+def with_batcher(test, answer, max_batch_size=3, max_queued_rows=8):
+    async def main():
+        queue = batcher.Batcher(answer, max_batch_size, max_queued_rows, 1)
+        queue.start()
+        try:
+            return await test(queue)
+        finally:
+            if isinstance(answer, Slow):
+                answer.may_go.set()
+            await queue.stop()
+
+    return asyncio.run(main())
+
+
+async def begun(queue, first):
+    """A job that is computed, so that others wait."""
+    task = asyncio.create_task(queue.submit(first))
+    while queue.queued_rows or not task.get_coro().cr_await:
+        await asyncio.sleep(0.001)
+    return task
+
+
+def test_a_batch_is_what_has_queued_up():
+    slow = Slow()
+
+    async def test(queue):
+        tasks = [await begun(queue, job("first"))]
+        await asyncio.sleep(0.01)
+        tasks += [
+            asyncio.create_task(queue.submit(job(n, group)))
+            for n, group in enumerate(["a", "b", "a", "a", "a", None, "b"])
+        ]
+        await asyncio.sleep(0.01)
+        assert queue.queued_rows == 7
+        slow.may_go.set()
+        assert await asyncio.gather(*tasks) == ["first", *range(7)]
+
+    with_batcher(test, slow)
+    assert slow.calls == [["first"], [0, 2, 3], [1, 6], [4], [5]]
+
+
+def test_rows_count_and_a_large_job_goes_by_itself():
+    slow = Slow()
+
+    async def test(queue):
+        tasks = [await begun(queue, job("first"))]
+        await asyncio.sleep(0.01)
+        sizes = {"a": 2, "b": 2, "c": 1, "large": 3}
+        tasks += [
+            asyncio.create_task(queue.submit(job(name, num_rows=size)))
+            for name, size in sizes.items()
+        ]
+        await asyncio.sleep(0.01)
+        slow.may_go.set()
+        await asyncio.gather(*tasks)
+
+    with_batcher(test, slow, max_batch_size=3)
+    assert slow.calls == [["first"], ["a", "c"], ["b"], ["large"]]
+
+
+def test_a_full_queue_refuses_and_dead_jobs_take_no_room():
+    slow = Slow()
+
+    async def test(queue):
+        first = await begun(queue, job("first"))
+        await asyncio.sleep(0.01)
+        waiting = asyncio.create_task(queue.submit(job("w", num_rows=8)))
+        await asyncio.sleep(0.01)
+        with pytest.raises(RequestError) as refused:
+            await queue.submit(job("more"))
+        assert refused.value.code == Code.RESOURCE_EXHAUSTED
+        waiting.cancel()
+        await asyncio.sleep(0.01)
+        next_one = asyncio.create_task(queue.submit(job("next", num_rows=8)))
+        await asyncio.sleep(0.01)
+        slow.may_go.set()
+        assert await asyncio.gather(first, next_one) == ["first", "next"]
+
+    with_batcher(test, slow)
+    assert slow.calls == [["first"], ["next"]]
+
+
+def test_a_deadline_ends_the_waiting_and_the_job():
+    slow = Slow()
+
+    async def test(queue):
+        first = await begun(queue, job("first"))
+        await asyncio.sleep(0.01)
+        with pytest.raises(RequestError) as late:
+            await queue.submit(job("late", deadline=time.monotonic() + 0.02))
+        assert late.value.code == Code.DEADLINE_EXCEEDED
+        with pytest.raises(RequestError):
+            await queue.submit(job("later", deadline=time.monotonic() - 1))
+        slow.may_go.set()
+        await first
+
+    with_batcher(test, slow)
+    assert slow.calls == [["first"]]
+
+
+def test_an_exception_is_the_answer_of_its_job_alone():
+    async def test(queue):
+        return await asyncio.gather(
+            queue.submit(job("good", None)),
+            queue.submit(job(RequestError(Code.NOT_FOUND, "bad"), None)),
+            queue.submit(job("crash", None)),
+            return_exceptions=True,
+        )
+
+    def answer(jobs):
+        if jobs[0].payload == "crash":
+            raise ZeroDivisionError
+        return [one.payload for one in jobs]
+
+    good, bad, crash = with_batcher(test, answer)
+    assert good == "good"
+    assert bad.code == Code.NOT_FOUND
+    assert crash.code == Code.INTERNAL
+    assert isinstance(crash.__cause__, ZeroDivisionError)

@@ -1,0 +1,181 @@
+"""The gRPC services of a server that runs."""
+
+import contextlib
+
+import pytest
+import tensorflow as tf
+
+grpc = pytest.importorskip("grpc")
+health_pb2 = pytest.importorskip(
+    "grpc_health.v1.health_pb2", reason="the extra `serve` is not installed"
+)
+pytest.importorskip("httptools", reason="the extra `serve` is not installed")
+
+from grpc_health.v1 import health_pb2_grpc  # noqa: E402
+from tensorflow_serving.apis import (  # noqa: E402
+    classification_pb2,
+    get_model_metadata_pb2,
+    get_model_status_pb2,
+    inference_pb2,
+    model_management_pb2,
+    model_service_pb2_grpc,
+    predict_pb2,
+    prediction_service_pb2_grpc,
+    regression_pb2,
+)
+
+
+@pytest.fixture(scope="module")
+def channel(server):
+    with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+        yield channel
+
+
+@pytest.fixture(scope="module")
+def predictions(channel):
+    return prediction_service_pb2_grpc.PredictionServiceStub(channel)
+
+
+@pytest.fixture(scope="module")
+def model_service(channel):
+    return model_service_pb2_grpc.ModelServiceStub(channel)
+
+
+def predict_request(name="shout", signature="", outputs=(), **inputs):
+    request = predict_pb2.PredictRequest(output_filter=outputs)
+    request.model_spec.name = name
+    request.model_spec.signature_name = signature
+    for key, value in inputs.items():
+        request.inputs[key].CopyFrom(tf.make_tensor_proto(value))
+    return request
+
+
+@contextlib.contextmanager
+def refused(code):
+    with pytest.raises(grpc.RpcError) as error:
+        yield
+    assert error.value.code() == code, error.value.details()
+
+
+def test_predict(predictions):
+    response = predictions.Predict(predict_request(text=["a", "b"]))
+    assert [*response.outputs] == ["translation"]
+    found = tf.make_ndarray(response.outputs["translation"])
+    assert found.tolist() == [b"A", b"B"]
+    assert response.model_spec.version.value == 1
+    assert response.model_spec.signature_name == "serving_default"
+
+
+def test_named_version_label_signature_and_outputs(predictions):
+    request = predict_request("shout", "n_best", ["scores"], text=["a"])
+    request.model_spec.version_label = "stable"
+    response = predictions.Predict(request)
+    assert [*response.outputs] == ["scores"]
+    request.model_spec.version.value = 1
+    scores = predictions.Predict(request).outputs["scores"]
+    assert tf.make_ndarray(scores).shape == (1, 2)
+
+
+def test_an_empty_batch_has_an_empty_answer(predictions):
+    empty = tf.constant([], tf.string).numpy()
+    request = predict_request()
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(empty, tf.string))
+    response = predictions.Predict(request)
+    assert tf.make_ndarray(response.outputs["translation"]).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "request_, code",
+    [
+        (predict_request("x", text=["a"]), "NOT_FOUND"),
+        (predict_request("", text=["a"]), "INVALID_ARGUMENT"),
+        (predict_request("shout", "x", text=["a"]), "INVALID_ARGUMENT"),
+        (predict_request(text=[1.0]), "INVALID_ARGUMENT"),
+        (predict_request(text=[["a"]]), "INVALID_ARGUMENT"),
+        (predict_request(text=["a"] * 51), "INVALID_ARGUMENT"),
+        (predict_request(other=["a"]), "INVALID_ARGUMENT"),
+        (predict_request(text=["fail"]), "INVALID_ARGUMENT"),
+        (predict_request(text=["1 2 3 4 5"]), "INVALID_ARGUMENT"),
+        (predict_request(outputs=["x"], text=["a"]), "INVALID_ARGUMENT"),
+        (predict_request(text=["a" * 30_000]), "RESOURCE_EXHAUSTED"),
+    ],
+)
+def test_wrong_requests_are_refused(predictions, request_, code):
+    with refused(getattr(grpc.StatusCode, code)):
+        predictions.Predict(request_)
+
+
+def test_a_deadline_that_is_over(predictions):
+    with refused(grpc.StatusCode.DEADLINE_EXCEEDED):
+        predictions.Predict(predict_request(text=["a"]), timeout=1e-6)
+
+
+def test_other_methods_are_unimplemented(predictions):
+    for method, request in (
+        (predictions.Classify, classification_pb2.ClassificationRequest()),
+        (predictions.Regress, regression_pb2.RegressionRequest()),
+        (predictions.MultiInference, inference_pb2.MultiInferenceRequest()),
+    ):
+        with refused(grpc.StatusCode.UNIMPLEMENTED):
+            method(request)
+
+
+def test_metadata(predictions):
+    request = get_model_metadata_pb2.GetModelMetadataRequest(
+        metadata_field=["signature_def"]
+    )
+    request.model_spec.name = "numbers"
+    response = predictions.GetModelMetadata(request)
+    assert response.model_spec.version.value == 7
+    signatures = get_model_metadata_pb2.SignatureDefMap()
+    assert response.metadata["signature_def"].Unpack(signatures)
+    inputs = signatures.signature_def["serving_default"].inputs
+    assert sorted(inputs) == ["k", "x"]
+    request.metadata_field.append("other")
+    with refused(grpc.StatusCode.INVALID_ARGUMENT):
+        predictions.GetModelMetadata(request)
+
+
+def test_status(model_service):
+    request = get_model_status_pb2.GetModelStatusRequest()
+    request.model_spec.name = "shout"
+    (status,) = model_service.GetModelStatus(request).model_version_status
+    assert (status.version, status.state) == (1, status.AVAILABLE)
+    request.model_spec.version.value = 9
+    with refused(grpc.StatusCode.NOT_FOUND):
+        model_service.GetModelStatus(request)
+
+
+def test_a_reload_names_known_folders_alone(
+    model_service, model_folders, predictions, tmp_path
+):
+    def reload(**folders):
+        request = model_management_pb2.ReloadConfigRequest()
+        for name, folder in folders.items():
+            request.config.model_config_list.config.add(
+                name=name, base_path=str(folder)
+            )
+        return model_service.HandleReloadConfigRequest(request)
+
+    with refused(grpc.StatusCode.PERMISSION_DENIED):
+        reload(shout=tmp_path)
+    with refused(grpc.StatusCode.PERMISSION_DENIED):
+        reload(shout=f"{model_folders['shout']}/../numbers")
+    with refused(grpc.StatusCode.INVALID_ARGUMENT):
+        reload()
+    assert reload(**model_folders, loud=model_folders["shout"]).status
+    predictions.Predict(predict_request("loud", text=["a"]))
+    assert reload(**model_folders).status.error_code == 0
+    with refused(grpc.StatusCode.NOT_FOUND):
+        predictions.Predict(predict_request("loud", text=["a"]))
+
+
+def test_health_and_the_request_id(channel, predictions):
+    check = health_pb2_grpc.HealthStub(channel).Check
+    for service in ("", "tensorflow.serving.PredictionService"):
+        request = health_pb2.HealthCheckRequest(service=service)
+        assert check(request).status == health_pb2.HealthCheckResponse.SERVING
+    _, call = predictions.Predict.with_call(
+        predict_request(text=["a"]), metadata=[("x-request-id", "mine")]
+    )
+    assert dict(call.trailing_metadata())["x-request-id"] == "mine"

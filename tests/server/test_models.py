@@ -1,0 +1,193 @@
+"""Versions that come, fail, are replaced and go."""
+
+import asyncio
+import dataclasses
+
+import pytest
+
+from keras_attention.server import (
+    metrics,
+    model_configs,
+    models,
+    served_model,
+)
+from keras_attention.server.errors import Code, RequestError
+from keras_attention.server.served_model import State
+
+
+@dataclasses.dataclass
+class Fake:
+    number: int
+    has_manifest: bool = True
+
+
+def load(path, number):
+    """A version is bad if its file says so."""
+    text = (path / "saved_model.pb").read_text()
+    if text == "bad":
+        raise ValueError("Expected a good version. Received: a bad one")
+    return Fake(number)
+
+
+def put(folder, number, text="good"):
+    version = folder / str(number)
+    version.mkdir(parents=True, exist_ok=True)
+    (version / "saved_model.pb").write_text(text)
+    return version
+
+
+def scenario(test, *configs):
+    async def main():
+        served = models.Models(configs, metrics.Metrics(), load)
+        await served.update()
+        try:
+            await test(served)
+        finally:
+            await served.stop()
+
+    asyncio.run(main())
+
+
+def config(folder, **options):
+    return model_configs.ModelConfig("m", folder, **options)
+
+
+def states(served, name="m"):
+    return {n: s.state for n, s in served.by_name[name].statuses.items()}
+
+
+async def freed(served):
+    while State.UNLOADING in states(served).values():
+        await asyncio.sleep(0.01)
+
+
+def test_a_new_version_takes_the_place_of_the_old_one(tmp_path):
+    put(tmp_path, 1)
+
+    async def test(served):
+        model = served.get("m")
+        assert served.are_ready and model.available == [1]
+        with served_model.in_use(model.find(None, "")) as version:
+            put(tmp_path, 2)
+            await served.update()
+            assert model.find(None, "").loaded.number == 2
+            # The old one still answers what it has.
+            assert version.number == 1
+            assert states(served)[1] == State.UNLOADING
+            assert model.statuses[1].loaded is not None
+        await freed(served)
+        assert model.statuses[1].loaded is None
+        assert states(served) == {1: State.END, 2: State.AVAILABLE}
+
+    scenario(test, config(tmp_path))
+
+
+def test_a_bad_version_is_refused_and_tried_again_when_it_changes(tmp_path):
+    put(tmp_path, 1)
+
+    async def test(served):
+        model = served.get("m")
+        put(tmp_path, 2, "bad")
+        for _ in range(2):
+            await served.update()
+            assert model.available == [1]
+        assert "a bad one" in model.statuses[2].error
+        text = served._meters.text(0)
+        assert f'model_path="{tmp_path / "2"}",status="fail"}} 1' in text
+        put(tmp_path, 2, "good now")
+        await served.update()
+        assert model.available == [2]
+
+    scenario(test, config(tmp_path))
+
+
+def test_an_older_version_is_served_if_the_newest_is_bad_at_the_start(tmp_path):
+    put(tmp_path, 1), put(tmp_path, 2, "bad")
+
+    async def test(served):
+        assert served.get("m").available == [1]
+
+    scenario(test, config(tmp_path))
+
+
+def test_a_deleted_version_answers_until_it_is_replaced(tmp_path):
+    version = put(tmp_path, 2)
+
+    async def test(served):
+        model = served.get("m")
+        (version / "saved_model.pb").unlink()
+        version.rmdir()
+        await served.update()
+        assert model.available == [2]
+        # Also by an older one: so a version is taken back.
+        put(tmp_path, 1)
+        await served.update()
+        assert model.available == [1]
+        await freed(served)
+
+    scenario(test, config(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "options, available",
+    [
+        ({}, [3]),
+        ({"num_latest": 2}, [2, 3]),
+        ({"num_latest": None}, [1, 2, 3]),
+        ({"specific": (1, 3, 9)}, [1, 3]),
+    ],
+)
+def test_policies(tmp_path, options, available):
+    for number in (1, 2, 3):
+        put(tmp_path, number)
+    (tmp_path / "4.tmp").mkdir()
+
+    async def test(served):
+        assert served.get("m").available == available
+
+    scenario(test, config(tmp_path, **options))
+
+
+def test_labels_and_what_is_not_there(tmp_path):
+    put(tmp_path, 1), put(tmp_path, 2)
+
+    async def test(served):
+        model = served.get("m")
+        assert model.find(None, "old").loaded.number == 1
+        assert model.find(1, "").loaded.number == 1
+        for number, label, code in (
+            (3, "", Code.NOT_FOUND),
+            (None, "gone", Code.NOT_FOUND),
+            (None, "unknown", Code.INVALID_ARGUMENT),
+        ):
+            with pytest.raises(RequestError) as refused:
+                model.find(number, label)
+            assert refused.value.code == code
+        with pytest.raises(RequestError):
+            served.get("../m")
+
+    labels = {"old": 1, "gone": 7}
+    scenario(test, config(tmp_path, num_latest=2, labels=labels))
+
+
+def test_a_reload_changes_the_models_or_nothing(tmp_path):
+    put(tmp_path / "a", 1), put(tmp_path / "b", 1)
+    put(tmp_path / "b", 2), put(tmp_path / "bad", 1, "bad")
+
+    def made(name, **options):
+        return model_configs.ModelConfig(name, tmp_path / name, **options)
+
+    async def test(served):
+        first = served.get("a")
+        for bad in (made("bad"), made("b", labels={"x": 5})):
+            with pytest.raises(RequestError) as refused:
+                await served.reload([made("a"), bad])
+            assert refused.value.code == Code.FAILED_PRECONDITION
+            assert [*served.by_name] == ["a"] and first.available == [1]
+        labels = {"old": 1}
+        await served.reload([made("b", num_latest=2, labels=labels)])
+        assert [*served.by_name] == ["b"]
+        assert served.get("b").find(None, "old").loaded.number == 1
+        assert first.available == []
+
+    scenario(test, made("a"))

@@ -126,15 +126,17 @@ def _num_rows(request) -> int:
 
 
 def _explained(error: Exception) -> errors.RequestError:
-    """An exception as an answer. Of TensorFlow's, the first line alone.
+    """An exception as an answer.
 
-    The other lines name the graph's nodes, which help no client.
+    Of TensorFlow's message, one line helps a client. The others name places
+    in the graph.
     """
     if isinstance(error, errors.RequestError):
         return error
     if isinstance(error, tf.errors.OpError):
-        code, message = errors.Code(error.error_code), error.message or ""
-        explained = errors.RequestError(code, message.split("\n")[0])
+        reason = (error.message or "").partition("\n\t [[")[0].strip()
+        line = reason.rpartition("\n")[2][:500]
+        explained = errors.RequestError(errors.Code(error.error_code), line)
     else:
         explained = errors.RequestError(
             errors.Code.INTERNAL, "The model failed. The server's log says more"

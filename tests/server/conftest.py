@@ -26,7 +26,7 @@ def _words(text):
 class Shouter(tf.Module):
     """Answers as a translator does: the words in capitals, last one first."""
 
-    def __init__(self, mark=""):
+    def __init__(self, mark="", is_slow=False):
         super().__init__()
         self.mark = tf.Variable(mark)
         functions = {
@@ -36,6 +36,8 @@ class Shouter(tf.Module):
             "score": (self._score, [TEXT, REFERENCE]),
             "num_tokens": (self._num_tokens, [TEXT]),
         }
+        if is_slow:
+            functions["slow"] = (self._wait, [TEXT])
         self._signatures = {
             name: tf.function(function, input_signature=specs, autograph=False)
             for name, (function, specs) in functions.items()
@@ -50,6 +52,15 @@ class Shouter(tf.Module):
         check = tf.debugging.assert_none_equal(text, "fail", message="I cannot")
         with tf.control_dependencies([check]):
             return {"translation": self.mark + tf.strings.upper(text)}
+
+    def _wait(self, text):
+        """It takes long for a long text: for one letter, some milliseconds."""
+        steps = 10_000 * tf.reduce_max(tf.strings.length(text))
+        (last,) = tf.while_loop(
+            lambda i: i < steps, lambda i: [i + 1], [tf.constant(0)]
+        )
+        with tf.control_dependencies([last]):
+            return self._translate(text)
 
     def _attend(self, text):
         source = _words(text)
@@ -121,8 +132,8 @@ class Numbers(tf.Module):
 def shouter():
     """A function that writes the next version of a translator's likeness."""
 
-    def write(folder, mark=""):
-        return savedmodel.export(Shouter(mark), folder)
+    def write(folder, mark="", is_slow=False):
+        return savedmodel.export(Shouter(mark, is_slow), folder)
 
     return write
 
@@ -181,8 +192,9 @@ class Client:
         ) as connection:
             connection.sendall(data)
             parts = []
-            while part := connection.recv(65536):
-                parts.append(part)
+            with contextlib.suppress(ConnectionResetError):
+                while part := connection.recv(65536):
+                    parts.append(part)
         return b"".join(parts)
 
 

@@ -15,6 +15,12 @@ from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.served_model import State
 
 
+@pytest.fixture(autouse=True)
+def no_collection(monkeypatch):
+    """Looking for garbage takes long where TensorFlow is loaded."""
+    monkeypatch.setattr(models.gc, "collect", int)
+
+
 @dataclasses.dataclass
 class Fake:
     number: int

@@ -1,4 +1,4 @@
-"""The REST API of a server that runs, as TensorFlow Serving's clients see it."""
+"""The REST API of a server that runs, as clients see it."""
 
 import base64
 import concurrent.futures
@@ -162,7 +162,8 @@ def test_a_body_is_not_too_large_however_it_comes(server):
 def test_a_head_without_end_is_refused(server):
     head = b"GET / HTTP/1.1\r\nHost: a\r\nX: "
     answer = server.raw(head + b"a" * 200_000)
-    assert answer.startswith(b"HTTP/1.1 400 ")
+    # With bytes that nobody reads, the connection may end without it.
+    assert answer[:13] in (b"HTTP/1.1 400 ", b"")
 
 
 def test_a_request_id_is_taken_over_if_it_is_sane(server):

@@ -60,6 +60,13 @@ TABLE = {
         BELOW_SERVING | {"serving"},
         GRAPH | {"tensorflow_text", "tensorflow_serving"},
     ),
+    # The server turns requests to arrays and back: it knows no model.
+    "server": (
+        {"server", "serving"},
+        GRAPH
+        | {"starlette", "uvicorn", "grpc", "grpc_health"}
+        | {"google", "tensorflow_serving"},
+    ),
     "training": (BELOW_TRAINING | {"training"}, GRAPH | {"rich"}),
     "training.losses": ({"tokens"}, ARRAYS),
     "training.metrics": ({"tokens", "training.losses"}, ARRAYS),
@@ -185,6 +192,11 @@ def test_no_row_of_the_core_allows_tensorflow(part):
             "serving.translator",
             "from keras_attention.training import losses",
             "keras_attention.training.losses",
+        ),
+        (
+            "server.rest",
+            "from keras_attention.data import tokenizer",
+            "keras_attention.data.tokenizer",
         ),
         (
             "training.loop",

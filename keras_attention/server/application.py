@@ -102,7 +102,7 @@ class Application:
         )
         self._folders = frozenset(config.folder for config in configs)
         self._health = health.aio.HealthServicer()
-        self._tasks = []
+        self._watch = None
         self.rest_port = self.grpc_port = 0
 
     async def start(self) -> None:
@@ -114,9 +114,13 @@ class Application:
             ValueError: If a port is not free, or a model has no version that
                 can be loaded.
         """
-        self._socket = self._bound_socket()
-        self.rest_port = self._socket.getsockname()[1]
-        self._grpc = self._grpc_server()
+        bound = self._bound_socket()
+        self.rest_port = bound.getsockname()[1]
+        try:
+            self._grpc = self._grpc_server()
+        except ValueError:
+            bound.close()
+            raise
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._grpc.start()
         self._http = _Http(
@@ -132,9 +136,7 @@ class Application:
                 timeout_graceful_shutdown=self._limits.drain_seconds,
             )
         )
-        self._http_task = asyncio.create_task(
-            self._http.serve(sockets=[self._socket])
-        )
+        self._http_task = asyncio.create_task(self._http.serve(sockets=[bound]))
         self.predictor.queue.start()
         served = self.predictor.models
         await served.update()
@@ -144,8 +146,9 @@ class Application:
                 raise ValueError(_unloadable(name, model))
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
         if self._settings.poll_seconds:
-            watch = served.watch(self._settings.poll_seconds)
-            self._tasks.append(asyncio.create_task(watch))
+            self._watch = asyncio.create_task(
+                served.watch(self._settings.poll_seconds)
+            )
         logs.event(
             "ready",
             host=self._settings.host,
@@ -161,8 +164,12 @@ class Application:
                 host, port, type=socket.SOCK_STREAM
             )[0]
             bound = socket.socket(family, kind, protocol)
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            bound.bind(address)
+            try:
+                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                bound.bind(address)
+            except OSError:
+                bound.close()
+                raise
         except OSError as error:
             raise ValueError(
                 _port_error("rest_api_port", host, port)
@@ -209,8 +216,8 @@ class Application:
         """Takes no more requests, answers those in flight, and ends."""
         logs.event("stopping")
         self._rest.is_stopping = True
-        for task in self._tasks:
-            task.cancel()
+        if self._watch is not None:
+            self._watch.cancel()
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         self._http.should_exit = True
         await asyncio.gather(
@@ -244,6 +251,9 @@ async def _run(make: Callable, started: Callable) -> None:
     started(application)
     await stopping.wait()
     await application.stop()
+    if application.predictor.models.is_loading:
+        # Nobody waits for a version that comes now.
+        os._exit(0)
 
 
 def run(

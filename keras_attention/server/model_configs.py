@@ -13,6 +13,8 @@ from collections.abc import Mapping, Sequence
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
+from keras_attention.serving import savedmodel
+
 _NAME = re.compile(r"[^/:\s]{1,200}")
 # Versions are 64 bits wide in the protocol.
 _MOST = 2**63 - 1
@@ -57,9 +59,8 @@ class ModelConfig:
         else:
             found = {
                 int(path.name): path
-                for path in sorted(self.folder.glob("*"))
-                if re.fullmatch("[0-9]{1,19}", path.name)
-                and int(path.name) <= _MOST
+                for path in savedmodel.versions(self.folder)
+                if int(path.name) <= _MOST
             }
         return {number: path for number, path in found.items() if path.is_dir()}
 

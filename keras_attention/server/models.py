@@ -48,6 +48,8 @@ class Models:
         self._loader = concurrent.futures.ThreadPoolExecutor(
             1, thread_name_prefix="load"
         )
+        # What it does now, or did last.
+        self._reading = self._loader.submit(int)
         self._changing = asyncio.Lock()
         self._drains = set()
 
@@ -55,6 +57,11 @@ class Models:
     def are_ready(self) -> bool:
         """Whether each model has a version that answers."""
         return all(model.available for model in self.by_name.values())
+
+    @property
+    def is_loading(self) -> bool:
+        """Whether a version is being loaded: a load cannot be interrupted."""
+        return not self._reading.done()
 
     def get(self, name: str) -> ServedModel:
         """A model by its name.
@@ -177,8 +184,8 @@ class Models:
 
     async def _in_loader(self, function, *args):
         """Calls what reads files in a thread: a disk may be slow."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._loader, function, *args)
+        self._reading = self._loader.submit(function, *args)
+        return await asyncio.wrap_future(self._reading)
 
     def _free_all(self, model: ServedModel) -> None:
         for number in model.available:

@@ -1,7 +1,6 @@
 """One version of a SavedModel in memory: loaded, checked and warmed."""
 
 import dataclasses
-import importlib
 import pathlib
 from collections.abc import Mapping
 
@@ -11,7 +10,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_attention.server import signatures
-from keras_attention.serving import manifest
+from keras_attention.serving import manifest, savedmodel
 
 WARMUP = pathlib.Path("assets.extra/tf_serving_warmup_requests")
 # As many as TensorFlow Serving takes.
@@ -72,8 +71,7 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     if has_manifest:
         manifest.check(path)
     definitions = _definitions(path)
-    # Its operations are known once tensorflow-text is imported.
-    importlib.import_module("keras_attention.data.tokenizer")
+    savedmodel.register_text_operations()
     loaded = tf.saved_model.load(str(path), tags=["serve"])
     version = LoadedVersion(
         number,

@@ -190,7 +190,7 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
             )
         version = found[-1]
     manifest.check(version)
-    _register_text_operations()
+    register_text_operations()
     loaded = tf.saved_model.load(str(version))
     default = loaded.signatures["serving_default"]
     outputs = default.structured_outputs
@@ -205,7 +205,7 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
     )
 
 
-def _register_text_operations() -> None:
+def register_text_operations() -> None:
     """Makes the operations of tensorflow-text known to TensorFlow.
 
     They are known once it is imported. `data.tokenizer` imports it, or says

@@ -222,7 +222,7 @@ def running(configs, limits=None, **settings):
         one = application.Application(
             configs,
             application.Settings(
-                rest_port=0, grpc_port=0, num_threads=2, **settings
+                **{"rest_port": 0, "grpc_port": 0, "num_threads": 2} | settings
             ),
             limits or server_limits.Limits(),
         )

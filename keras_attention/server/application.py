@@ -284,8 +284,8 @@ def run(
 
 def _port_error(flag: str, host: str, port: int) -> str:
     return (
-        f"Expected a free port: choose another by --{flag}, or 0 for any. "
-        f"Received: {host}, {port}"
+        "Expected an address of this machine with a free port: choose them by "
+        f"--host and --{flag} (0 for any port). Received: {host}, {port}"
     )
 
 

@@ -37,7 +37,9 @@ def to_array(proto, dtype: tf.DType, name: str, max_bytes: int) -> np.ndarray:
             f"Expected a shape that is known of the input {name!r}. "
             f"Received: {sizes}"
         )
-    if math.prod(sizes) * dtype.size > max_bytes or len(sizes) > 32:
+    # A string has no size of its own. Its place in an array has.
+    num_bytes = math.prod(sizes) * (dtype.size or 8)
+    if num_bytes > max_bytes or len(sizes) > 32:
         raise errors.invalid(
             f"Expected an input {name!r} of at most {max_bytes} bytes. "
             f"Received: shape {sizes}"

@@ -7,11 +7,38 @@ import json
 import logging
 import socket
 
+import hypothesis
 import pytest
+from hypothesis import strategies
 
 pytest.importorskip("httptools", reason="the extra `serve` is not installed")
 
 PREDICT = "/v1/models/shout:predict"
+LEAVES = strategies.one_of(
+    strategies.none(),
+    strategies.booleans(),
+    strategies.integers(),
+    strategies.floats(),
+    strategies.text(max_size=9),
+)
+KEYS = strategies.sampled_from(["text", "x", "k", "b64", "ids", ""])
+VALUES = strategies.recursive(
+    LEAVES,
+    lambda inner: (
+        strategies.lists(inner, max_size=4)
+        | strategies.dictionaries(KEYS, inner, max_size=3)
+    ),
+    max_leaves=9,
+)
+REQUESTS = strategies.fixed_dictionaries(
+    {},
+    optional={
+        "instances": VALUES,
+        "inputs": VALUES,
+        "signature_name": LEAVES
+        | strategies.sampled_from(["", "padded", "scalar", "with_attention"]),
+    },
+)
 
 
 def test_rows_and_columns(server):
@@ -157,6 +184,20 @@ def test_a_body_is_not_too_large_however_it_comes(server):
         pass  # The server does not read the rest.
     finally:
         connection.close()
+
+
+@hypothesis.settings(max_examples=60, deadline=None)
+@hypothesis.given(
+    strategies.sampled_from(["shout", "numbers"]), REQUESTS, strategies.data()
+)
+def test_no_body_is_the_servers_fault(server, name, request, data):
+    body = json.dumps(request).encode()
+    if data.draw(strategies.booleans()):
+        place = data.draw(strategies.integers(0, len(body)))
+        body = body[:place] + data.draw(strategies.binary(max_size=3))
+    status, _, answer = server.request(f"/v1/models/{name}:predict", body)
+    assert status in (200, 400)
+    assert status == 200 or [*answer] == ["error"]
 
 
 def test_a_head_without_end_is_refused(server):

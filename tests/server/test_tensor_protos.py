@@ -1,8 +1,10 @@
 """Tensors of gRPC: to arrays, and no memory for a lie about their size."""
 
+import hypothesis
 import numpy as np
 import pytest
 import tensorflow as tf
+from hypothesis import strategies
 
 from keras_attention.server import errors, tensor_protos
 
@@ -38,17 +40,19 @@ def proto(dtype=tf.float32, shape=(2,), **values):
     "wrong",
     [
         proto(shape=[10**6, 10**6], float_val=[1.0]),
+        proto(tf.string, [2**40], string_val=[b"a"]),
         proto(shape=[-1], float_val=[1.0]),
         proto(shape=[1] * 40, float_val=[1.0]),
         proto(dtype=tf.int32, int_val=[1, 2]),
-        proto(dtype=tf.string, string_val=[b"a", b"b"]),
+        proto(dtype=tf.int32, string_val=[b"a", b"b"]),
         proto(tensor_content=b"123"),
         proto(shape=[1], float_val=[1.0, 2.0, 3.0]),
     ],
 )
 def test_a_tensor_that_is_not_what_it_says_is_refused(wrong):
     with pytest.raises(errors.RequestError) as refused:
-        tensor_protos.to_array(wrong, tf.float32, "x", 10**6)
+        dtype = tf.string if wrong.string_val else tf.float32
+        tensor_protos.to_array(wrong, dtype, "x", 10**6)
     assert refused.value.code == errors.Code.INVALID_ARGUMENT
 
 
@@ -56,3 +60,29 @@ def test_strings_that_are_missing_are_refused():
     wrong = proto(tf.string, [3], string_val=[])
     with pytest.raises(errors.RequestError):
         tensor_protos.to_array(wrong, tf.string, "x", 10**6)
+
+
+@hypothesis.settings(max_examples=100, deadline=None)
+@hypothesis.given(
+    strategies.sampled_from([tf.string, tf.float32, tf.int64, tf.bool]),
+    strategies.lists(strategies.integers(-2, 5) | strategies.just(2**40)),
+    strategies.binary(max_size=20),
+    strategies.lists(strategies.integers(-3, 3), max_size=5),
+    strategies.lists(strategies.binary(max_size=3), max_size=5),
+)
+def test_any_message_is_an_array_or_refused(dtype, shape, content, ints, texts):
+    made = proto(
+        dtype,
+        shape,
+        tensor_content=content,
+        float_val=ints,
+        int64_val=ints,
+        bool_val=[one > 0 for one in ints],
+        string_val=texts,
+    )
+    try:
+        array = tensor_protos.to_array(made, dtype, "x", 1000)
+    except errors.RequestError as refused:
+        assert refused.code == errors.Code.INVALID_ARGUMENT
+    else:
+        assert array.shape == tuple(shape)

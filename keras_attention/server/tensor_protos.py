@@ -39,7 +39,7 @@ def to_array(proto, dtype: tf.DType, name: str, max_bytes: int) -> np.ndarray:
         )
     # A string has no size of its own. Its place in an array has.
     num_bytes = math.prod(sizes) * (dtype.size or 8)
-    if num_bytes > max_bytes or len(sizes) > 32:
+    if max([num_bytes, *sizes]) > max_bytes or len(sizes) > 32:
         raise errors.invalid(
             f"Expected an input {name!r} of at most {max_bytes} bytes. "
             f"Received: shape {sizes}"

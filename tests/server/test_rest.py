@@ -6,6 +6,7 @@ import http.client
 import json
 import logging
 import socket
+import time
 
 import hypothesis
 import pytest
@@ -271,4 +272,7 @@ def test_a_client_that_is_gone_harms_nobody(server):
     for length in (len(body), 500):
         with socket.create_connection(("127.0.0.1", server.rest_port)) as one:
             one.sendall(f"{head}{length}\r\n\r\n".encode() + body)
+    cancelled = 'model_name="shout",status="CANCELLED"'
+    while cancelled not in server.request("/monitoring/prometheus/metrics")[2]:
+        time.sleep(0.01)
     assert server.predict("shout", instances=["a"])[0] == 200

@@ -41,6 +41,7 @@ def proto(dtype=tf.float32, shape=(2,), **values):
     [
         proto(shape=[10**6, 10**6], float_val=[1.0]),
         proto(tf.string, [2**40], string_val=[b"a"]),
+        proto(shape=[0, 2**40]),
         proto(shape=[-1], float_val=[1.0]),
         proto(shape=[1] * 40, float_val=[1.0]),
         proto(dtype=tf.int32, int_val=[1, 2]),

@@ -127,7 +127,7 @@ def serve(
     arguments.import_tensorflow()
     import tensorflow as tf
 
-    from keras_attention.server import application, model_configs
+    from keras_attention.server import application, model_configs, process
     from keras_attention.server import limits as server_limits
 
     if options.model_config_file:
@@ -142,7 +142,7 @@ def serve(
         # The cores are for the batches: more threads would wait for them.
         tf.config.threading.set_intra_op_parallelism_threads(1)
     root = options.reload_root
-    application.run(
+    process.run(
         configs,
         application.Settings(
             host=options.host,
@@ -245,9 +245,9 @@ def _num_cores() -> int:
     return os.cpu_count() or 1
 
 
-def _announce(application) -> None:
+def _announce(server) -> None:
     """The ports, for whoever asked for any that is free."""
-    names = ", ".join(application.predictor.models.by_name)
+    names = ", ".join(server.predictor.models.by_name)
     print(f"Models: {names}")
-    print(f"REST port: {application.rest_port}")
-    print(f"gRPC port: {application.grpc_port}", flush=True)
+    print(f"REST port: {server.rest_port}")
+    print(f"gRPC port: {server.grpc_port}", flush=True)

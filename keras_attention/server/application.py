@@ -1,13 +1,11 @@
-"""The server as a process: its ports, its start and its end."""
+"""The server: its ports, its start and its end."""
 
 import asyncio
 import contextlib
 import dataclasses
-import os
 import pathlib
-import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import grpc
 import uvicorn
@@ -226,60 +224,6 @@ class Application:
         await self.predictor.models.stop()
         await self.predictor.queue.stop()
         logs.event("stopped")
-
-
-async def _run(make: Callable, started: Callable) -> None:
-    loop = asyncio.get_running_loop()
-    stopping = asyncio.Event()
-
-    def stop(number):
-        if stopping.is_set():
-            # Somebody does not want to wait for those in flight.
-            os._exit(128 + number)
-        stopping.set()
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop, number)
-    application = make()
-    start = asyncio.create_task(application.start())
-    stopped = asyncio.create_task(stopping.wait())
-    await asyncio.wait({start, stopped}, return_when=asyncio.FIRST_COMPLETED)
-    if not start.done():
-        # Nothing is answered yet, and a load cannot be interrupted.
-        os._exit(0)
-    await start
-    started(application)
-    await stopping.wait()
-    await application.stop()
-    if application.predictor.models.is_loading:
-        # Nobody waits for a version that comes now.
-        os._exit(0)
-
-
-def run(
-    configs: Sequence[model_configs.ModelConfig],
-    settings: Settings,
-    bounds: limits.Limits,
-    started: Callable[[Application], None],
-) -> None:
-    """Serves models until SIGTERM or SIGINT.
-
-    The first such signal lets it answer what is in flight. A second one ends
-    it at once.
-
-    Args:
-        configs, settings, bounds: see `Application`.
-        started: called once it is ready.
-
-    Raises:
-        ValueError: As `Application.start`.
-    """
-    logs.begin()
-    loop_factory = uvicorn.Config(rest.Starlette()).get_loop_factory()
-    with asyncio.Runner(loop_factory=loop_factory) as runner:
-        runner.run(
-            _run(lambda: Application(configs, settings, bounds), started)
-        )
 
 
 def _port_error(flag: str, host: str, port: int) -> str:

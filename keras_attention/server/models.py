@@ -8,6 +8,7 @@ until another one is there to take its place.
 
 import asyncio
 import concurrent.futures
+import dataclasses
 import gc
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -104,17 +105,20 @@ class Models:
                 loaded, or if a label names none. All stays as it was then.
         """
         async with self._changing:
-            models = {}
+            models, wanted = {}, {}
             for config in configs:
                 model = self.by_name.get(config.name)
                 if model is None or model.config.folder != config.folder:
                     model = ServedModel(config)
                 models[config.name] = model
+                # The folder may be that of one version.
+                wanted[config.name] = dataclasses.replace(
+                    config, single=model.config.single
+                )
             old_configs = {name: model.config for name, model in models.items()}
             try:
-                for config in configs:
-                    model = models[config.name]
-                    model.config = config
+                for name, model in models.items():
+                    model.config = wanted[name]
                     await self._update(model)
                     _check_reloaded(model)
             except BaseException:

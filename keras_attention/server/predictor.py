@@ -11,7 +11,7 @@ from keras_attention.server import (
     batcher,
     errors,
     execution,
-    json_tensors,
+    json_inputs,
     limits,
     logs,
     metrics,
@@ -164,7 +164,7 @@ def find_signature(version, name: str) -> signatures.Signature:
     Raises:
         RequestError: If it has none of this name.
     """
-    name = name or json_tensors.DEFAULT_SIGNATURE
+    name = name or json_inputs.DEFAULT_SIGNATURE
     if name not in version.signatures:
         raise errors.invalid(
             f'Serving signature name: "{name[:200]}" not found in signature '

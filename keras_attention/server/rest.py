@@ -12,7 +12,8 @@ from starlette.routing import Route
 
 from keras_attention.server import (
     errors,
-    json_tensors,
+    json_inputs,
+    json_outputs,
     limits,
     logs,
     metrics,
@@ -137,7 +138,7 @@ class Rest:
                 f"Expected :predict. Received: :{api}, which takes tf.Example",
             )
         deadline = time.monotonic() + self._limits.timeout
-        document = json_tensors.parse(await self._body(request))
+        document = json_inputs.parse(await self._body(request))
         if self._log_texts:
             fields["texts"] = {
                 key: document[key]
@@ -149,7 +150,7 @@ class Rest:
         task = asyncio.ensure_future(
             self._predictor.predict(
                 spec,
-                lambda signature: json_tensors.to_arrays(
+                lambda signature: json_inputs.to_arrays(
                     document, signature.inputs
                 ),
                 deadline,
@@ -161,10 +162,10 @@ class Rest:
             "signature": answer.signature_name,
             "rows": answer.num_rows,
         }
-        is_row = json_tensors.is_row(document)
-        outputs = json_tensors.from_arrays(answer.outputs, is_row)
+        is_row = json_inputs.is_row(document)
+        outputs = json_outputs.from_arrays(answer.outputs, is_row)
         return Response(
-            json_tensors.dump(outputs), media_type="application/json"
+            json_outputs.dump(outputs), media_type="application/json"
         )
 
     async def _body(self, request: Request) -> bytes:

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention.server import errors, json_tensors, signatures
+from keras_attention.server import (
+    errors,
+    json_inputs,
+    json_outputs,
+    signatures,
+)
 
 SPECS = {
     "text": signatures.Spec(tf.string, (None,)),
@@ -15,8 +20,8 @@ SPECS = {
 
 
 def arrays(document, **specs):
-    parsed = json_tensors.parse(json.dumps(document).encode())
-    return json_tensors.to_arrays(parsed, specs or SPECS)
+    parsed = json_inputs.parse(json.dumps(document).encode())
+    return json_inputs.to_arrays(parsed, specs or SPECS)
 
 
 def refusal(document, **specs):
@@ -95,7 +100,7 @@ def test_values_of_another_type_or_shape_are_refused(dtype, values):
 )
 def test_what_is_no_json_is_refused_without_its_text(body):
     with pytest.raises(errors.RequestError, match="JSON"):
-        json_tensors.parse(body)
+        json_inputs.parse(body)
 
 
 def test_lists_are_not_nested_without_end():
@@ -110,27 +115,27 @@ def test_numbers_that_are_not_finite_go_both_ways():
     words = ["NaN", "Infinity", "-Infinity"]
     spec = signatures.Spec(tf.float32, (None,))
     body = b'{"inputs": [NaN, Infinity, -Infinity]}'
-    bare = json_tensors.to_arrays(json_tensors.parse(body), {"x": spec})
+    bare = json_inputs.to_arrays(json_inputs.parse(body), {"x": spec})
     np.testing.assert_array_equal(bare["x"], [np.nan, np.inf, -np.inf])
     found = arrays({"inputs": words}, x=spec)
     np.testing.assert_array_equal(found["x"], bare["x"])
-    assert json_tensors.from_arrays(found, False) == {"outputs": words}
+    assert json_outputs.from_arrays(found, False) == {"outputs": words}
 
 
 def test_answers_have_the_shape_of_their_request():
     one = {"y": np.array([[1, 2], [3, 4]], np.int32)}
     two = one | {"t": np.array([b"a", b"\xff"], object)}
-    assert json_tensors.from_arrays(one, True) == {
+    assert json_outputs.from_arrays(one, True) == {
         "predictions": [[1, 2], [3, 4]]
     }
-    assert json_tensors.from_arrays(one, False) == {"outputs": [[1, 2], [3, 4]]}
-    assert json_tensors.from_arrays(two, True) == {
+    assert json_outputs.from_arrays(one, False) == {"outputs": [[1, 2], [3, 4]]}
+    assert json_outputs.from_arrays(two, True) == {
         "predictions": [
             {"y": [1, 2], "t": "a"},
             {"y": [3, 4], "t": "\ufffd"},
         ]
     }
-    assert json_tensors.from_arrays(two, False) == {
+    assert json_outputs.from_arrays(two, False) == {
         "outputs": {"y": [[1, 2], [3, 4]], "t": ["a", "\ufffd"]}
     }
 
@@ -141,8 +146,8 @@ def test_bytes_and_floats_are_written_as_tensorflow_serving_does():
         "x": np.array([0.1], np.float32),
         "z": np.array([True]),
     }
-    answer = json_tensors.from_arrays(outputs, True)
-    assert json_tensors.dump(answer) == (
+    answer = json_outputs.from_arrays(outputs, True)
+    assert json_outputs.dump(answer) == (
         b'{"predictions": [{"a_bytes": {"b64": "/w=="}, "x": 0.1, "z": true}]}'
     )
 
@@ -150,7 +155,7 @@ def test_bytes_and_floats_are_written_as_tensorflow_serving_does():
 def test_rows_need_outputs_with_rows():
     outputs = {"y": np.array([1.0]), "s": np.array(2.0)}
     with pytest.raises(errors.RequestError, match="ask for columns"):
-        json_tensors.from_arrays(outputs, True)
-    assert json_tensors.from_arrays(outputs, False) == {
+        json_outputs.from_arrays(outputs, True)
+    assert json_outputs.from_arrays(outputs, False) == {
         "outputs": {"y": [1.0], "s": 2.0}
     }

@@ -1,12 +1,10 @@
-"""JSON to arrays and arrays to JSON, as TensorFlow Serving's REST API does it.
+"""JSON to arrays, as TensorFlow Serving's REST API does it.
 
-A row request has `instances` and is answered by `predictions`. A columnar one
-has `inputs` and is answered by `outputs`. A signature's only input, or output,
+A row request has `instances`, a columnar one `inputs`. A signature's only input
 may stand without its name.
 
-JSON has no number for what is not finite. Answers have the text "NaN",
-"Infinity" or "-Infinity" there, which float inputs take too. (TensorFlow
-Serving writes the bare words, which many parsers refuse.)
+A float may be one of the texts that `json_outputs` writes for what is not
+finite, or one of TensorFlow Serving's bare words.
 """
 
 import base64
@@ -233,81 +231,6 @@ def _converter(dtype, name):
         errors.Code.UNIMPLEMENTED,
         f"Expected an input that JSON can hold. Received: {dtype.name}",
     )
-
-
-def from_arrays(outputs: Mapping[str, np.ndarray], rows: bool) -> dict:
-    """The answer to a request, as objects of JSON.
-
-    Args:
-        outputs: name -> array.
-        rows: whether the request had rows.
-
-    Raises:
-        RequestError: If rows are asked for, and an output has none or another
-            number of them.
-    """
-    values = {name: _values(name, array) for name, array in outputs.items()}
-    only = next(iter(values.values())) if len(values) == 1 else None
-    if not rows:
-        return {"outputs": values if only is None else only}
-    sizes = {name: array.shape[:1] for name, array in outputs.items()}
-    if len({*sizes.values()}) != 1 or () in sizes.values():
-        raise errors.invalid(
-            "Expected outputs with one value for each row: ask for columns, by "
-            f"'inputs'. Received: {sizes}"
-        )
-    if only is not None:
-        return {"predictions": only}
-    lines = zip(*values.values(), strict=True)
-    return {
-        "predictions": [dict(zip(values, line, strict=True)) for line in lines]
-    }
-
-
-def dump(answer: Mapping) -> bytes:
-    """The bytes of an answer, in JSON that any parser takes."""
-    text = json.dumps(answer, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "replace")
-
-
-def _values(name, array):
-    """An array as lists of what JSON has."""
-    flat = array.ravel()
-    if array.dtype == object:
-        encode = _base64 if name.endswith("_bytes") else _text
-        leaves = [encode(value) for value in flat]
-    elif array.dtype.kind == "f":
-        # 0.1 in float32, and not 0.10000000149011612.
-        numbers = map(float, flat.astype(str))
-        finite = np.isfinite(flat).tolist()
-        leaves = [
-            number if is_finite else _not_finite(number)
-            for number, is_finite in zip(numbers, finite, strict=True)
-        ]
-    elif array.dtype.kind in "biu":
-        leaves = flat.tolist()
-    else:
-        raise errors.RequestError(
-            errors.Code.UNIMPLEMENTED,
-            f"Expected an output that JSON can hold. Received: {array.dtype}",
-        )
-    nested = np.empty(len(leaves), object)
-    nested[:] = leaves
-    return nested.reshape(array.shape).tolist()
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
-
-
-def _base64(value: bytes) -> dict:
-    return {"b64": base64.b64encode(value).decode()}
-
-
-def _not_finite(number: float) -> str:
-    if number != number:
-        return "NaN"
-    return "Infinity" if number > 0 else "-Infinity"
 
 
 def _kind(value) -> str:

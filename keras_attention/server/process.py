@@ -1,0 +1,71 @@
+"""The server as a process, which signals end."""
+
+import asyncio
+import os
+import signal
+from collections.abc import Callable, Sequence
+
+import uvicorn
+from starlette.applications import Starlette
+
+from keras_attention.server import application, limits, logs, model_configs
+
+
+async def _run(make: Callable, started: Callable) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+
+    def stop(number):
+        if stopping.is_set():
+            # Somebody does not want to wait for those in flight.
+            os._exit(128 + number)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    server = make()
+    start = asyncio.create_task(server.start())
+    stopped = asyncio.create_task(stopping.wait())
+    await asyncio.wait({start, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if not start.done():
+        # Nothing is answered yet, and a load cannot be interrupted.
+        os._exit(0)
+    await start
+    started(server)
+    await stopping.wait()
+    await server.stop()
+    if server.predictor.models.is_loading:
+        # Nobody waits for a version that comes now.
+        os._exit(0)
+
+
+def run(
+    configs: Sequence[model_configs.ModelConfig],
+    settings: application.Settings,
+    bounds: limits.Limits,
+    started: Callable[[application.Application], None],
+) -> None:
+    """Serves models until SIGTERM or SIGINT.
+
+    The first such signal lets it answer what is in flight. A second one ends
+    it at once.
+
+    Args:
+        configs, settings, bounds: see `application.Application`.
+        started: called once it is ready.
+
+    Raises:
+        ValueError: As `application.Application.start`.
+    """
+    logs.begin()
+    # uvloop, where it is installed.
+    loop_factory = uvicorn.Config(
+        Starlette(), log_config=None
+    ).get_loop_factory()
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(
+            _run(
+                lambda: application.Application(configs, settings, bounds),
+                started,
+            )
+        )

@@ -127,8 +127,8 @@ def serve(
     arguments.import_tensorflow()
     import tensorflow as tf
 
-    from keras_attention.server import application, model_configs, process
     from keras_attention.server import limits as server_limits
+    from keras_attention.server import model_configs, process, settings
 
     if options.model_config_file:
         configs = model_configs.from_file(options.model_config_file)
@@ -144,7 +144,7 @@ def serve(
     root = options.reload_root
     process.run(
         configs,
-        application.Settings(
+        settings.Settings(
             host=options.host,
             rest_port=options.rest_api_port,
             grpc_port=options.port,
@@ -158,6 +158,7 @@ def serve(
             max_rows=limits.max_rows,
             max_queued_rows=limits.max_queued_rows,
             max_body_bytes=limits.max_body_bytes,
+            max_text_bytes=limits.max_text_bytes,
             max_connections=limits.max_connections,
             timeout=limits.rest_api_timeout_in_ms / 1000,
             drain_seconds=limits.drain_seconds,

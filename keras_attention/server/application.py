@@ -2,9 +2,9 @@
 
 import asyncio
 import contextlib
-import dataclasses
-import pathlib
+import resource
 import socket
+import time
 from collections.abc import Sequence
 
 import grpc
@@ -17,6 +17,7 @@ from tensorflow_serving.apis import (
 
 from keras_attention.server import (
     connections,
+    errors,
     grpc_services,
     limits,
     logs,
@@ -26,6 +27,7 @@ from keras_attention.server import (
     predictor,
     rest,
 )
+from keras_attention.server import settings as server_settings
 
 _SERVICES = (
     "",
@@ -33,29 +35,10 @@ _SERVICES = (
     "tensorflow.serving.ModelService",
 )
 
-
-@dataclasses.dataclass(frozen=True)
-class Settings:
-    """How a server runs.
-
-    Attributes:
-        host: the address that it listens at.
-        rest_port: of HTTP; 0 for any that is free.
-        grpc_port: of gRPC; 0 for any that is free.
-        poll_seconds: how often it looks for new versions; 0 for never.
-        num_threads: how many batches are computed at the same time.
-        reload_root: a folder below which a client may name folders of models,
-            or None.
-        log_texts: whether the log has the requests.
-    """
-
-    host: str = "127.0.0.1"
-    rest_port: int = 8501
-    grpc_port: int = 8500
-    poll_seconds: float = 1.0
-    num_threads: int = 1
-    reload_root: pathlib.Path | None = None
-    log_texts: bool = False
+# Connections that wait until they are taken.
+_BACKLOG = 2048
+# Files that are open beside the connections: models, logs, gRPC.
+_NUM_OTHER_FILES = 256
 
 
 class _Http(uvicorn.Server):
@@ -82,7 +65,7 @@ class Application:
     def __init__(
         self,
         configs: Sequence[model_configs.ModelConfig],
-        settings: Settings,
+        settings: server_settings.Settings,
         bounds: limits.Limits,
     ):
         self._settings = settings
@@ -100,7 +83,7 @@ class Application:
         )
         self._folders = frozenset(config.folder for config in configs)
         self._health = health.aio.HealthServicer()
-        self._watch = None
+        self._http = self._http_task = self._grpc = self._watch = None
         self.rest_port = self.grpc_port = 0
 
     async def start(self) -> None:
@@ -109,16 +92,19 @@ class Application:
         Until they are loaded, the server is alive and not ready.
 
         Raises:
-            ValueError: If a port is not free, or a model has no version that
-                can be loaded.
+            ValueError: If a port is not free, if the system allows too few
+                connections, or if a model has no version that can be loaded
+                or a label of none.
         """
+        _allow_files(self._limits.max_connections)
         bound = self._bound_socket()
         self.rest_port = bound.getsockname()[1]
         try:
-            self._grpc = self._grpc_server()
+            server = self._grpc_server()
         except ValueError:
             bound.close()
             raise
+        self._grpc = server
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._grpc.start()
         self._http = _Http(
@@ -130,18 +116,20 @@ class Application:
                 log_config=None,
                 access_log=False,
                 server_header=False,
-                limit_concurrency=self._limits.max_connections,
+                h11_max_incomplete_event_size=self._limits.max_head_bytes,
                 timeout_graceful_shutdown=self._limits.drain_seconds,
             )
         )
+        self._rest.connections = self._http.server_state.connections
         self._http_task = asyncio.create_task(self._http.serve(sockets=[bound]))
         self.predictor.queue.start()
         served = self.predictor.models
         await served.update()
-        for name, model in served.by_name.items():
-            if not model.available:
-                await self.stop()
-                raise ValueError(_unloadable(name, model))
+        try:
+            served.check()
+        except errors.RequestError as error:
+            await self.stop()
+            raise ValueError(error.message) from error
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
         if self._settings.poll_seconds:
             self._watch = asyncio.create_task(
@@ -165,6 +153,8 @@ class Application:
             try:
                 bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
                 bound.bind(address)
+                # At once: only so does gRPC find out that it is taken.
+                bound.listen(_BACKLOG)
             except OSError:
                 bound.close()
                 raise
@@ -184,7 +174,8 @@ class Application:
                 ("grpc.max_send_message_length", -1),
                 # A port that another server has is an error.
                 ("grpc.so_reuseport", 0),
-            ]
+            ],
+            maximum_concurrent_rpcs=self._limits.max_connections,
         )
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
             grpc_services.PredictionService(self._calls), server
@@ -210,36 +201,85 @@ class Application:
         for service in _SERVICES:
             await self._health.set(service, status)
 
+    async def fail(self) -> None:
+        """Waits until HTTP ends by itself, and raises why."""
+        await asyncio.shield(self._http_task)
+        raise RuntimeError("HTTP ended, and nobody asked for it")
+
     async def stop(self) -> None:
-        """Takes no more requests, answers those in flight, and ends."""
+        """Takes no more requests, answers those in flight, and ends.
+
+        What is not answered within the limits' `drain_seconds` is given up.
+        """
         logs.event("stopping")
         self._rest.is_stopping = True
         if self._watch is not None:
             self._watch.cancel()
-        await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
-        self._http.should_exit = True
-        await asyncio.gather(
-            self._http_task, self._grpc.stop(self._limits.drain_seconds)
-        )
+        if self._grpc is not None:
+            await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
+        endings = [self._stop_grpc()] if self._grpc is not None else []
+        if self._http is not None:
+            self._http.should_exit = True
+            endings.append(self._stop_http())
+        await asyncio.gather(*endings)
         await self.predictor.models.stop()
         await self.predictor.queue.stop()
+        self.predictor.stop()
         logs.event("stopped")
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a thread goes on with what nobody waits for."""
+        return (
+            self.predictor.queue.is_computing
+            or self.predictor.models.is_reading
+        )
+
+    async def _stop_http(self) -> None:
+        await asyncio.gather(self._http_task, return_exceptions=True)
+        # Those that were given up have an answer, too.
+        if self._http.server_state.tasks:
+            await asyncio.wait({*self._http.server_state.tasks}, timeout=1)
+
+    async def _stop_grpc(self) -> None:
+        """Ends gRPC once our own calls are answered.
+
+        Somebody who watches the health would be waited for without end.
+        """
+        end = time.monotonic() + self._limits.drain_seconds
+        stopping = asyncio.create_task(
+            self._grpc.stop(self._limits.drain_seconds)
+        )
+        while self._calls.num_running and time.monotonic() < end:
+            await asyncio.sleep(0.02)
+        # The last answers are still to be sent.
+        await asyncio.wait({stopping}, timeout=0.2)
+        await self._grpc.stop(None)
+        await stopping
+
+
+def _allow_files(num_connections: int) -> None:
+    """That the process may have so many connections.
+
+    Raises:
+        ValueError: If the system does not allow them.
+    """
+    needed = num_connections + connections.SPARE + _NUM_OTHER_FILES
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY or soft >= needed:
+        return
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        most = max(1, hard - connections.SPARE - _NUM_OTHER_FILES)
+        raise ValueError(
+            "Expected as many connections as the system allows files: raise "
+            f"`ulimit -n`, or take --max_connections={most}. "
+            f"Received: {num_connections} connections, {hard} files"
+        )
+    resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 def _port_error(flag: str, host: str, port: int) -> str:
     return (
         "Expected an address of this machine with a free port: choose them by "
         f"--host and --{flag} (0 for any port). Received: {host}, {port}"
-    )
-
-
-def _unloadable(name: str, model) -> str:
-    reasons = [
-        f"version {number}: {status.error}"
-        for number, status in sorted(model.statuses.items(), reverse=True)
-        if status.error
-    ]
-    received = "; ".join(reasons) or f"no such version in {model.config.folder}"
-    return (
-        f"Expected a version of {name} that can be loaded. Received: {received}"
     )

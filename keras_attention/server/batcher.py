@@ -25,7 +25,8 @@ class Job:
         group: what requests of one call have in common, or None for a request
             that is answered by itself.
         payload: what the function that answers gets.
-        num_rows: its rows, for the limits.
+        num_rows: its rows.
+        num_bytes: its bytes, for the limit of what waits.
         deadline: when the client stops waiting, by `time.monotonic`.
         answer: where the answer will be. A client that is gone cancels it.
         queued: when it came.
@@ -35,10 +36,16 @@ class Job:
     group: object
     payload: object
     num_rows: int
+    num_bytes: int = 0
     deadline: float = math.inf
     answer: asyncio.Future = dataclasses.field(default=None)
     queued: float = dataclasses.field(default_factory=time.monotonic)
     started: float = math.nan
+
+    @property
+    def size(self) -> int:
+        """Its rows, for the limits. A job without rows takes room, too."""
+        return max(1, self.num_rows)
 
 
 class Batcher:
@@ -49,10 +56,11 @@ class Batcher:
             or its exception. It is called in a thread.
         max_batch_size: the most rows of a call, but for one larger job.
         max_queued_rows: the most rows that wait.
+        max_queued_bytes: the most bytes that wait.
         num_threads: how many calls are computed at the same time.
 
     Attributes:
-        queued_rows: rows that wait now.
+        queued_rows, queued_bytes: what waits now.
     """
 
     def __init__(
@@ -60,11 +68,13 @@ class Batcher:
         answer: Callable,
         max_batch_size: int,
         max_queued_rows: int,
+        max_queued_bytes: int,
         num_threads: int,
     ):
         self._answer = answer
         self._max_batch_size = max_batch_size
         self._max_queued_rows = max_queued_rows
+        self._max_queued_bytes = max_queued_bytes
         self._num_threads = num_threads
         self._queue = collections.deque()
         self._arrival = asyncio.Event()
@@ -72,7 +82,13 @@ class Batcher:
             num_threads, thread_name_prefix="batch"
         )
         self._workers = []
-        self.queued_rows = 0
+        self._calls = set()
+        self.queued_rows = self.queued_bytes = 0
+
+    @property
+    def is_computing(self) -> bool:
+        """Whether a call is computed: it cannot be interrupted."""
+        return bool(self._calls)
 
     def start(self) -> None:
         """Begins to answer. It needs the event loop."""
@@ -81,11 +97,14 @@ class Batcher:
         ]
 
     async def stop(self) -> None:
-        """Ends the threads. What still waits gets no answer."""
+        """Ends the queue. What still waits gets no answer.
+
+        A call that is computed cannot be interrupted, and is not waited for.
+        """
         for worker in self._workers:
             worker.cancel()
         await asyncio.gather(*self._workers, return_exceptions=True)
-        self._executor.shutdown(wait=True, cancel_futures=True)
+        self._executor.shutdown(wait=False, cancel_futures=True)
 
     async def submit(self, job: Job):
         """Queues a job.
@@ -98,18 +117,20 @@ class Batcher:
                 the function gave as the job's exception.
         """
         # Rows of clients that are gone take no room.
-        if self.queued_rows + job.num_rows > self._max_queued_rows:
+        if not self._has_room(job):
             self._drop_dead()
-        if self.queued_rows + job.num_rows > self._max_queued_rows:
+        if not self._has_room(job):
             raise RequestError(
                 Code.RESOURCE_EXHAUSTED,
-                f"Expected at most {self._max_queued_rows} rows that wait: "
-                f"try again later. Received: {job.num_rows} rows, and "
-                f"{self.queued_rows} wait",
+                f"Expected at most {self._max_queued_rows} rows of "
+                f"{self._max_queued_bytes} bytes that wait: try again later. "
+                f"Received: {job.size} rows of {job.num_bytes} bytes, where "
+                f"{self.queued_rows} of {self.queued_bytes} bytes wait",
             )
         job.answer = asyncio.get_running_loop().create_future()
         self._queue.append(job)
-        self.queued_rows += job.num_rows
+        self.queued_rows += job.size
+        self.queued_bytes += job.num_bytes
         self._arrival.set()
         seconds = None
         if job.deadline < math.inf:
@@ -120,8 +141,13 @@ class Batcher:
         except TimeoutError as error:
             raise _too_late() from error
 
+    def _has_room(self, job) -> bool:
+        return (
+            self.queued_rows + job.size <= self._max_queued_rows
+            and self.queued_bytes + job.num_bytes <= self._max_queued_bytes
+        )
+
     async def _work(self) -> None:
-        loop = asyncio.get_running_loop()
         while True:
             await self._arrival.wait()
             jobs = self._take()
@@ -129,9 +155,10 @@ class Batcher:
                 self._arrival.clear()
             if not jobs:
                 continue
-            answers = await loop.run_in_executor(
-                self._executor, self._answers, jobs
-            )
+            call = self._executor.submit(self._answers, jobs)
+            self._calls.add(call)
+            call.add_done_callback(self._calls.discard)
+            answers = await asyncio.wrap_future(call)
             for job, answer in zip(jobs, answers, strict=True):
                 if job.answer.done():
                     continue
@@ -154,17 +181,22 @@ class Batcher:
         if not self._queue:
             return []
         first = self._queue.popleft()
-        jobs, rest, num_rows = [first], [], first.num_rows
-        while first.group is not None and self._queue:
+        jobs, rest, size = [first], [], first.size
+        while (
+            first.group is not None
+            and size < self._max_batch_size
+            and self._queue
+        ):
             job = self._queue.popleft()
-            fits = num_rows + job.num_rows <= self._max_batch_size
+            fits = size + job.size <= self._max_batch_size
             if job.group == first.group and fits:
                 jobs.append(job)
-                num_rows += job.num_rows
+                size += job.size
             else:
                 rest.append(job)
         self._queue.extendleft(reversed(rest))
-        self.queued_rows -= num_rows
+        self.queued_rows -= size
+        self.queued_bytes -= sum(job.num_bytes for job in jobs)
         now = time.monotonic()
         for job in jobs:
             job.started = now
@@ -180,7 +212,8 @@ class Batcher:
             if not job.answer.done():
                 alive.append(job)
         self._queue = collections.deque(alive)
-        self.queued_rows = sum(job.num_rows for job in alive)
+        self.queued_rows = sum(job.size for job in alive)
+        self.queued_bytes = sum(job.num_bytes for job in alive)
 
 
 def _too_late() -> errors.RequestError:

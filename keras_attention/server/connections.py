@@ -1,57 +1,66 @@
-"""HTTP connections that may not take too much before a request is there."""
+"""HTTP connections that end when nothing comes of them."""
 
 import asyncio
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+import h11
+from uvicorn.protocols.http import h11_impl
 
 from keras_attention.server import limits
 
+# Connections beyond the limit that are let in, so that the server's health is
+# still answered.
+SPARE = 64
+
 
 def protocol(bounds: limits.Limits) -> type[asyncio.Protocol]:
-    """A connection's class for uvicorn, with limits on a request's head.
+    """A connection's class for uvicorn, with a timer that is always set.
 
-    uvicorn waits for a request's first line and headers as long as they take,
-    and keeps as many bytes of them as come.
+    uvicorn waits as long as a client likes for a request's head and for a
+    client that does not read its answer. Here each has the limits' `timeout`:
+    the time until a request's head is there, that until it is answered
+    (twice, for its body and for the model), and that after its answer.
     """
 
-    class Limited(HttpToolsProtocol):
-        _head_bytes = 0
+    class Connection(h11_impl.H11Protocol):
         _timer = None
 
         def connection_made(self, transport):
             super().connection_made(transport)
-            self._begin_head()
+            if len(self.connections) > bounds.max_connections + SPARE:
+                transport.abort()
+                return
+            self._set_timer(bounds.timeout)
 
         def connection_lost(self, exc):
-            self._end_head()
-            super().connection_lost(exc)
-
-        def on_message_begin(self):
-            super().on_message_begin()
-            self._begin_head()
-
-        def on_headers_complete(self):
-            self._end_head()
-            super().on_headers_complete()
-
-        def data_received(self, data):
-            was_in_head = self._timer is not None
-            super().data_received(data)
-            if was_in_head and self._timer is not None:
-                self._head_bytes += len(data)
-                if self._head_bytes > bounds.max_head_bytes:
-                    self._end_head()
-                    self.send_400_response("The request's head is too long.")
-
-        def _begin_head(self):
-            self._end_head()
-            self._timer = self.loop.call_later(
-                bounds.timeout, self.timeout_keep_alive_handler
-            )
-
-        def _end_head(self):
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer, self._head_bytes = None, 0
+            super().connection_lost(exc)
 
-    return Limited
+        def handle_events(self):
+            before = self.cycle
+            super().handle_events()
+            if self.cycle is not before and not self.cycle.response_complete:
+                self._set_timer(2 * bounds.timeout)
+
+        def on_response_complete(self):
+            self._set_timer(bounds.timeout)
+            super().on_response_complete()
+
+        def send_400_response(self, msg):
+            try:
+                super().send_400_response(msg)
+            except h11.LocalProtocolError:
+                # The answer was sent before the rest of the request came.
+                self.transport.abort()
+
+        def _should_upgrade(self):
+            # A client that offers another protocol goes on in this one.
+            return False
+
+        def _set_timer(self, seconds):
+            if self._timer is not None:
+                self._timer.cancel()
+            # What waits to be sent is not waited for: nobody reads it.
+            self._timer = self.loop.call_later(seconds, self.transport.abort)
+
+    return Connection

@@ -49,6 +49,8 @@ HTTP_STATUS = {
     Code.UNAUTHENTICATED: 401,
 }
 
+_MOST_BYTES = 1000
+
 
 class RequestError(Exception):
     """A request that is refused or failed, in words for its client.
@@ -60,10 +62,19 @@ class RequestError(Exception):
     """
 
     def __init__(self, code: Code, message: str, http_status: int = 0):
+        message = _cut(message)
         super().__init__(message)
         self.code = code
         self.message = message
         self.http_status = http_status or HTTP_STATUS[code]
+
+
+def _cut(message: str) -> str:
+    """A message that gRPC can send: its trailers have a few kilobytes."""
+    data = message.encode("utf-8", "replace")
+    if len(data) <= _MOST_BYTES:
+        return message
+    return data[:_MOST_BYTES].decode("utf-8", "ignore") + "..."
 
 
 def invalid(message: str) -> RequestError:

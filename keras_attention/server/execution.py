@@ -4,7 +4,7 @@ An answer is the same as if its request had been alone: outputs are cut to the
 request's own rows and tokens, and a request that fails does not fail others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -15,44 +15,59 @@ Arrays = dict[str, np.ndarray]
 
 
 def answers(
-    version, signature, requests: Sequence[Arrays]
-) -> list[Arrays | errors.RequestError]:
+    version,
+    signature,
+    requests: Sequence[Arrays],
+    is_gone: Callable[[int], bool] = lambda place: False,
+) -> list[Arrays | errors.RequestError | None]:
     """The outputs of each request, or why it has none.
+
+    If a call fails, each half of its requests is tried again, down to the
+    request that is to blame. So no message tells of another request's texts.
 
     Args:
         version: a `versions.LoadedVersion`.
-        signature: one of its signatures. If it is not batched, there is one
-            request.
+        signature: one of its signatures. If it is not batched, or if a
+            request leaves an input out, there is one request.
         requests: inputs that fit the signature.
+        is_gone: function of a request's place to whether nobody waits for it
+            any more. It is not tried again, and its answer is None.
     """
+    results = [None] * len(requests)
+
+    def answer(places):
+        try:
+            found = _answers(version, signature, [requests[p] for p in places])
+        except Exception as error:
+            if len(places) > 1:
+                middle = len(places) // 2
+                for half in (places[:middle], places[middle:]):
+                    answer([place for place in half if not is_gone(place)])
+                return
+            found = [_explained(error)]
+        for place, result in zip(places, found, strict=True):
+            results[place] = result
+
+    answer([*range(len(requests))])
+    return results
+
+
+def _answers(version, signature, requests) -> list:
+    """What `answers` gives, if nothing fails."""
     results = _length_errors(version, signature, requests)
     kept = [place for place, error in enumerate(results) if error is None]
-    if not kept:
-        return results
-    try:
+    if kept:
         outputs = _outputs(version, signature, [requests[p] for p in kept])
-    except Exception as error:
-        if len(kept) == 1:
-            outputs = [_explained(error)]
-        else:
-            # One of them is to blame, and it alone shall fail.
-            outputs = [
-                answers(version, signature, [requests[place]])[0]
-                for place in kept
-            ]
-    for place, output in zip(kept, outputs, strict=True):
-        results[place] = output
+        for place, output in zip(kept, outputs, strict=True):
+            results[place] = output
     return results
 
 
 def _length_errors(version, signature, requests) -> list:
     """For each request None, or the error that names its first long text."""
-    if not version.has_text_limit(signature):
+    if not requests or not version.has_text_limit(signature):
         return [None] * len(requests)
-    try:
-        counts = version.count_tokens(_merged(requests))
-    except Exception as error:
-        return [_explained(error)] * len(requests)
+    counts = version.count_tokens(_merged(requests))
     results, start = [], 0
     for request in requests:
         end = start + _num_rows(request)
@@ -72,7 +87,8 @@ def _length_errors(version, signature, requests) -> list:
 
 
 def _outputs(version, signature, requests) -> list:
-    if not signature.is_batched:
+    is_alone = requests[0].keys() != signature.inputs.keys()
+    if is_alone or not signature.is_batched:
         return [signature(requests[0])]
     outputs = signature(_merged(requests))
     total = sum(map(_num_rows, requests))

@@ -26,6 +26,8 @@ from keras_attention.server import (
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.predictor import ModelSpec, Predictor
 
+# Of a reload.
+_MOST_MODELS = 100
 _STATUS = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -37,6 +39,9 @@ class Calls:
         bounds: the server's `limits.Limits`.
         meters: a `metrics.Metrics`.
         log_texts: whether the log has the requests.
+
+    Attributes:
+        num_running: calls that are answered now.
     """
 
     def __init__(
@@ -50,6 +55,7 @@ class Calls:
         self.limits = bounds
         self._meters = meters
         self._log_texts = log_texts
+        self.num_running = 0
 
     async def answer(self, request, context, api: str, function: Callable):
         """Answers a call, logs it and counts it.
@@ -68,17 +74,21 @@ class Calls:
         if hasattr(request, "model_spec"):
             fields["model"] = request.model_spec.name[:200]
         code, message, response = Code.OK, "", None
+        self.num_running += 1
         try:
             response = await function(request, context, fields)
         except RequestError as error:
             code, message = error.code, error.message
+            if code == Code.INTERNAL:
+                logs.failure("request_failed", error, **fields)
         except asyncio.CancelledError:
             code = Code.CANCELLED
             raise
         except Exception as error:
-            logs.failure("request_failed", error, id=request_id)
+            logs.failure("request_failed", error, **fields)
             code, message = Code.INTERNAL, "The server failed"
         finally:
+            self.num_running -= 1
             self._record(request, fields, api, code, time.monotonic() - start)
         context.set_trailing_metadata((("x-request-id", request_id),))
         if code != Code.OK:
@@ -159,6 +169,12 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         if remaining is not None:
             deadline = time.monotonic() + remaining
         names = [*request.output_filter]
+        if len({*names}) < len(names):
+            raise errors.invalid(
+                "Expected each output once in output_filter. "
+                f"Received: {len(names)} names, of which "
+                f"{len({*names})} are different"
+            )
 
         def to_arrays(signature):
             signature.check_names(request.inputs)
@@ -172,28 +188,26 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             return {
                 name: tensor_protos.to_array(
                     proto,
-                    signature.inputs[name].dtype,
+                    signature.inputs[name],
                     name,
+                    self._calls.limits.max_rows,
                     self._calls.limits.max_body_bytes,
                 )
                 for name, proto in request.inputs.items()
             }
 
-        answer = await self._calls.predictor.predict(spec, to_arrays, deadline)
+        predictor = self._calls.predictor
+        answer = await predictor.predict(
+            spec, to_arrays, request.ByteSize(), deadline
+        )
         fields |= {
             "version": answer.version,
             "signature": answer.signature_name,
             "rows": answer.num_rows,
         }
-        response = predict_pb2.PredictResponse()
-        response.model_spec.name = spec.name
-        response.model_spec.version.value = answer.version
-        response.model_spec.signature_name = answer.signature_name
-        for name in names or answer.outputs:
-            response.outputs[name].CopyFrom(
-                tensor_protos.from_array(answer.outputs[name])
-            )
-        return response
+        return await predictor.convert(
+            answer.num_bytes, _response, spec, answer, names or answer.outputs
+        )
 
     async def _metadata(self, request, context, fields):
         spec = _spec(request.model_spec)
@@ -204,6 +218,18 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                 f"Received: {kinds[:5]}"
             )
         return protos.metadata(self._calls.predictor, spec)
+
+
+def _response(spec, answer, names):
+    response = predict_pb2.PredictResponse()
+    response.model_spec.name = spec.name
+    response.model_spec.version.value = answer.version
+    response.model_spec.signature_name = answer.signature_name
+    for name in names:
+        response.outputs[name].CopyFrom(
+            tensor_protos.from_array(answer.outputs[name])
+        )
+    return response
 
 
 async def _unimplemented(request, context, fields):
@@ -218,8 +244,9 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
 
     Args:
         calls: `Calls`.
-        folders: the folders that a client may name, and no others.
-        root: a folder below which a client may name any, or None.
+        folders: folders that a client may name in a reload.
+        root: a folder below which a client may name any, too. None: no client
+            may ask for a reload.
     """
 
     def __init__(
@@ -247,6 +274,18 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         return protos.status(self._calls.predictor, spec)
 
     async def _reload(self, request, context, fields):
+        if self._root is None:
+            raise RequestError(
+                Code.PERMISSION_DENIED,
+                "Expected a server that was started with --reload_root, as "
+                "anybody may ask for a reload. Received: one without",
+            )
+        num_models = len(request.config.model_config_list.config)
+        if num_models > _MOST_MODELS:
+            raise errors.invalid(
+                f"Expected at most {_MOST_MODELS} models. "
+                f"Received: {num_models} models"
+            )
         try:
             configs = model_configs.from_proto(request.config)
         except ValueError as error:
@@ -257,8 +296,13 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
                     Code.PERMISSION_DENIED,
                     "Expected a base_path that the server was started with, "
                     "or one below its --reload_root. "
-                    f"Received: that of {config.name!r}",
+                    f"Received: that of {config.name[:200]!r}",
                 )
+        if len({config.folder for config in configs}) < num_models:
+            raise errors.invalid(
+                "Expected another base_path for each model, as each takes "
+                "memory. Received: one twice"
+            )
         await self._calls.predictor.models.reload(configs)
         response = model_management_pb2.ReloadConfigResponse()
         response.status.error_code = int(Code.OK)
@@ -268,7 +312,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         """By its name alone, as long as the name is not that of a root."""
         if folder in self._folders:
             return True
-        if self._root is None or ".." in folder.parts:
+        if ".." in folder.parts:
             return False
         return folder.is_relative_to(
             self._root

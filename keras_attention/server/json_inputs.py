@@ -10,19 +10,19 @@ finite, or one of TensorFlow Serving's bare words.
 import base64
 import binascii
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Collection, Mapping
 
 import numpy as np
 
 from keras_attention.server import errors
 
-DEFAULT_SIGNATURE = "serving_default"
 # The most axes of an array in JSON.
 _MOST_AXES = 16
 _NOT_FINITE = {
-    "NaN": float("nan"),
-    "Infinity": float("inf"),
-    "-Infinity": float("-inf"),
+    "NaN": math.nan,
+    "Infinity": math.inf,
+    "-Infinity": -math.inf,
 }
 
 
@@ -47,7 +47,7 @@ def parse(body: bytes) -> dict:
         )
     if ("instances" in document) == ("inputs" in document):
         raise errors.invalid("Expected one of the keys 'inputs' or 'instances'")
-    name = document.get("signature_name", DEFAULT_SIGNATURE)
+    name = document.get("signature_name", "")
     if not isinstance(name, str):
         raise errors.invalid("'signature_name' key must be a string value.")
     return document
@@ -58,69 +58,85 @@ def is_row(document: Mapping) -> bool:
     return "instances" in document
 
 
-def to_arrays(document: Mapping, specs: Mapping) -> dict[str, np.ndarray]:
+def to_arrays(
+    document: Mapping,
+    specs: Mapping,
+    optional: Collection[str] = (),
+    max_rows: float = math.inf,
+) -> dict[str, np.ndarray]:
     """The inputs of a request.
 
     Args:
         document: what `parse` gave.
         specs: name of an input -> its `signatures.Spec`.
+        optional: the inputs that may be left out.
+        max_rows: the most rows that there may be.
 
     Raises:
         RequestError: If a value is missing, of another type, or ragged.
     """
     if is_row(document):
-        columns = _columns_of_rows(document["instances"], specs)
+        columns = _columns_of_rows(document["instances"], specs, optional)
     else:
-        columns = _columns(document["inputs"], specs)
+        columns = _columns(document["inputs"], specs, optional)
     return {
-        name: _array(values, specs[name].dtype, name)
+        name: _array(values, specs[name], name, max_rows)
         for name, values in columns.items()
     }
 
 
-def _columns_of_rows(rows, specs) -> dict[str, list]:
+def _columns_of_rows(rows, specs, optional) -> dict[str, list]:
     if not isinstance(rows, list):
         raise errors.invalid("Expected 'instances' to be a list/array")
     if not rows:
         raise errors.invalid("No values in 'instances' array")
     are_objects = _is_object(rows[0])
-    if not are_objects and len(specs) != 1:
+    names = {*rows[0]} if are_objects else _only(specs, optional)
+    if not are_objects and not names:
         raise errors.invalid(
             "instances is a plain list, but expecting list of objects as the "
             f"signature has the inputs {sorted(specs)}"
         )
+    are_known = names <= specs.keys() <= names | {*optional}
     for place, row in enumerate(rows):
         if _is_object(row) != are_objects:
             raise errors.invalid(
                 "Expected objects or values in 'instances', not both. "
                 f"Received: another kind at item {place}"
             )
-        if are_objects and row.keys() != specs.keys():
+        if are_objects and not (are_known and row.keys() == names):
             raise errors.invalid(
                 f"Failed to process element: {place} of 'instances' list. "
                 f"Expected the keys {sorted(specs)}. "
                 f"Received: {sorted(row)[:20]}"
             )
     if are_objects:
-        return {name: [row[name] for row in rows] for name in specs}
-    return {name: rows for name in specs}
+        return {name: [row[name] for row in rows] for name in names}
+    return {name: rows for name in names}
 
 
-def _columns(values, specs) -> dict:
+def _only(specs, optional) -> set[str]:
+    """The only input that a request has to have, or none."""
+    names = {*specs} - {*optional} or {*specs}
+    return names if len(names) == 1 else set()
+
+
+def _columns(values, specs, optional) -> dict:
     if _is_object(values):
-        missing = sorted(specs.keys() - values.keys())
+        missing = sorted(specs.keys() - values.keys() - {*optional})
         if missing:
             raise errors.invalid(
                 f"Missing named input: {missing[0]} in 'inputs' object."
             )
         # TensorFlow Serving ignores the other names.
-        return {name: values[name] for name in specs}
-    if len(specs) != 1:
+        return {name: values[name] for name in specs if name in values}
+    names = _only(specs, optional)
+    if not names:
         raise errors.invalid(
             "inputs is a plain value/list, but expecting an object as the "
             f"signature has the inputs {sorted(specs)}"
         )
-    return {name: values for name in specs}
+    return {name: values for name in names}
 
 
 def _is_object(value) -> bool:
@@ -136,7 +152,7 @@ def _is_bytes(value) -> bool:
     )
 
 
-def _array(values, dtype, name) -> np.ndarray:
+def _array(values, spec, name, max_rows) -> np.ndarray:
     """Lists in lists to an array. The first of each say its shape."""
     shape, first = [], values
     while isinstance(first, list):
@@ -147,6 +163,8 @@ def _array(values, dtype, name) -> np.ndarray:
             f"Expected at most {_MOST_AXES} lists in each other. "
             f"Received: {len(shape)} in the input {name!r}"
         )
+    spec.check(name, shape, max_rows)
+    dtype = spec.dtype
     convert = _converter(dtype, name)
     leaves = [convert(leaf) for leaf in _leaves(values, shape, 0, name)]
     array = np.empty(len(leaves), dtype.as_numpy_dtype)
@@ -177,6 +195,12 @@ def _ragged(name, received) -> errors.RequestError:
 
 def _converter(dtype, name):
     """A function of a value in JSON, to one of a `tf.DType`."""
+    is_number = dtype.is_integer or dtype.is_floating
+    low, high = (dtype.min, dtype.max) if is_number else (0, 0)
+    if dtype.is_floating:
+        high = float(high)
+    # Of float32, 2**24 - 1: TensorFlow Serving takes no greater integers.
+    most = 2 ** (53 if dtype.name == "float64" else 24) - 1
 
     def wrong(value):
         return errors.invalid(
@@ -192,6 +216,7 @@ def _converter(dtype, name):
             raise wrong(value)
         text = value["b64"]
         try:
+            text = "".join(text.split())
             padded = text + "=" * (-len(text) % 4)
             return base64.b64decode(padded, validate=True)
         except (binascii.Error, ValueError) as error:
@@ -203,7 +228,7 @@ def _converter(dtype, name):
         return value
 
     def to_int(value):
-        if type(value) is not int or not dtype.min <= value <= dtype.max:
+        if type(value) is not int or not low <= value <= high:
             raise wrong(value)
         return value
 
@@ -212,7 +237,8 @@ def _converter(dtype, name):
             return _NOT_FINITE[value]
         if type(value) not in (int, float):
             raise wrong(value)
-        if abs(value) != float("inf") and abs(value) > float(dtype.max):
+        is_whole = type(value) is int
+        if abs(value) != math.inf and abs(value) > (most if is_whole else high):
             raise errors.invalid(
                 f"Cannot convert JSON value to {dtype.name} without loss of "
                 f"precision, in the input {name!r}"

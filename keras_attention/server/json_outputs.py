@@ -16,6 +16,11 @@ import numpy as np
 
 from keras_attention.server import errors
 
+# Of an answer. In memory, each takes some 100 bytes.
+_MOST_VALUES = 4_000_000
+# So many floats are written at a time. In between, other threads go on.
+_CHUNK = 4096
+
 
 def from_arrays(outputs: Mapping[str, np.ndarray], rows: bool) -> dict:
     """The answer to a request, as objects of JSON.
@@ -26,8 +31,14 @@ def from_arrays(outputs: Mapping[str, np.ndarray], rows: bool) -> dict:
 
     Raises:
         RequestError: If rows are asked for, and an output has none or another
-            number of them.
+            number of them, or if there are too many values.
     """
+    num_values = sum(array.size for array in outputs.values())
+    if num_values > _MOST_VALUES:
+        raise errors.invalid(
+            f"Expected an answer of at most {_MOST_VALUES} values in JSON: "
+            f"split the request. Received: {num_values} values"
+        )
     values = {name: _values(name, array) for name, array in outputs.items()}
     only = next(iter(values.values())) if len(values) == 1 else None
     if not rows:
@@ -46,10 +57,26 @@ def from_arrays(outputs: Mapping[str, np.ndarray], rows: bool) -> dict:
     }
 
 
+def written(outputs: Mapping[str, np.ndarray], rows: bool) -> bytes:
+    """The bytes of the answer to a request. See `from_arrays`."""
+    return dump(from_arrays(outputs, rows))
+
+
 def dump(answer: Mapping) -> bytes:
-    """The bytes of an answer, in JSON that any parser takes."""
-    text = json.dumps(answer, ensure_ascii=False, allow_nan=False)
-    return text.encode("utf-8", "replace")
+    """The bytes of an answer, in JSON that any parser takes.
+
+    A list is written item by item: in between, other threads go on.
+    """
+    ((key, value),) = answer.items()
+    if isinstance(value, list):
+        text = f"[{', '.join(map(_text_of, value))}]"
+    else:
+        text = _text_of(value)
+    return f'{{"{key}": {text}}}'.encode("utf-8", "replace")
+
+
+def _text_of(value) -> str:
+    return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
 def _values(name, array):
@@ -60,7 +87,11 @@ def _values(name, array):
         leaves = [encode(value) for value in flat]
     elif array.dtype.kind == "f":
         # 0.1 in float32, and not 0.10000000149011612.
-        numbers = map(float, flat.astype(str))
+        numbers = [
+            float(text)
+            for start in range(0, flat.size, _CHUNK)
+            for text in flat[start : start + _CHUNK].astype(str)
+        ]
         finite = np.isfinite(flat).tolist()
         leaves = [
             number if is_finite else _not_finite(number)

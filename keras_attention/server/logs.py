@@ -13,6 +13,8 @@ import traceback
 import uuid
 
 _LOGGER = logging.getLogger("keras_attention.server")
+# The libraries' loggers whose warnings are written, too.
+_LIBRARIES = ("uvicorn.error", "grpc", "asyncio")
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 
@@ -49,8 +51,7 @@ def begin(stream=None) -> logging.Handler:
     handler.setFormatter(_Lines())
     for name, level in (
         (_LOGGER.name, logging.INFO),
-        ("uvicorn.error", logging.WARNING),
-        ("grpc", logging.WARNING),
+        *((library, logging.WARNING) for library in _LIBRARIES),
     ):
         logger = logging.getLogger(name)
         logger.setLevel(level)
@@ -61,7 +62,7 @@ def begin(stream=None) -> logging.Handler:
 
 def end(handler: logging.Handler) -> None:
     """Writes no more lines."""
-    for name in (_LOGGER.name, "uvicorn.error", "grpc"):
+    for name in (_LOGGER.name, *_LIBRARIES):
         logging.getLogger(name).removeHandler(handler)
         logging.getLogger(name).propagate = True
 

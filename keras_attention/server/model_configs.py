@@ -5,7 +5,9 @@ Serving's `ModelServerConfig` as text, or from a client's
 `HandleReloadConfigRequest`.
 """
 
+import collections
 import dataclasses
+import os
 import pathlib
 import re
 from collections.abc import Mapping, Sequence
@@ -65,11 +67,10 @@ class ModelConfig:
         return {number: path for number, path in found.items() if path.is_dir()}
 
     def select(self, numbers: Sequence[int]) -> set[int]:
-        """Which of some versions are to be served."""
-        if self.specific:
-            return {*numbers} & {*self.specific}
+        """Which of some versions are to be served: labelled ones, too."""
         ordered = sorted(numbers, reverse=True)
-        return {*ordered[: self.num_latest]}
+        chosen = self.specific or ordered[: self.num_latest]
+        return {*numbers} & {*chosen, *self.labels.values()}
 
 
 def from_folder(path: str, name: str | None = None) -> ModelConfig:
@@ -108,6 +109,9 @@ def from_file(path: str) -> list[ModelConfig]:
             "Expected a file with `model_config_list { config { name: ... "
             f"base_path: ... }} }}`. Received: {path}, {error}"
         ) from error
+    for model in config.model_config_list.config:
+        # For whoever wrote the file, and for no client that asks for a reload.
+        model.base_path = os.path.expanduser(model.base_path)
     return from_proto(config)
 
 
@@ -134,8 +138,8 @@ def check_names(configs: Sequence[ModelConfig]) -> None:
     Raises:
         ValueError: If two have the same.
     """
-    names = [config.name for config in configs]
-    double = sorted({name for name in names if names.count(name) > 1})
+    counts = collections.Counter(config.name for config in configs)
+    double = sorted(name for name, count in counts.items() if count > 1)
     if double:
         raise ValueError(
             "Expected another name for each model: give it by --model_name, or "
@@ -149,9 +153,10 @@ def _from_model_proto(proto) -> ModelConfig:
             "Expected model_platform: 'tensorflow'. "
             f"Received: {proto.model_platform!r} of {proto.name!r}"
         )
-    if not proto.base_path:
+    if not proto.base_path or "\0" in proto.base_path:
         raise ValueError(
-            f"Expected a base_path of {proto.name!r}. Received: none"
+            f"Expected a base_path of {proto.name!r}. "
+            f"Received: {proto.base_path[:200]!r}"
         )
     policy = proto.model_version_policy
     kind = policy.WhichOneof("policy_choice")
@@ -169,7 +174,7 @@ def _from_model_proto(proto) -> ModelConfig:
         )
     return ModelConfig(
         proto.name,
-        pathlib.Path(proto.base_path).expanduser().absolute(),
+        pathlib.Path(proto.base_path).absolute(),
         num_latest=num_latest,
         specific=specific,
         labels=dict(proto.version_labels),

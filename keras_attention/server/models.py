@@ -24,6 +24,33 @@ from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.served_model import ServedModel, State, Status
 
 
+@dataclasses.dataclass
+class _Plan:
+    """What a model is to serve.
+
+    Attributes:
+        model: a `ServedModel`.
+        config: the configuration that it is to have.
+        wanted: the versions that it is to have: number -> folder.
+        fresh: number -> `Status` of those that were loaded for it.
+    """
+
+    model: ServedModel
+    config: model_configs.ModelConfig
+    wanted: dict = dataclasses.field(default_factory=dict)
+    fresh: dict = dataclasses.field(default_factory=dict)
+
+    @property
+    def loaded(self) -> set[int]:
+        """The versions in memory."""
+        return {*self.model.available, *self.fresh}
+
+    @property
+    def available(self) -> set[int]:
+        """The versions that would answer: what is gone is kept alone."""
+        return self.loaded & {*self.wanted} or {*self.model.available}
+
+
 class Models:
     """The models by their names. It is used in the event loop alone.
 
@@ -52,7 +79,7 @@ class Models:
         # What it does now, or did last.
         self._reading = self._loader.submit(int)
         self._changing = asyncio.Lock()
-        self._drains = set()
+        self._tasks = set()
 
     @property
     def are_ready(self) -> bool:
@@ -60,8 +87,8 @@ class Models:
         return all(model.available for model in self.by_name.values())
 
     @property
-    def is_loading(self) -> bool:
-        """Whether a version is being loaded: a load cannot be interrupted."""
+    def is_reading(self) -> bool:
+        """Whether files are read, such as a version's: that goes to its end."""
         return not self._reading.done()
 
     def get(self, name: str) -> ServedModel:
@@ -88,10 +115,19 @@ class Models:
         async with self._changing:
             for model in [*self.by_name.values()]:
                 try:
-                    await self._update(model)
+                    self._take(await self._plan(model, model.config))
                 except Exception as error:
                     # Such as a folder that cannot be read now.
                     logs.failure("poll", error, model=model.config.name)
+
+    def check(self) -> None:
+        """That each model has a version, and each label names one.
+
+        Raises:
+            RequestError: If not.
+        """
+        for model in self.by_name.values():
+            _check(model, model.config, model.available)
 
     async def reload(
         self, configs: Iterable[model_configs.ModelConfig]
@@ -99,73 +135,104 @@ class Models:
         """Serves these models from now on, and no others.
 
         Nothing changes for a model that stays but its policy and its labels.
+        A reload that has begun goes on if its client does not wait for it.
 
         Raises:
             RequestError: If one of the models has no version that can be
                 loaded, or if a label names none. All stays as it was then.
         """
+        task = asyncio.create_task(self._reload([*configs]))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        # Somebody has to take the exception, if the client is gone.
+        task.add_done_callback(
+            lambda done: done.cancelled() or done.exception()
+        )
+        await asyncio.shield(task)
+
+    async def _reload(self, configs) -> None:
         async with self._changing:
-            models, wanted = {}, {}
-            for config in configs:
-                model = self.by_name.get(config.name)
-                if model is None or model.config.folder != config.folder:
-                    model = ServedModel(config)
-                models[config.name] = model
-                # The folder may be that of one version.
-                wanted[config.name] = dataclasses.replace(
-                    config, single=model.config.single
-                )
-            old_configs = {name: model.config for name, model in models.items()}
+            plans = []
             try:
-                for name, model in models.items():
-                    model.config = wanted[name]
-                    await self._update(model)
-                    _check_reloaded(model)
+                for config in configs:
+                    model = self.by_name.get(config.name)
+                    if model is None or model.config.folder != config.folder:
+                        model = ServedModel(config)
+                    # The folder may be that of one version.
+                    config = dataclasses.replace(
+                        config, single=model.config.single
+                    )
+                    plan = await self._plan(model, config)
+                    plans.append(plan)
+                    _check(model, config, plan.available)
             except BaseException:
-                for name, model in models.items():
-                    model.config = old_configs[name]
-                    if model is not self.by_name.get(name):
-                        self._free_all(model)
+                for plan in plans:
+                    self._drop(plan)
                 raise
-            gone = [
-                model
-                for name, model in self.by_name.items()
-                if models.get(name) is not model
-            ]
+            # From here to the end nothing else is done in between.
+            models = {plan.config.name: plan.model for plan in plans}
+            for name, model in self.by_name.items():
+                if models.get(name) is not model:
+                    self._free_all(model)
+            for plan in plans:
+                self._take(plan)
             self.by_name = models
-            for model in gone:
-                self._free_all(model)
 
-    async def _update(self, model: ServedModel) -> None:
-        tried = set()
-        while True:
-            refused = tried - {*model.available}
-            wanted = await self._in_loader(model.wanted, refused)
-            missing = [n for n in wanted if n not in model.available]
-            if not missing:
-                break
-            # A failure may bring an older version into the choice.
-            await self._load(model, missing[-1], wanted[missing[-1]])
-            tried.add(missing[-1])
-        if wanted:
-            for number in model.available:
-                if number not in wanted:
-                    self._free(model, number)
+    async def _plan(self, model: ServedModel, config) -> _Plan:
+        """Loads what is missing. It answers nothing yet."""
+        plan = _Plan(model, config)
+        refused = set()
+        try:
+            while True:
+                plan.wanted = await self._in_loader(
+                    model.wanted, config, refused
+                )
+                missing = [n for n in plan.wanted if n not in plan.loaded]
+                if not missing:
+                    return plan
+                # A failure may bring an older version into the choice.
+                number = missing[-1]
+                status = await self._load(model, number, plan.wanted[number])
+                if status.error:
+                    refused.add(number)
+                else:
+                    plan.fresh[number] = status
+        except BaseException:
+            self._drop(plan)
+            raise
 
-    async def _load(self, model: ServedModel, number: int, path) -> None:
+    def _take(self, plan: _Plan) -> None:
+        """Lets the versions of a plan answer, and frees the others."""
+        model = plan.model
+        model.config = plan.config
+        for number, status in plan.fresh.items():
+            if number in plan.wanted:
+                status.state = State.AVAILABLE
+            else:
+                self._free(model, number)
+        for number in model.available:
+            if plan.wanted and number not in plan.wanted:
+                self._free(model, number)
+        model.is_starting = False
+
+    def _drop(self, plan: _Plan) -> None:
+        """Forgets what was loaded for a plan that comes to nothing."""
+        for number in plan.fresh:
+            self._free(plan.model, number)
+
+    async def _load(self, model: ServedModel, number: int, path) -> Status:
         name = model.config.name
+        before = model.statuses.get(number)
         status = model.statuses[number] = Status(State.LOADING)
         logs.event("load", model=name, version=number)
         start = time.monotonic()
-        before = await self._in_loader(served_model.fingerprint, path)
+        fingerprint = await self._in_loader(served_model.fingerprint, path)
         try:
             status.loaded = await self._in_loader(
                 self._load_files, path, number
             )
         except Exception as error:
-            status.state = State.END
-            status.fingerprint = before
-            status.error = str(error).split("\n")[0] or type(error).__name__
+            status.fail(error, fingerprint, before)
             logs.event(
                 "refused",
                 level="error",
@@ -174,7 +241,6 @@ class Models:
                 error=status.error,
             )
         else:
-            status.state = State.AVAILABLE
             logs.event(
                 "available",
                 model=name,
@@ -185,6 +251,7 @@ class Models:
         self._meters.count_load(
             str(path), not status.error, time.monotonic() - start
         )
+        return status
 
     async def _in_loader(self, function, *args):
         """Calls what reads files in a thread: a disk may be slow."""
@@ -200,8 +267,8 @@ class Models:
         status = model.statuses[number]
         status.state = State.UNLOADING
         task = asyncio.create_task(self._drain(model, number, status))
-        self._drains.add(task)
-        task.add_done_callback(self._drains.discard)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
     async def _drain(self, model, number, status) -> None:
         while status.num_requests:
@@ -214,23 +281,29 @@ class Models:
     async def stop(self) -> None:
         """Ends the loading. A load that has begun is left alone."""
         self._loader.shutdown(wait=False, cancel_futures=True)
-        for task in self._drains:
+        for task in self._tasks:
             task.cancel()
 
 
-def _check_reloaded(model: ServedModel) -> None:
-    name, available = model.config.name, model.available
+def _check(model: ServedModel, config, available) -> None:
+    """That some version answers, and that each label names one that does."""
+    name = config.name
     if not available:
-        reasons = [s.error for s in model.statuses.values() if s.error]
+        reasons = [
+            f"version {number}: {status.error}"
+            for number, status in sorted(model.statuses.items(), reverse=True)
+            if status.error
+        ]
         raise RequestError(
             Code.FAILED_PRECONDITION,
             f"Expected a version of {name} that can be loaded. Received: "
-            f"{reasons[0] if reasons else 'none'}",
+            f"{'; '.join(reasons) or f'no such version in {config.folder}'}",
         )
-    for label, number in model.config.labels.items():
+    for label, number in config.labels.items():
         if number not in available:
             raise RequestError(
                 Code.FAILED_PRECONDITION,
-                f"Expected the label {label!r} on a version of {name} that is "
-                f"served, one of {available}. Received: {number}",
+                f"Expected the label {label[:200]!r} on a version of {name} "
+                f"that is served, one of {sorted(available)[:20]}. "
+                f"Received: {number}",
             )

@@ -1,5 +1,7 @@
 """From a request's arrays to its outputs, for both protocols."""
 
+import asyncio
+import concurrent.futures
 import dataclasses
 import math
 import time
@@ -11,14 +13,16 @@ from keras_attention.server import (
     batcher,
     errors,
     execution,
-    json_inputs,
     limits,
-    logs,
     metrics,
     models,
     served_model,
     signatures,
+    versions,
 )
+
+# What has fewer bytes is converted at once, without a thread.
+_FEW_BYTES = 2**16
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +58,21 @@ class Answer:
     signature_name: str
     num_rows: int
 
+    @property
+    def num_bytes(self) -> int:
+        """The size of the outputs."""
+        return sum(map(_num_bytes, self.outputs.values()))
+
+
+@dataclasses.dataclass(frozen=True)
+class _Request:
+    """What a job of the queue asks for."""
+
+    model: str
+    version: versions.LoadedVersion
+    signature: signatures.Signature
+    arrays: Mapping[str, np.ndarray]
+
 
 class Predictor:
     """Answers requests with the models that are served.
@@ -83,13 +102,19 @@ class Predictor:
             self._answer_batch,
             bounds.max_batch_size,
             bounds.max_queued_rows,
+            bounds.max_waiting_bytes,
             num_threads,
+        )
+        # One at a time, so that the event loop has its turn.
+        self._converter = concurrent.futures.ThreadPoolExecutor(
+            1, thread_name_prefix="convert"
         )
 
     async def predict(
         self,
         spec: ModelSpec,
         to_arrays: Callable,
+        num_bytes: int = 0,
         deadline: float = math.inf,
     ) -> Answer:
         """The outputs that a model gives.
@@ -97,6 +122,7 @@ class Predictor:
         Args:
             spec: which model.
             to_arrays: function of a signature to the request's arrays.
+            num_bytes: the size of the request.
             deadline: when the client stops waiting, by `time.monotonic`.
 
         Raises:
@@ -106,21 +132,41 @@ class Predictor:
         status = self.find(spec)
         with served_model.in_use(status) as version:
             signature = find_signature(version, spec.signature_name)
-            arrays = to_arrays(signature)
-            num_rows = signature.check(arrays, self._limits.max_rows)
-            group = None
-            if signature.is_batched:
-                shapes = [arrays[name].shape[1:] for name in signature.inputs]
-                group = id(version), signature.name, *shapes
+            arrays, num_rows = await self.convert(
+                num_bytes, self._arrays, to_arrays, signature
+            )
             outputs = await self.queue.submit(
                 batcher.Job(
-                    group,
-                    (spec.name, version, signature, arrays),
+                    _group(version, signature, arrays),
+                    _Request(spec.name, version, signature, arrays),
                     num_rows,
+                    sum(map(_num_bytes, arrays.values())),
                     deadline,
                 )
             )
             return Answer(outputs, version.number, signature.name, num_rows)
+
+    async def convert(self, num_bytes: int, function: Callable, *args):
+        """Calls a function; in a thread, if it has much to do.
+
+        Args:
+            num_bytes: the size of what it converts.
+            function: what to call.
+            *args: its arguments.
+        """
+        if num_bytes <= _FEW_BYTES:
+            return function(*args)
+        return await asyncio.get_running_loop().run_in_executor(
+            self._converter, function, *args
+        )
+
+    def _arrays(self, to_arrays, signature) -> tuple[Mapping, int]:
+        """A request's arrays, if they fit the signature, and their rows."""
+        arrays = to_arrays(signature)
+        num_rows = signature.check(
+            arrays, self._limits.max_rows, self._limits.max_text_bytes
+        )
+        return arrays, num_rows
 
     def find(self, spec: ModelSpec) -> served_model.Status:
         """The version that a request names.
@@ -132,30 +178,38 @@ class Predictor:
 
     def _answer_batch(self, jobs) -> list:
         """Answers jobs of one group; in a thread."""
-        name, version, signature, _ = jobs[0].payload
+        first = jobs[0].payload
         start = time.monotonic()
         results = execution.answers(
-            version, signature, [job.payload[3] for job in jobs]
+            first.version,
+            first.signature,
+            [job.payload.arrays for job in jobs],
+            lambda place: jobs[place].answer.done(),
         )
         self._meters.count_batch(
-            name,
+            first.model,
             sum(job.num_rows for job in jobs),
             time.monotonic() - start,
             [job.started - job.queued for job in jobs],
         )
-        for result in results:
-            if (
-                isinstance(result, errors.RequestError)
-                and result.code == errors.Code.INTERNAL
-            ):
-                logs.failure(
-                    "model",
-                    result,
-                    model=name,
-                    version=version.number,
-                    signature=signature.name,
-                )
         return results
+
+    def stop(self) -> None:
+        """Converts no more."""
+        self._converter.shutdown(wait=False, cancel_futures=True)
+
+
+def _group(version, signature, arrays) -> tuple | None:
+    """What requests of one call have in common."""
+    if not signature.is_batched or arrays.keys() != signature.inputs.keys():
+        return None
+    shapes = [arrays[name].shape[1:] for name in signature.inputs]
+    return id(version), signature.name, *shapes
+
+
+def _num_bytes(array: np.ndarray) -> int:
+    texts = sum(map(len, array.flat)) if array.dtype == object else 0
+    return array.nbytes + texts
 
 
 def find_signature(version, name: str) -> signatures.Signature:
@@ -164,10 +218,11 @@ def find_signature(version, name: str) -> signatures.Signature:
     Raises:
         RequestError: If it has none of this name.
     """
-    name = name or json_inputs.DEFAULT_SIGNATURE
+    name = name or signatures.DEFAULT
     if name not in version.signatures:
-        raise errors.invalid(
+        raise errors.RequestError(
+            errors.Code.FAILED_PRECONDITION,
             f'Serving signature name: "{name[:200]}" not found in signature '
-            f"def. Expected one of {sorted(version.signatures)}"
+            f"def. Expected one of {sorted(version.signatures)}",
         )
     return version.signatures[name]

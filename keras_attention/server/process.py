@@ -8,7 +8,13 @@ from collections.abc import Callable, Sequence
 import uvicorn
 from starlette.applications import Starlette
 
-from keras_attention.server import application, limits, logs, model_configs
+from keras_attention.server import (
+    application,
+    limits,
+    logs,
+    model_configs,
+)
+from keras_attention.server import settings as server_settings
 
 
 async def _run(make: Callable, started: Callable) -> None:
@@ -28,20 +34,28 @@ async def _run(make: Callable, started: Callable) -> None:
     stopped = asyncio.create_task(stopping.wait())
     await asyncio.wait({start, stopped}, return_when=asyncio.FIRST_COMPLETED)
     if not start.done():
-        # Nothing is answered yet, and a load cannot be interrupted.
+        start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
+        # Models that are loaded may have requests in flight.
+        await server.stop()
+        # A load cannot be interrupted.
         os._exit(0)
     await start
     started(server)
-    await stopping.wait()
+    failure = asyncio.create_task(server.fail())
+    await asyncio.wait({failure, stopped}, return_when=asyncio.FIRST_COMPLETED)
     await server.stop()
-    if server.predictor.models.is_loading:
-        # Nobody waits for a version that comes now.
+    if not stopped.done():
+        await failure
+    failure.cancel()
+    if server.is_busy:
+        # Nobody waits for what is computed or loaded now.
         os._exit(0)
 
 
 def run(
     configs: Sequence[model_configs.ModelConfig],
-    settings: application.Settings,
+    settings: server_settings.Settings,
     bounds: limits.Limits,
     started: Callable[[application.Application], None],
 ) -> None:

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from keras_attention.server import (
+    bodies,
     errors,
     json_inputs,
     json_outputs,
@@ -43,6 +44,7 @@ class Rest:
 
     Attributes:
         app: the application, for an ASGI server.
+        connections: those that are open now.
         is_stopping: whether the server is about to end.
     """
 
@@ -57,7 +59,9 @@ class Rest:
         self._limits = bounds
         self._meters = meters
         self._log_texts = log_texts
+        self.connections = ()
         self.is_stopping = False
+        self._bodies = bodies.Bodies(bounds)
         every = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
         self.app = Starlette(
             routes=[
@@ -94,6 +98,12 @@ class Rest:
         code, api, response = Code.OK, "", None
         try:
             path = request.scope["path"]
+            if len(self.connections) > self._limits.max_connections:
+                raise RequestError(
+                    Code.UNAVAILABLE,
+                    f"Expected at most {self._limits.max_connections} "
+                    "connections: try again later. Received: more",
+                )
             if request.method == "POST" and (match := _ACTION.fullmatch(path)):
                 api = match[4].lower()
                 response = await self._act(request, match, api, fields)
@@ -108,11 +118,17 @@ class Rest:
                 )
         except RequestError as error:
             code, response = error.code, _refusal(error)
+            if code == Code.INTERNAL:
+                logs.failure("request_failed", error, **fields)
+        except asyncio.CancelledError:
+            # The server ends, and waits no longer.
+            code = Code.UNAVAILABLE
+            response = _refusal(RequestError(code, "The server ends"))
         except ClientDisconnect:
             code = Code.CANCELLED
             response = _json({"error": "The client is gone"}, 499)
         except Exception as error:
-            logs.failure("request_failed", error, id=request_id)
+            logs.failure("request_failed", error, **fields)
             code = Code.INTERNAL
             response = _json({"error": "The server failed"}, 500)
         seconds = time.monotonic() - start
@@ -138,7 +154,12 @@ class Rest:
                 f"Expected :predict. Received: :{api}, which takes tf.Example",
             )
         deadline = time.monotonic() + self._limits.timeout
-        document = json_inputs.parse(await self._body(request))
+        async with self._bodies.read(request) as body:
+            return await self._predict(request, spec, body, deadline, fields)
+
+    async def _predict(self, request, spec, body, deadline, fields) -> Response:
+        convert = self._predictor.convert
+        document = await convert(len(body), json_inputs.parse, body)
         if self._log_texts:
             fields["texts"] = {
                 key: document[key]
@@ -151,8 +172,12 @@ class Rest:
             self._predictor.predict(
                 spec,
                 lambda signature: json_inputs.to_arrays(
-                    document, signature.inputs
+                    document,
+                    signature.inputs,
+                    signature.defaults.keys(),
+                    self._limits.max_rows,
                 ),
+                len(body),
                 deadline,
             )
         )
@@ -162,38 +187,14 @@ class Rest:
             "signature": answer.signature_name,
             "rows": answer.num_rows,
         }
-        is_row = json_inputs.is_row(document)
-        outputs = json_outputs.from_arrays(answer.outputs, is_row)
-        return Response(
-            json_outputs.dump(outputs), media_type="application/json"
+        text = await convert(
+            # JSON is longer.
+            4 * answer.num_bytes,
+            json_outputs.written,
+            answer.outputs,
+            json_inputs.is_row(document),
         )
-
-    async def _body(self, request: Request) -> bytes:
-        """The body, if it is not too large and does not come too slowly."""
-        most = self._limits.max_body_bytes
-        too_large = RequestError(
-            Code.INVALID_ARGUMENT,
-            f"Expected a body of at most {most} bytes. Received: more",
-            http_status=413,
-        )
-        length = request.headers.get("content-length", "0")
-        if length.isdecimal() and int(length[:20]) > most:
-            raise too_large
-        parts, size = [], 0
-        try:
-            async with asyncio.timeout(self._limits.timeout):
-                async for part in request.stream():
-                    size += len(part)
-                    if size > most:
-                        raise too_large
-                    parts.append(part)
-        except TimeoutError as error:
-            raise RequestError(
-                Code.DEADLINE_EXCEEDED,
-                f"Expected the body within {self._limits.timeout:g} seconds",
-                http_status=408,
-            ) from error
-        return b"".join(parts)
+        return Response(text, media_type="application/json")
 
     def _describe(self, match, api, fields) -> Response:
         spec = _spec(match, fields)
@@ -243,7 +244,7 @@ def _json(body: dict, status: int = 200) -> Response:
 
 def _refusal(error: RequestError) -> Response:
     response = _json({"error": error.message}, error.http_status)
-    if error.http_status == 429:
+    if error.http_status in (429, 503):
         response.headers["retry-after"] = "1"
     if error.http_status in (408, 413):
         # The rest of the body is not read.

@@ -3,11 +3,19 @@
 import contextlib
 import dataclasses
 import enum
+import math
 import pathlib
+import time
 from collections.abc import Collection
+
+from google.protobuf import message
 
 from keras_attention.server import errors, model_configs, versions
 from keras_attention.server.errors import Code, RequestError
+from keras_attention.serving import manifest
+
+# What is wrong with the files themselves: only other files help.
+_LASTING = (ValueError, message.DecodeError)
 
 
 class State(enum.IntEnum):
@@ -31,6 +39,9 @@ class Status:
         loaded: the version, while it is in memory.
         num_requests: requests that it answers now.
         fingerprint: its files, as it failed with them.
+        num_failures: how often it failed with them.
+        retry: when it is tried again with the same files, by
+            `time.monotonic`.
     """
 
     state: State
@@ -38,6 +49,27 @@ class Status:
     loaded: versions.LoadedVersion | None = None
     num_requests: int = 0
     fingerprint: object = None
+    num_failures: int = 0
+    retry: float = math.inf
+
+    def fail(self, error: Exception, fingerprint, before: "Status | None"):
+        """Notes why a version cannot be loaded.
+
+        Args:
+            error: what loading raised.
+            fingerprint: its files.
+            before: the status before, or None.
+        """
+        self.state = State.END
+        self.error = str(error).split("\n")[0] or type(error).__name__
+        self.fingerprint = fingerprint
+        if isinstance(error, _LASTING):
+            return
+        # Such as too many open files, or too little memory.
+        if before is not None and before.fingerprint == fingerprint:
+            self.num_failures = before.num_failures
+        self.num_failures += 1
+        self.retry = time.monotonic() + min(600, 2**self.num_failures)
 
 
 class ServedModel:
@@ -49,11 +81,13 @@ class ServedModel:
     Attributes:
         config: as given. A reload may replace it.
         statuses: version -> `Status`, of all that were ever there.
+        is_starting: whether its versions were not all tried yet.
     """
 
     def __init__(self, config: model_configs.ModelConfig):
         self.config = config
         self.statuses = {}
+        self.is_starting = True
 
     @property
     def available(self) -> list[int]:
@@ -64,22 +98,26 @@ class ServedModel:
             if status.state == State.AVAILABLE
         )
 
-    def wanted(self, refused: Collection[int]) -> dict[int, pathlib.Path]:
+    def wanted(
+        self, config: model_configs.ModelConfig, refused: Collection[int]
+    ) -> dict[int, pathlib.Path]:
         """The versions to serve: number -> folder.
 
         They are chosen among those that are there and are not known to be
-        bad. A bad version is tried again when its files change.
+        bad. A bad version is tried again when its files change, or after a
+        while if something else may be to blame.
 
         Args:
+            config: what says which. Its folder is the model's.
             refused: versions that are bad now, whatever their files are.
         """
-        on_disk = self.config.versions_on_disk()
+        on_disk = config.versions_on_disk()
         good = {
             number: path
             for number, path in on_disk.items()
             if number not in refused and not self._is_bad(number, path)
         }
-        chosen = self.config.select([*good])
+        chosen = config.select([*good])
         return {number: good[number] for number in sorted(chosen)}
 
     def _is_bad(self, number, path) -> bool:
@@ -87,6 +125,7 @@ class ServedModel:
         return (
             status is not None
             and bool(status.error)
+            and time.monotonic() < status.retry
             and status.fingerprint == fingerprint(path)
         )
 
@@ -94,7 +133,8 @@ class ServedModel:
         """The version that a request names; by default the greatest.
 
         Raises:
-            RequestError: If there is no such version, or none at all.
+            RequestError: If there is no such version, or none at all, or if
+                they are still loaded.
         """
         if label:
             if label not in self.config.labels:
@@ -105,6 +145,11 @@ class ServedModel:
         available = self.available
         if number is None and available:
             number = available[-1]
+        if self.is_starting and number not in available:
+            raise RequestError(
+                Code.UNAVAILABLE,
+                f"Expected {self.config.name} to be loaded: try again later",
+            )
         if number not in available:
             which = "Latest" if number is None else "Specific"
             name = self.config.name
@@ -128,10 +173,10 @@ def in_use(status: Status):
 def fingerprint(path: pathlib.Path) -> tuple:
     """The files of a version and of its manifest: names, sizes and times."""
     entries = []
-    for file in (
-        *sorted(path.rglob("*")),
-        path.parent / versions.manifest.NAME,
-    ):
+    manifests = [
+        place.parent / manifest.NAME for place in manifest.places(path)
+    ]
+    for file in (*sorted(path.rglob("*")), *manifests):
         try:
             stat = file.stat()
         except OSError:

@@ -1,12 +1,17 @@
 """What a signature takes and gives, and whether a request fits it."""
 
 import dataclasses
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 
 from keras_attention.server import errors, padding
+
+# The signature of a request that names none.
+DEFAULT = "serving_default"
+_MOST_AXES_SHOWN = 8
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +32,7 @@ class Spec:
         """Whether the batch is axis 0."""
         return bool(self.shape) and self.shape[0] is None
 
-    def fits(self, shape: tuple[int, ...]) -> bool:
+    def fits(self, shape: Sequence[int]) -> bool:
         """Whether an array of this shape can be it."""
         return self.shape is None or (
             len(shape) == len(self.shape)
@@ -36,6 +41,25 @@ class Spec:
                 for expected, length in zip(self.shape, shape, strict=True)
             )
         )
+
+    def check(
+        self, name: str, shape: Sequence[int], max_rows: float = math.inf
+    ) -> None:
+        """That an array of this shape can be the input of this name.
+
+        Raises:
+            RequestError: If the shape is another one, or has too many rows.
+        """
+        if not self.fits(shape):
+            raise errors.invalid(
+                f"Expected the input {name!r} of shape "
+                f"{_shape_text(self.shape)}. Received: {_shape_text(shape)}"
+            )
+        if self.has_rows and shape[0] > max_rows:
+            raise errors.invalid(
+                f"Expected at most {max_rows} rows: split the request. "
+                f"Received: {shape[0]} rows"
+            )
 
 
 def _specs(tensor_infos) -> dict[str, Spec]:
@@ -57,6 +81,7 @@ class Signature:
 
     Attributes:
         inputs, outputs: name -> `Spec`.
+        defaults: name -> array, for the inputs that may be left out.
         padded: the outputs' axes that `padding.cut` shortens.
     """
 
@@ -64,6 +89,10 @@ class Signature:
         self.name = name
         self.inputs = _specs(definition.inputs)
         self.outputs = _specs(definition.outputs)
+        self.defaults = {
+            name: tf.make_ndarray(proto)
+            for name, proto in definition.defaults.items()
+        }
         self.padded = padding.axes(
             {
                 name: len(spec.shape)
@@ -80,17 +109,23 @@ class Signature:
         An axis whose length may depend on the other rows stands in the way,
         unless `padding` knows it.
         """
-        return all(
-            spec.has_rows
-            for spec in (*self.inputs.values(), *self.outputs.values())
-        ) and all(
-            length is not None or axis in self.padded.get(name, ())
-            for name, spec in self.outputs.items()
-            for axis, length in enumerate(spec.shape[1:], 1)
+        return (
+            bool(self.inputs)
+            and all(
+                spec.has_rows
+                for spec in (*self.inputs.values(), *self.outputs.values())
+            )
+            and all(
+                length is not None or axis in self.padded.get(name, ())
+                for name, spec in self.outputs.items()
+                for axis, length in enumerate(spec.shape[1:], 1)
+            )
         )
 
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> dict:
-        """The outputs, as arrays."""
+        """The outputs, as arrays. Defaults stand for what is left out."""
+        missing = self.defaults.keys() - arrays.keys()
+        arrays = {**arrays, **{name: self.defaults[name] for name in missing}}
         outputs = self._function(
             **{
                 name: tf.constant(array, self.inputs[name].dtype)
@@ -99,29 +134,37 @@ class Signature:
         )
         return {name: output.numpy() for name, output in outputs.items()}
 
-    def check(self, arrays: Mapping[str, np.ndarray], max_rows: int) -> int:
+    def check(
+        self,
+        arrays: Mapping[str, np.ndarray],
+        max_rows: float = math.inf,
+        max_text_bytes: float = math.inf,
+    ) -> int:
         """That a request's arrays are what the signature takes.
 
         Args:
             arrays: name of an input -> array.
             max_rows: the most rows that there may be.
+            max_text_bytes: the most bytes of a string.
 
         Returns:
             How many rows there are; 1 where the batch is not axis 0.
 
         Raises:
             RequestError: If an input is missing or unknown, has another type
-                or shape, or another number of rows than the others.
+                or shape, or another number of rows than the others, or if
+                something is too large.
         """
         self.check_names(arrays)
         for name, array in arrays.items():
-            spec = self.inputs[name]
-            if not spec.fits(array.shape):
-                raise errors.invalid(
-                    f"Expected the input {name!r} of shape "
-                    f"{_shape_text(spec.shape)}. "
-                    f"Received: {_shape_text(array.shape)}"
-                )
+            self.inputs[name].check(name, array.shape, max_rows)
+            if array.dtype == object and array.size:
+                longest = max(map(len, array.flat))
+                if longest > max_text_bytes:
+                    raise errors.invalid(
+                        f"Expected texts of at most {max_text_bytes} bytes in "
+                        f"the input {name!r}. Received: {longest} bytes"
+                    )
         rows = {
             name: array.shape[0]
             for name, array in arrays.items()
@@ -132,34 +175,33 @@ class Signature:
                 "Expected inputs with the same number of rows. "
                 f"Received: {rows}"
             )
-        num_rows = next(iter(rows.values()), 1)
-        if num_rows > max_rows:
-            raise errors.invalid(
-                f"Expected at most {max_rows} rows: split the request. "
-                f"Received: {num_rows} rows"
-            )
-        return num_rows
+        return next(iter(rows.values()), 1)
 
     def check_names(self, names) -> None:
-        """That a request names each input, and no other.
+        """That a request names each input without a default, and no other.
 
         Raises:
             RequestError: If it does not.
         """
-        if {*names} == {*self.inputs}:
-            return
         extra = sorted({*names} - {*self.inputs})
-        missing = sorted({*self.inputs} - {*names})
-        raise errors.invalid(
-            "input size does not match signature: "
-            f"{len({*names})}!={len(self.inputs)}. Expected the inputs "
-            f"{sorted(self.inputs)}. Received: extra {extra}, missing "
-            f"{missing}"
-        )
+        if extra:
+            raise errors.invalid(
+                f"input tensor alias not found in signature: {extra[0][:200]}. "
+                f"Inputs expected to be in the set {sorted(self.inputs)}."
+            )
+        missing = sorted({*self.inputs} - {*self.defaults} - {*names})
+        if missing:
+            raise errors.invalid(
+                "input size does not match signature: "
+                f"{len({*names})}!={len(self.inputs)}. Expected the inputs "
+                f"{sorted(self.inputs)}. Received: none for {missing}"
+            )
 
 
 def _shape_text(shape) -> str:
     """Such as [-1,4], as TensorFlow Serving writes it."""
     if shape is None:
         return "[?]"
+    if len(shape) > _MOST_AXES_SHOWN:
+        return f"with {len(shape)} axes"
     return f"[{','.join(str(-1 if n is None else n) for n in shape)}]"

@@ -67,7 +67,7 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     Raises:
         Exception: Whatever is wrong with its files.
     """
-    has_manifest = (path.parent / manifest.NAME).is_file()
+    has_manifest = bool(manifest.places(path))
     if has_manifest:
         manifest.check(path)
     definitions = _definitions(path)
@@ -116,13 +116,13 @@ def _warm(version: LoadedVersion, path: pathlib.Path) -> None:
         if log.WhichOneof("log_type") != "predict_log":
             continue
         request = log.predict_log.request
-        name = request.model_spec.signature_name or "serving_default"
+        name = request.model_spec.signature_name or signatures.DEFAULT
         inputs = {
             name: tf.make_ndarray(proto)
             for name, proto in request.inputs.items()
         }
         signature = version.signatures[name]
-        signature.check(inputs, max_rows=2**31)
+        signature.check(inputs)
         signature(inputs)
         if version.has_text_limit(signature):
             version.count_tokens(inputs)

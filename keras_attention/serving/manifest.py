@@ -79,9 +79,7 @@ def check(version: str | os.PathLike) -> None:
             not in the manifest. The message names the first such file.
     """
     version = pathlib.Path(os.path.expanduser(version)).absolute()
-    found = [
-        place for place in _places(version) if (place.parent / NAME).is_file()
-    ]
+    found = places(version)
     if not found:
         raise ValueError(
             f"Expected {NAME} beside the versions: copy it along with "
@@ -95,13 +93,17 @@ def check(version: str | os.PathLike) -> None:
         )
 
 
-def _places(version: pathlib.Path) -> list[pathlib.Path]:
-    """The version as it is named, and what each symbolic link leads to."""
-    places = [version]
+def places(version: pathlib.Path) -> list[pathlib.Path]:
+    """Where a version is and has a manifest beside it; [] for no manifest.
+
+    A version that is a symbolic link has a place for each that it leads to.
+    """
+    found = [version]
     # A ring of links has no end.
-    while places[-1].is_symlink() and len(places) < 40:
-        places.append(places[-1].parent / places[-1].readlink())
-    return [*places, pathlib.Path(os.path.realpath(version))]
+    while found[-1].is_symlink() and len(found) < 40:
+        found.append(found[-1].parent / found[-1].readlink())
+    found.append(pathlib.Path(os.path.realpath(version)))
+    return [place for place in found if (place.parent / NAME).is_file()]
 
 
 def _problem(version: pathlib.Path) -> str | None:

@@ -212,6 +212,7 @@ def running(configs, limits=None, **settings):
     """A server in a thread."""
     from keras_attention.server import application
     from keras_attention.server import limits as server_limits
+    from keras_attention.server import settings as server_settings
 
     ready = threading.Event()
     state = {}
@@ -221,7 +222,7 @@ def running(configs, limits=None, **settings):
         state["stop"] = asyncio.Event()
         one = application.Application(
             configs,
-            application.Settings(
+            server_settings.Settings(
                 **{"rest_port": 0, "grpc_port": 0, "num_threads": 2} | settings
             ),
             limits or server_limits.Limits(),
@@ -258,14 +259,17 @@ def run_server():
 
 
 @pytest.fixture(scope="module")
-def server(model_folders):
+def server(model_folders, tmp_path_factory):
     """A server of the two models, and its client."""
     from keras_attention.server import limits, model_configs
 
     configs = [
-        model_configs.ModelConfig(name, folder, labels={"stable": 1})
-        for name, folder in model_folders.items()
+        model_configs.ModelConfig(
+            "shout", model_folders["shout"], labels={"stable": 1}
+        ),
+        model_configs.ModelConfig("numbers", model_folders["numbers"]),
     ]
     bounds = limits.Limits(max_rows=50, max_body_bytes=20_000)
-    with running(configs, bounds) as client:
+    root = tmp_path_factory.mktemp("root")
+    with running(configs, bounds, reload_root=root) as client:
         yield client

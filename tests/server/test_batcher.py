@@ -24,15 +24,12 @@ class Slow:
     def __call__(self, jobs):
         self.calls.append([one.payload for one in jobs])
         self.may_go.wait()
-        return [
-            one.payload if isinstance(one.payload, Exception) else one.payload
-            for one in jobs
-        ]
+        return [one.payload for one in jobs]
 
 
 def with_batcher(test, answer, max_batch_size=3, max_queued_rows=8):
     async def main():
-        queue = batcher.Batcher(answer, max_batch_size, max_queued_rows, 1)
+        queue = batcher.Batcher(answer, max_batch_size, max_queued_rows, 100, 1)
         queue.start()
         try:
             return await test(queue)

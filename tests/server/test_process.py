@@ -19,7 +19,7 @@ import pytest
 
 import keras_attention
 
-pytest.importorskip("httptools", reason="the extra `serve` is not installed")
+pytest.importorskip("h11", reason="the extra `serve` is not installed")
 pytestmark = pytest.mark.slow
 
 

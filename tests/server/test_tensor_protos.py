@@ -6,7 +6,12 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
-from keras_attention.server import errors, tensor_protos
+from keras_attention.server import errors, signatures, tensor_protos
+
+
+def to_array(proto, dtype, shape=None, max_bytes=10**6):
+    spec = signatures.Spec(dtype, shape)
+    return tensor_protos.to_array(proto, spec, "x", 8, max_bytes)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +28,7 @@ from keras_attention.server import errors, tensor_protos
 def test_arrays_go_there_and_back(array):
     proto = tensor_protos.from_array(array)
     dtype = tf.dtypes.as_dtype(proto.dtype)
-    found = tensor_protos.to_array(proto, dtype, "x", 10**6)
+    found = to_array(proto, dtype)
     assert found.shape == array.shape
     np.testing.assert_array_equal(found, array)
 
@@ -53,14 +58,14 @@ def proto(dtype=tf.float32, shape=(2,), **values):
 def test_a_tensor_that_is_not_what_it_says_is_refused(wrong):
     with pytest.raises(errors.RequestError) as refused:
         dtype = tf.string if wrong.string_val else tf.float32
-        tensor_protos.to_array(wrong, dtype, "x", 10**6)
+        to_array(wrong, dtype)
     assert refused.value.code == errors.Code.INVALID_ARGUMENT
 
 
 def test_strings_that_are_missing_are_refused():
     wrong = proto(tf.string, [3], string_val=[])
     with pytest.raises(errors.RequestError):
-        tensor_protos.to_array(wrong, tf.string, "x", 10**6)
+        to_array(wrong, tf.string)
 
 
 @hypothesis.settings(max_examples=100, deadline=None)
@@ -82,7 +87,7 @@ def test_any_message_is_an_array_or_refused(dtype, shape, content, ints, texts):
         string_val=texts,
     )
     try:
-        array = tensor_protos.to_array(made, dtype, "x", 1000)
+        array = to_array(made, dtype, max_bytes=1000)
     except errors.RequestError as refused:
         assert refused.code == errors.Code.INVALID_ARGUMENT
     else:

@@ -166,24 +166,30 @@ def _array(values, spec, name, max_rows) -> np.ndarray:
     spec.check(name, shape, max_rows)
     dtype = spec.dtype
     convert = _converter(dtype, name)
-    leaves = [convert(leaf) for leaf in _leaves(values, shape, 0, name)]
+    leaves = []
+    _collect(values, shape, name, convert, leaves)
     array = np.empty(len(leaves), dtype.as_numpy_dtype)
     array[:] = leaves
     return array.reshape(shape)
 
 
-def _leaves(values, shape, level, name):
-    if level == len(shape):
+def _collect(values, shape, name, convert, leaves) -> None:
+    """Appends each converted value, if all lists have the shape."""
+    if not shape:
         if isinstance(values, list):
             raise _ragged(name, "a list where the first has a value")
-        yield values
+        leaves.append(convert(values))
         return
     if not isinstance(values, list):
         raise _ragged(name, "a value where the first has a list")
-    if len(values) != shape[level]:
-        raise _ragged(name, f"{len(values)} values, and {shape[level]} before")
+    if len(values) != shape[0]:
+        raise _ragged(name, f"{len(values)} values, and {shape[0]} before")
+    if len(shape) == 1 and list not in set(map(type, values)):
+        # A short cut: most values are here.
+        leaves.extend(map(convert, values))
+        return
     for value in values:
-        yield from _leaves(value, shape, level + 1, name)
+        _collect(value, shape[1:], name, convert, leaves)
 
 
 def _ragged(name, received) -> errors.RequestError:

@@ -144,10 +144,6 @@ class Models:
         task = asyncio.create_task(self._reload([*configs]))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-        # Somebody has to take the exception, if the client is gone.
-        task.add_done_callback(
-            lambda done: done.cancelled() or done.exception()
-        )
         await asyncio.shield(task)
 
     async def _reload(self, configs) -> None:

@@ -1,12 +1,17 @@
 """A server's start, what it refuses, and what it logs if it is asked to."""
 
+import concurrent.futures
+import contextlib
+import gzip
 import io
 import json
 import socket
+import time
 
 import grpc
 import pytest
 import tensorflow as tf
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 from tensorflow_serving.apis import (
     predict_pb2,
     prediction_service_pb2_grpc,
@@ -88,3 +93,156 @@ def test_texts_are_logged_if_asked_for(run_server, configs):
     assert line["texts"] == {"instances": ["öffentlich"]}
     events = [line["event"] for line in lines]
     assert events[0] == "load" and events[-1] == "stopped"
+
+
+TIMEOUT = limits.Limits(timeout=0.3, max_body_bytes=20_000)
+ANSWERED = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
+
+
+@pytest.mark.parametrize(
+    "first, then",
+    [
+        # An empty line is no request.
+        (ANSWERED + b"\r\n", b"\r\n"),
+        # Answered before its body is there.
+        (ANSWERED + b"Content-Length: 1000000\r\n\r\n", b"x"),
+        (HEAD + b"Content-Length: 9\r\n\r\n" + b"{", b"}"),
+    ],
+)
+def test_no_connection_stays_without_a_request(
+    run_server, configs, first, then
+):
+    with run_server(configs, TIMEOUT) as server:
+        address = "127.0.0.1", server.rest_port
+        with socket.create_connection(address, 20) as connection:
+            connection.sendall(first)
+            assert connection.recv(65536).startswith(b"HTTP/1.1 ")
+            with contextlib.suppress(ConnectionError):
+                connection.sendall(then)
+                while connection.recv(65536):
+                    pass
+
+
+def test_an_answer_that_nobody_reads_is_given_up(run_server, configs):
+    request = b"GET /v1/models/shout/metadata HTTP/1.1\r\nHost: a\r\n\r\n"
+    with run_server(configs, TIMEOUT) as server:
+        open_ones = server.application._http.server_state.connections
+        with socket.socket() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            connection.connect(("127.0.0.1", server.rest_port))
+            connection.sendall(request * 500)
+            time.sleep(0.1)
+            assert open_ones
+            end = time.monotonic() + 20
+            while open_ones and time.monotonic() < end:
+                time.sleep(0.01)
+            assert not open_ones
+
+
+@pytest.mark.parametrize("place", ["head", "trailer"])
+def test_heads_and_trailers_have_a_limit(run_server, configs, place):
+    chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"
+    before = HEAD if place == "head" else chunked
+    lines = b"".join(b"x-%d: %s\r\n" % (n, b"a" * 999) for n in range(300))
+    with run_server(configs, TIMEOUT) as server:
+        answer = server.raw(before + lines)
+        assert answer[:13] in (b"HTTP/1.1 400 ", b"")
+
+
+def test_one_connection_is_one_and_health_is_always_answered(
+    run_server, configs
+):
+    with run_server(configs, limits.Limits(max_connections=1)) as server:
+        assert server.predict("shout", instances=["a"])[0] == 200
+        address = "127.0.0.1", server.rest_port
+        with (
+            socket.create_connection(address),
+            socket.create_connection(address),
+        ):
+            status, headers, answer = server.predict("shout", instances=["a"])
+            assert (status, headers["retry-after"]) == (503, "1")
+            assert "at most 1 connections" in answer["error"]
+            assert server.request("/healthz")[0] == 200
+            assert server.request("/readyz")[0] == 200
+
+
+def test_as_many_connections_as_files(run_server, configs):
+    bounds = limits.Limits(max_connections=2**40)
+    with pytest.raises(ValueError, match="ulimit -n"):
+        with run_server(configs, bounds):
+            pass
+
+
+def test_ports_are_different(run_server, configs):
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    with pytest.raises(ValueError, match="and --port "):
+        with run_server(configs, rest_port=port, grpc_port=port):
+            pass
+
+
+def test_a_label_of_no_version_ends_the_start(run_server, model_folders):
+    config = model_configs.ModelConfig(
+        "shout", model_folders["shout"], labels={"stable": 7}
+    )
+    with pytest.raises(ValueError, match="Expected the label 'stable'"):
+        with run_server([config]):
+            pass
+
+
+def test_who_watches_the_health_is_not_waited_for(run_server, configs):
+    with run_server(configs, limits.Limits(drain_seconds=60)) as server:
+        channel = grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}")
+        watch = health_pb2_grpc.HealthStub(channel).Watch(
+            health_pb2.HealthCheckRequest()
+        )
+        assert next(watch).status == health_pb2.HealthCheckResponse.SERVING
+        start = time.monotonic()
+    assert time.monotonic() - start < 20
+    watch.cancel()
+    channel.close()
+
+
+def test_what_is_not_answered_in_time_is_unavailable(
+    run_server, shouter, tmp_path
+):
+    shouter(tmp_path / "shout", is_slow=True)
+    config = model_configs.ModelConfig("shout", tmp_path / "shout")
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        bounds = limits.Limits(drain_seconds=0.2)
+        with run_server([config], bounds, num_threads=1) as server:
+            request = {"signature_name": "slow", "instances": ["x" * 600]}
+            asked = threads.submit(server.request, PREDICT, request)
+            queue = server.application.predictor.queue
+            while not queue.is_computing:
+                time.sleep(0.01)
+            start = time.monotonic()
+        assert time.monotonic() - start < 5
+        status, _, answer = asked.result()
+        assert (status, answer) == (503, {"error": "The server ends"})
+
+
+def test_bodies_in_gzip(run_server, configs):
+    body = gzip.compress(b'{"instances": ["a"]}')
+    with run_server(configs, limits.Limits(max_body_bytes=20_000)) as server:
+
+        def post(body, encoding="gzip"):
+            headers = {"Content-Encoding": encoding}
+            return server.request(PREDICT, body, headers=headers)[0]
+
+        assert post(body) == 200
+        assert post(gzip.compress(b" " * 10**6)) == 413
+        assert post(body[:-9]) == post(b"{}") == 400
+        assert post(body, "br") == 415
+
+
+def test_a_client_may_offer_another_protocol(run_server, configs):
+    body = b'{"instances": ["a"]}'
+    request = HEAD + (
+        b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
+        b"HTTP2-Settings: AAMAAABk\r\nContent-Length: %d\r\n\r\n" % len(body)
+    )
+    with run_server(configs, TIMEOUT) as server:
+        answer = server.raw(request + body)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert answer.endswith(b'{"predictions": ["A"]}')

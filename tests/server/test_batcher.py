@@ -146,3 +146,40 @@ def test_an_exception_is_the_answer_of_its_job_alone():
     assert bad.code == Code.NOT_FOUND
     assert crash.code == Code.INTERNAL
     assert isinstance(crash.__cause__, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("sizes", [{"num_rows": 0}, {"num_bytes": 30}])
+def test_jobs_without_rows_and_large_ones_are_bounded(sizes):
+    slow = Slow()
+
+    async def test(queue):
+        first = await begun(queue, job("first"))
+        await asyncio.sleep(0.01)
+        asked = [
+            asyncio.create_task(queue.submit(job(number, **sizes)))
+            for number in range(12)
+        ]
+        await asyncio.sleep(0.01)
+        refused = [one for one in asked if one.done() and one.exception()]
+        slow.may_go.set()
+        await asyncio.gather(first, *asked, return_exceptions=True)
+        return len(refused)
+
+    # 8 rows and 100 bytes may wait.
+    assert with_batcher(test, slow) == (4 if "num_rows" in sizes else 9)
+
+
+def test_the_end_does_not_wait_for_a_call():
+    slow = Slow()
+
+    async def main():
+        queue = batcher.Batcher(slow, 3, 8, 100, 1)
+        queue.start()
+        task = await begun(queue, job("first"))
+        await asyncio.sleep(0.01)
+        await asyncio.wait_for(queue.stop(), 5)
+        assert queue.is_computing
+        task.cancel()
+        slow.may_go.set()
+
+    asyncio.run(main())

@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
-from keras_attention.server import errors, execution, versions
+from keras_attention.server import errors, execution, json_inputs, versions
 
 
 @pytest.fixture(scope="module")
@@ -115,3 +117,96 @@ def test_inputs_that_do_not_fit_are_refused(model_folders, arrays, message):
     numbers = versions.load(model_folders["numbers"] / "7", 7)
     with pytest.raises(errors.RequestError, match=message):
         numbers.signatures["serving_default"].check(arrays, 8)
+
+
+class Spy:
+    """A version whose calls are counted."""
+
+    def __init__(self, version):
+        self._version = version
+        self.counted = []
+
+    def has_text_limit(self, signature):
+        return self._version.has_text_limit(signature)
+
+    def count_tokens(self, arrays):
+        self.counted.append(len(arrays["text"]))
+        if b"poison" in arrays["text"]:
+            raise ValueError(f"cannot count {arrays['text']}")
+        return self._version.count_tokens(arrays)
+
+
+def test_tokens_that_cannot_be_counted_fail_alone(version):
+    spy = Spy(version)
+    names = [*"abcdefg", "poison"]
+    signature = version.signatures["serving_default"]
+    requests = [texts(name) for name in names]
+    *good, bad = execution.answers(spy, signature, requests)
+    assert [one["translation"].item() for one in good] == [
+        *map(str.encode, "ABCDEFG")
+    ]
+    assert bad.code == errors.Code.INTERNAL
+    assert "cannot count" not in bad.message
+    # In halves, and not one by one.
+    assert spy.counted == [8, 4, 4, 2, 2, 1, 1]
+
+
+def test_nobody_tries_again_for_a_client_that_is_gone(version):
+    spy = Spy(version)
+    signature = version.signatures["serving_default"]
+    requests = [texts("a"), texts("poison"), texts("b")]
+    gone, _, kept = execution.answers(
+        spy, signature, requests, lambda place: place == 0
+    )
+    assert gone is None and kept["translation"].tolist() == [b"B"]
+
+
+def test_a_text_has_a_limit_in_bytes(version):
+    signature = version.signatures["serving_default"]
+    assert signature.check(texts("a" * 9), 1, 9) == 1
+    with pytest.raises(errors.RequestError, match="at most 9 bytes.*10 bytes"):
+        signature.check(texts("a" * 10), 1, 9)
+
+
+class Scaled(tf.Module):
+    """A signature with a default, and one without inputs."""
+
+    @tf.function(
+        input_signature=[
+            tf.TensorSpec([None], tf.float32, name="x"),
+            tf.TensorSpec([], tf.float32, name="k"),
+        ]
+    )
+    def scale(self, x, k):
+        return {"y": x * k}
+
+    @tf.function(input_signature=[])
+    def nothing(self):
+        return {"y": tf.constant([2.0])}
+
+
+def test_defaults_may_be_left_out_and_inputs_be_none(tmp_path):
+    model, path = Scaled(), tmp_path / "1"
+    tf.saved_model.save(
+        model,
+        str(path),
+        signatures={"serving_default": model.scale, "nothing": model.nothing},
+    )
+    file = path / "saved_model.pb"
+    proto = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+    definition = proto.meta_graphs[0].signature_def["serving_default"]
+    definition.defaults["k"].CopyFrom(tf.make_tensor_proto(3.0))
+    file.write_bytes(proto.SerializeToString())
+    version = versions.load(path, 1)
+    signature = version.signatures["serving_default"]
+    request = {"x": np.array([1, 2], np.float32)}
+    assert signature.check(request) == 2
+    (answer,) = execution.answers(version, signature, [request])
+    assert answer["y"].tolist() == [3, 6]
+    document = {"instances": [1.0, 2.0]}
+    arrays = json_inputs.to_arrays(document, signature.inputs, {"k"})
+    assert arrays["x"].tolist() == [1, 2] and len(arrays) == 1
+    nothing = version.signatures["nothing"]
+    assert nothing.check({}) == 1
+    (answer,) = execution.answers(version, nothing, [{}])
+    assert answer["y"].tolist() == [2]

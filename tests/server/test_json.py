@@ -1,6 +1,7 @@
 """JSON to arrays and back, beside what TensorFlow Serving documents."""
 
 import json
+import time
 
 import numpy as np
 import pytest
@@ -159,3 +160,48 @@ def test_rows_need_outputs_with_rows():
     assert json_outputs.from_arrays(outputs, False) == {
         "outputs": {"y": [1.0], "s": 2.0}
     }
+
+
+def test_many_integers_are_converted_quickly():
+    values = [[0] * 100_000]
+    spec = signatures.Spec(tf.int32, (None, None))
+    start = time.monotonic()
+    json_inputs.to_arrays({"inputs": values}, {"x": spec})
+    # With the type's bounds looked up for each, more than that.
+    assert time.monotonic() - start < 1
+
+
+def test_rows_and_shape_are_looked_at_before_values():
+    text = signatures.Spec(tf.int32, (None, 3))
+    for values, message in (([[0] * 4], "of shape"), ([[0] * 3] * 9, "8 rows")):
+        values[-1] = ["no number", *values[-1][1:]]
+        with pytest.raises(errors.RequestError, match=message):
+            json_inputs.to_arrays({"inputs": values}, {"x": text}, (), 8)
+
+
+@pytest.mark.parametrize(
+    "dtype, most", [(tf.float32, 2**24 - 1), (tf.float64, 2**53 - 1)]
+)
+def test_integers_that_a_float_may_not_hold_are_refused(dtype, most):
+    spec = signatures.Spec(dtype, (None,))
+    assert arrays({"inputs": [most]}, x=spec)["x"].tolist() == [most]
+    assert "precision" in refusal({"inputs": [most + 1]}, x=spec)
+
+
+def test_base64_may_have_line_breaks():
+    found = arrays({"inputs": [{"b64": "YW\nJj\r\n"}]}, text=SPECS["text"])
+    assert found["text"].tolist() == [b"abc"]
+
+
+def test_an_answer_has_a_limit(monkeypatch):
+    monkeypatch.setattr(json_outputs, "_MOST_VALUES", 5)
+    with pytest.raises(errors.RequestError, match="Received: 6 values"):
+        json_outputs.written({"y": np.zeros(6)}, True)
+    assert json_outputs.written({"y": np.zeros(2)}, True) == (
+        b'{"predictions": [0.0, 0.0]}'
+    )
+
+
+def test_a_message_is_one_that_grpc_can_send():
+    message = errors.invalid("ä" * 5000).message
+    assert len(message.encode()) <= 1003 and message.endswith("ä...")

@@ -1,6 +1,9 @@
 """Which models are served: folders, and TensorFlow Serving's files."""
 
+import time
+
 import pytest
+from tensorflow_serving.config import model_server_config_pb2
 
 from keras_attention.server import model_configs
 
@@ -75,3 +78,31 @@ def test_a_folder_is_a_model_a_version_or_a_run(tmp_path):
         assert config.name == name
         assert config.versions_on_disk() == found
     assert model_configs.from_folder(str(alone), "other").name == "other"
+
+
+def test_many_names_are_compared_quickly():
+    names = [f"m{number}" for number in range(20_000)]
+    configs = [model_configs.ModelConfig(name, None) for name in names]
+    start = time.monotonic()
+    model_configs.check_names(configs)
+    assert time.monotonic() - start < 1
+
+
+def test_a_home_is_that_of_a_file_and_of_no_client(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", "/home/me")
+    path = tmp_path / "models.config"
+    path.write_text(FILE.replace("/models/a", "~/a"))
+    a, *_ = model_configs.from_file(str(path))
+    assert str(a.folder) == "/home/me/a"
+    proto = model_server_config_pb2.ModelServerConfig()
+    model = proto.model_config_list.config.add(name="a", base_path="~root/a")
+    (a,) = model_configs.from_proto(proto)
+    assert "~root" in a.folder.parts
+    model.base_path = "/a\0"
+    with pytest.raises(ValueError, match="base_path"):
+        model_configs.from_proto(proto)
+
+
+def test_labelled_versions_are_served():
+    config = model_configs.ModelConfig("m", None, labels={"a": 2, "b": 9})
+    assert config.select([1, 2, 3]) == {2, 3}

@@ -1,5 +1,7 @@
 """Tensors of gRPC: to arrays, and no memory for a lie about their size."""
 
+import time
+
 import hypothesis
 import numpy as np
 import pytest
@@ -92,3 +94,26 @@ def test_any_message_is_an_array_or_refused(dtype, shape, content, ints, texts):
         assert refused.code == errors.Code.INVALID_ARGUMENT
     else:
         assert array.shape == tuple(shape)
+
+
+def test_a_shape_of_many_axes_takes_no_time():
+    start = time.monotonic()
+    with pytest.raises(errors.RequestError, match="20000 axes"):
+        to_array(proto(shape=[2**62] * 20_000), tf.float32)
+    assert time.monotonic() - start < 1
+
+
+@pytest.mark.parametrize(
+    "wrong, shape, message",
+    [
+        # One string that stands for all of them.
+        (proto(tf.string, [8], string_val=[b"a" * 999]), None, "7000 bytes"),
+        (proto(tf.string, [9], string_val=[b"a"]), (None,), "at most 8 rows"),
+        (proto(tf.string, [2, 2], string_val=[b"a"]), (None,), "of shape"),
+        (proto(tf.int8, [1], int_val=[300]), None, "Expected the values"),
+    ],
+)
+def test_what_is_too_much_is_refused_at_once(wrong, shape, message):
+    dtype = tf.dtypes.as_dtype(wrong.dtype)
+    with pytest.raises(errors.RequestError, match=message):
+        to_array(wrong, dtype, shape, max_bytes=7000)

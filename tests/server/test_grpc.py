@@ -24,6 +24,8 @@ from tensorflow_serving.apis import (  # noqa: E402
     regression_pb2,
 )
 
+from keras_attention.server import model_configs  # noqa: E402
+
 
 @pytest.fixture(scope="module")
 def channel(server):
@@ -97,6 +99,11 @@ def test_an_empty_batch_has_an_empty_answer(predictions):
         (predict_request(text=["fail"]), "INVALID_ARGUMENT"),
         (predict_request(text=["1 2 3 4 5"]), "INVALID_ARGUMENT"),
         (predict_request(outputs=["x"], text=["a"]), "INVALID_ARGUMENT"),
+        (
+            predict_request(outputs=["translation"] * 2, text=["a"]),
+            "INVALID_ARGUMENT",
+        ),
+        (predict_request(outputs=["x" * 9999], text=["a"]), "INVALID_ARGUMENT"),
         (predict_request(text=["a" * 30_000]), "RESOURCE_EXHAUSTED"),
     ],
 )
@@ -181,3 +188,22 @@ def test_health_and_the_request_id(channel, predictions):
         predict_request(text=["a"]), metadata=[("x-request-id", "mine")]
     )
     assert dict(call.trailing_metadata())["x-request-id"] == "mine"
+
+
+def test_a_reload_needs_a_flag_and_is_small(
+    run_server, model_folders, model_service
+):
+    request = model_management_pb2.ReloadConfigRequest()
+    folder = str(model_folders["shout"])
+    for number in range(101):
+        request.config.model_config_list.config.add(
+            name=f"m{number}", base_path=folder
+        )
+    with refused(grpc.StatusCode.INVALID_ARGUMENT):
+        model_service.HandleReloadConfigRequest(request)
+    config = model_configs.ModelConfig("shout", model_folders["shout"])
+    with run_server([config]) as server:
+        with grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel:
+            stub = model_service_pb2_grpc.ModelServiceStub(channel)
+            with refused(grpc.StatusCode.PERMISSION_DENIED):
+                stub.HandleReloadConfigRequest(request)

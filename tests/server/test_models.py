@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import pathlib
 
 import pytest
 
@@ -10,6 +11,7 @@ from keras_attention.server import (
     model_configs,
     models,
     served_model,
+    versions,
 )
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.served_model import State
@@ -197,3 +199,90 @@ def test_a_reload_changes_the_models_or_nothing(tmp_path):
         assert first.available == []
 
     scenario(test, made("a"))
+
+
+def test_nothing_of_a_reload_is_seen_before_its_end(tmp_path):
+    put(tmp_path / "a", 1), put(tmp_path / "a", 2)
+    put(tmp_path / "b", 1)
+    seen = []
+
+    def watched(path, number):
+        if seen_of:
+            model = seen_of[0].get("a")
+            seen.append((model.config.labels, model.available))
+        return load(path, number)
+
+    seen_of = []
+
+    async def main():
+        old = model_configs.ModelConfig("a", tmp_path / "a")
+        served = models.Models([old], metrics.Metrics(), watched)
+        await served.update()
+        seen_of.append(served)
+        new = dataclasses.replace(old, labels={"old": 1}, specific=(1,))
+        other = model_configs.ModelConfig("b", tmp_path / "b")
+        # A client that is gone stops nothing half-way.
+        task = asyncio.create_task(served.reload([new, other]))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait({task})
+        while "b" not in served.by_name:
+            await asyncio.sleep(0.01)
+        assert served.get("a").find(None, "old").loaded.number == 1
+        await served.stop()
+
+    asyncio.run(main())
+    assert seen == [({}, [2])] * 2
+
+
+def test_a_version_that_failed_by_accident_is_tried_again(
+    tmp_path, monkeypatch
+):
+    put(tmp_path, 1)
+    attempts = []
+
+    def load_later(path, number):
+        attempts.append(number)
+        if len(attempts) < 3:
+            raise OSError(24, "Too many open files")
+        return load(path, number)
+
+    now = [0.0]
+    monkeypatch.setattr(served_model.time, "monotonic", lambda: now[0])
+
+    async def main():
+        served = models.Models(
+            [config(tmp_path)], metrics.Metrics(), load_later
+        )
+        found = []
+        # It waits for 2 seconds, and then for 4.
+        for now[0] in (0, 1, 3, 5, 8):
+            await served.update()
+            found.append(len(attempts))
+        assert found == [1, 1, 2, 2, 3] and served.are_ready
+        await served.stop()
+
+    asyncio.run(main())
+
+
+def test_a_model_that_is_still_loaded_is_unavailable(tmp_path):
+    put(tmp_path, 1)
+    served = models.Models([config(tmp_path)], metrics.Metrics(), load)
+    with pytest.raises(RequestError) as refused:
+        served.get("m").find(None, "")
+    assert refused.value.code == Code.UNAVAILABLE
+    assert refused.value.http_status == 503
+
+
+def test_a_linked_version_has_the_manifest_of_its_target(shouter, tmp_path):
+    target = pathlib.Path(shouter(tmp_path / "exported"))
+    (tmp_path / "model").mkdir()
+    link = tmp_path / "model" / "1"
+    link.symlink_to(target)
+    assert versions.load(link, 1).has_manifest
+    before = served_model.fingerprint(link)
+    (data,) = (target / "variables").glob("*.data*")
+    data.write_bytes(b"")
+    assert served_model.fingerprint(link) != before
+    with pytest.raises(ValueError, match="changed or damaged"):
+        versions.load(link, 1)

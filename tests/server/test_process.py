@@ -155,7 +155,7 @@ def test_a_second_sigterm_ends_at_once(serve, folder):
     server = serve(folder, "--num_batch_threads=1")
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         asking = [
-            threads.submit(server.predict, ["x" * 100_000], "slow")
+            threads.submit(server.predict, ["x" * 60_000], "slow")
             for _ in range(2)
         ]
         until(lambda: _num_queued(server) == 1)
@@ -165,6 +165,21 @@ def test_a_second_sigterm_ends_at_once(serve, folder):
         assert server.process.wait() == 128 + signal.SIGTERM
         for task in asking:
             with pytest.raises(OSError):
+                task.result()
+
+
+def test_a_long_batch_is_given_up_after_the_drain(serve, folder):
+    server = serve(folder, "--num_batch_threads=1", "--drain_seconds=1")
+    with concurrent.futures.ThreadPoolExecutor(2) as threads:
+        asking = [
+            threads.submit(server.predict, ["x" * 60_000], "slow")
+            for _ in range(2)
+        ]
+        until(lambda: _num_queued(server) == 1)
+        server.process.send_signal(signal.SIGTERM)
+        assert server.process.wait(timeout=30) == 0
+        for task in asking:
+            with pytest.raises(urllib.error.HTTPError, match="503"):
                 task.result()
 
 

@@ -64,7 +64,7 @@ TABLE = {
     "server": (
         {"server", "serving"},
         GRAPH
-        | {"starlette", "uvicorn", "grpc", "grpc_health"}
+        | {"starlette", "uvicorn", "h11", "grpc", "grpc_health"}
         | {"google", "tensorflow_serving"},
     ),
     "training": (BELOW_TRAINING | {"training"}, GRAPH | {"rich"}),
@@ -77,7 +77,8 @@ TABLE = {
     # A verb's file answers without TensorFlow. It imports these three when
     # its arguments are right.
     "commands": (
-        {"commands.arguments", "config", "models.catalog"},
+        {"commands.arguments", "config", "models.catalog"}
+        | {"server.limits", "server.settings"},
         {"cyclopts"},
     ),
     "commands.runs": (COMMANDS, GRAPH),

@@ -10,9 +10,11 @@ from cyclopts import Parameter
 
 from keras_attention.commands import arguments
 from keras_attention.config.choices import Choices, choice
+from keras_attention.server.limits import Limits
+from keras_attention.server.settings import Settings
 
 # Top packages of the extra `serve`.
-_PACKAGES = ("starlette", "uvicorn", "httptools", "grpc", "grpc_health")
+_PACKAGES = ("starlette", "uvicorn", "h11", "grpc", "grpc_health")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,38 +36,39 @@ class Options(Choices):
         is_path=True,
     )
     host: str = choice(
-        "127.0.0.1",
-        "The address to listen at. By default, only this machine reaches it. "
-        "0.0.0.0 is every address of the machine. There is neither a password "
-        "nor encryption.",
+        Settings.host,
+        "The server listens at this address. By default, only this machine "
+        "reaches it. 0.0.0.0 is every address of the machine. There is neither "
+        "a password nor encryption.",
     )
     rest_api_port: int = choice(
-        8501,
-        "The port of REST. 0 for any that is free.",
+        Settings.rest_port,
+        "REST has this port. 0 takes any that is free.",
         at_least=0,
         below=65536,
     )
     port: int = choice(
-        8500,
-        "The port of gRPC. 0 for any that is free.",
+        Settings.grpc_port,
+        "gRPC has this port. 0 takes any that is free.",
         at_least=0,
         below=65536,
     )
     file_system_poll_wait_seconds: float = choice(
-        1.0,
-        "How many seconds to wait before it looks for new versions again. 0 "
-        "for never.",
+        Settings.poll_seconds,
+        "The server looks for new versions every so many seconds. 0 turns this "
+        "off.",
         at_least=0,
     )
     reload_root: str | None = choice(
         None,
-        "A folder. By HandleReloadConfigRequest, a client may name models "
-        "below it. By default it may name the folders alone that the server "
-        "was started with.",
+        "Clients may ask for other models by HandleReloadConfigRequest. They "
+        "may name folders below this one and those that the server was started "
+        "with. By default, no client may ask.",
         is_path=True,
     )
     log_texts: bool = choice(
-        False, "Write the requests' texts to the log. By default it has none."
+        Settings.log_texts,
+        "The log has the requests' texts. By default it has none.",
     )
 
 
@@ -74,35 +77,53 @@ class LimitOptions(Choices):
     """What the server refuses, so that it stays up."""
 
     max_batch_size: int = choice(
-        32,
-        "The most rows that a model answers in one call. 1 turns batching off.",
+        Limits.max_batch_size,
+        "A model answers at most this many rows in one call. 1 turns batching "
+        "off.",
         at_least=1,
     )
-    max_rows: int = choice(256, "The most rows of a request.", at_least=1)
+    max_rows: int = choice(
+        Limits.max_rows,
+        "A request may have at most this many rows.",
+        at_least=1,
+    )
     max_queued_rows: int = choice(
-        512,
-        "The most rows that wait. A request beyond them is answered by 429 or "
-        "RESOURCE_EXHAUSTED.",
+        Limits.max_queued_rows,
+        "At most this many rows wait. A request beyond them is answered by 429 "
+        "or RESOURCE_EXHAUSTED.",
         at_least=1,
     )
     max_body_bytes: int = choice(
-        4 * 2**20, "The most bytes of a request.", at_least=1
+        Limits.max_body_bytes,
+        "A request may have at most this many bytes, and each of its inputs, "
+        "too.",
+        at_least=1,
+    )
+    max_text_bytes: int = choice(
+        Limits.max_text_bytes,
+        "A text, or another string, may have at most this many bytes.",
+        at_least=1,
     )
     max_connections: int = choice(
-        1024, "The most connections of REST.", at_least=1
+        Limits.max_connections,
+        "REST has at most this many connections, and gRPC this many calls at a "
+        "time. Others are answered by 503 or RESOURCE_EXHAUSTED.",
+        at_least=1,
     )
     rest_api_timeout_in_ms: int = choice(
-        30_000, "The most milliseconds of a request by REST.", at_least=1
+        int(1000 * Limits.timeout),
+        "A request by REST takes at most this many milliseconds.",
+        at_least=1,
     )
     drain_seconds: float = choice(
-        30.0,
-        "The most seconds in which requests in flight are answered after "
-        "SIGTERM. A second SIGTERM ends the server at once.",
+        Limits.drain_seconds,
+        "After SIGTERM, the server takes at most this many seconds to answer "
+        "the requests in flight. A second SIGTERM ends it at once.",
         at_least=0,
     )
     num_batch_threads: int | None = choice(
         None,
-        "How many batches are computed at the same time. By default one on "
+        "This many batches are computed at the same time. By default one on "
         "each core.",
         at_least=1,
     )
@@ -122,13 +143,12 @@ def serve(
 ) -> None:
     """Answers requests until SIGTERM. The log is on standard error."""
     paths = _paths(models, options)
-    _check_rows(limits)
+    _check_together(options, limits)
     _check_packages()
     arguments.import_tensorflow()
     import tensorflow as tf
 
-    from keras_attention.server import limits as server_limits
-    from keras_attention.server import model_configs, process, settings
+    from keras_attention.server import model_configs, process
 
     if options.model_config_file:
         configs = model_configs.from_file(options.model_config_file)
@@ -144,7 +164,7 @@ def serve(
     root = options.reload_root
     process.run(
         configs,
-        settings.Settings(
+        Settings(
             host=options.host,
             rest_port=options.rest_api_port,
             grpc_port=options.port,
@@ -153,7 +173,7 @@ def serve(
             reload_root=pathlib.Path(root).absolute() if root else None,
             log_texts=options.log_texts,
         ),
-        server_limits.Limits(
+        Limits(
             max_batch_size=limits.max_batch_size,
             max_rows=limits.max_rows,
             max_queued_rows=limits.max_queued_rows,
@@ -214,7 +234,17 @@ def _check_model(path: str) -> None:
         )
 
 
-def _check_rows(limits: LimitOptions) -> None:
+def _check_together(options: Options, limits: LimitOptions) -> None:
+    """That choices fit each other.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    if options.port == options.rest_api_port != 0:
+        raise ValueError(
+            "Expected another port for gRPC than for REST. "
+            f"Received: port={options.port} for both"
+        )
     if limits.max_rows > limits.max_queued_rows:
         raise ValueError(
             "Expected max_queued_rows of at least max_rows, as a request waits "

@@ -32,6 +32,7 @@ def refusal(*arguments):
         (["nothing/there"], "no folder"),
         (["MODEL", "MODEL", "--model_name=a"], "Expected one model"),
         (["MODEL", "--port=70000"], "below 65536"),
+        (["MODEL", "--port=80", "--rest_api_port=80"], "another port"),
         (["MODEL", "--max_rows=1000"], "at least max_rows"),
         (["--model_config_file=none"], "Expected a file"),
         (["MODEL", "--prt=1"], "did you mean --port?"),

@@ -112,6 +112,12 @@ def test_wrong_requests_are_refused(predictions, request_, code):
         predictions.Predict(request_)
 
 
+def test_a_message_is_measured_when_it_is_decompressed(predictions):
+    request = predict_request(text=["a" * 1_000_000])
+    with refused(grpc.StatusCode.RESOURCE_EXHAUSTED):
+        predictions.Predict(request, compression=grpc.Compression.Gzip)
+
+
 def test_a_deadline_that_is_over(predictions):
     with refused(grpc.StatusCode.DEADLINE_EXCEEDED):
         predictions.Predict(predict_request(text=["a"]), timeout=1e-6)

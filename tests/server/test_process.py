@@ -179,8 +179,9 @@ def test_a_long_batch_is_given_up_after_the_drain(serve, folder):
         server.process.send_signal(signal.SIGTERM)
         assert server.process.wait(timeout=30) == 0
         for task in asking:
-            with pytest.raises(urllib.error.HTTPError, match="503"):
+            with pytest.raises(urllib.error.HTTPError, match="503") as error:
                 task.result()
+            error.value.close()
 
 
 def test_a_file_of_models(serve, folder, model_folders, tmp_path):

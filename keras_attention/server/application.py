@@ -55,7 +55,7 @@ class Application:
     Args:
         configs: the models to serve.
         settings: how it runs.
-        bounds: its limits.
+        limits: its limits.
 
     Attributes:
         predictor: what answers.
@@ -66,20 +66,22 @@ class Application:
         self,
         configs: Sequence[model_configs.ModelConfig],
         settings: server_settings.Settings,
-        bounds: limits.Limits,
+        limits: limits.Limits,
     ):
         self._settings = settings
-        self._limits = bounds
-        meters = metrics.Metrics()
-        served = models.Models(configs, meters)
+        self._limits = limits
+        counters = metrics.Metrics()
         self.predictor = predictor.Predictor(
-            served, bounds, meters, settings.num_threads
+            models.Models(configs, counters),
+            limits,
+            counters,
+            settings.num_threads,
         )
         self._rest = rest.Rest(
-            self.predictor, bounds, meters, settings.log_texts
+            self.predictor, limits, counters, settings.log_texts
         )
         self._calls = grpc_services.Calls(
-            self.predictor, bounds, meters, settings.log_texts
+            self.predictor, limits, counters, settings.log_texts
         )
         self._folders = frozenset(config.folder for config in configs)
         self._health = health.aio.HealthServicer()
@@ -123,24 +125,24 @@ class Application:
         self._rest.connections = self._http.server_state.connections
         self._http_task = asyncio.create_task(self._http.serve(sockets=[bound]))
         self.predictor.queue.start()
-        served = self.predictor.models
-        await served.update()
+        models = self.predictor.models
+        await models.update()
         try:
-            served.check()
+            models.check()
         except errors.RequestError as error:
             await self.stop()
             raise ValueError(error.message) from error
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
         if self._settings.poll_seconds:
             self._watch = asyncio.create_task(
-                served.watch(self._settings.poll_seconds)
+                models.watch(self._settings.poll_seconds)
             )
         logs.event(
             "ready",
             host=self._settings.host,
             rest_port=self.rest_port,
             grpc_port=self.grpc_port,
-            models={n: m.available for n, m in served.by_name.items()},
+            models={n: m.available for n, m in models.by_name.items()},
         )
 
     def _bound_socket(self) -> socket.socket:

@@ -218,5 +218,6 @@ class Batcher:
 
 def _too_late() -> errors.RequestError:
     return RequestError(
-        Code.DEADLINE_EXCEEDED, "Expected an answer before the deadline"
+        Code.DEADLINE_EXCEEDED,
+        "Expected an answer before the deadline. Received: none until then",
     )

@@ -17,11 +17,11 @@ class Bodies:
     """Reads bodies. All that are in memory have a limit together.
 
     Args:
-        bounds: the server's `limits.Limits`.
+        limits: the server's `limits.Limits`.
     """
 
-    def __init__(self, bounds: limits.Limits):
-        self._limits = bounds
+    def __init__(self, limits: limits.Limits):
+        self._limits = limits
         self._num_bytes = 0
 
     @contextlib.asynccontextmanager
@@ -41,7 +41,7 @@ class Bodies:
                 raise RequestError(
                     Code.DEADLINE_EXCEEDED,
                     "Expected the body within "
-                    f"{self._limits.timeout:g} seconds",
+                    f"{self._limits.timeout:g} seconds. Received: a part",
                     http_status=408,
                 ) from error
             encoding = request.headers.get("content-encoding", "identity")

@@ -12,7 +12,7 @@ from keras_attention.server import limits
 SPARE = 64
 
 
-def protocol(bounds: limits.Limits) -> type[asyncio.Protocol]:
+def protocol(limits: limits.Limits) -> type[asyncio.Protocol]:
     """A connection's class for uvicorn, with a timer that is always set.
 
     uvicorn waits as long as a client likes for a request's head and for a
@@ -26,10 +26,10 @@ def protocol(bounds: limits.Limits) -> type[asyncio.Protocol]:
 
         def connection_made(self, transport):
             super().connection_made(transport)
-            if len(self.connections) > bounds.max_connections + SPARE:
+            if len(self.connections) > limits.max_connections + SPARE:
                 transport.abort()
                 return
-            self._set_timer(bounds.timeout)
+            self._set_timer(limits.timeout)
 
         def connection_lost(self, exc):
             if self._timer is not None:
@@ -40,10 +40,10 @@ def protocol(bounds: limits.Limits) -> type[asyncio.Protocol]:
             before = self.cycle
             super().handle_events()
             if self.cycle is not before and not self.cycle.response_complete:
-                self._set_timer(2 * bounds.timeout)
+                self._set_timer(2 * limits.timeout)
 
         def on_response_complete(self):
-            self._set_timer(bounds.timeout)
+            self._set_timer(limits.timeout)
             super().on_response_complete()
 
         def send_400_response(self, msg):

@@ -1,5 +1,10 @@
 """Why a request gets no answer: the codes of gRPC, and those of HTTP to them.
 
+A message says what was expected and what was received. Where TensorFlow Serving
+has a text for the same, that text is copied word for word, as clients may look
+for it. If the server itself is to blame, the message says so and no more: the
+log has the cause.
+
 This module does not import TensorFlow.
 """
 

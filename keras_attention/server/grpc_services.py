@@ -36,8 +36,8 @@ class Calls:
 
     Args:
         predictor: a `predictor.Predictor`.
-        bounds: the server's `limits.Limits`.
-        meters: a `metrics.Metrics`.
+        limits: the server's `limits.Limits`.
+        metrics: a `metrics.Metrics`.
         log_texts: whether the log has the requests.
 
     Attributes:
@@ -47,13 +47,13 @@ class Calls:
     def __init__(
         self,
         predictor: Predictor,
-        bounds: limits.Limits,
-        meters: metrics.Metrics,
+        limits: limits.Limits,
+        metrics: metrics.Metrics,
         log_texts: bool = False,
     ):
         self.predictor = predictor
-        self.limits = bounds
-        self._meters = meters
+        self.limits = limits
+        self._metrics = metrics
         self._log_texts = log_texts
         self.num_running = 0
 
@@ -98,12 +98,12 @@ class Calls:
     def _record(self, request, fields, api, code, seconds) -> None:
         name = fields.get("model", "")
         known = name if name in self.predictor.models.by_name else ""
-        self._meters.count_request(known, code.name, api, "GRPC", seconds)
+        self._metrics.count_request(known, code.name, api, "GRPC", seconds)
         if self._log_texts and hasattr(request, "inputs"):
             fields["texts"] = {
-                name: [value.decode("utf-8", "replace") for value in one]
+                name: [text.decode("utf-8", "replace") for text in texts]
                 for name, proto in request.inputs.items()
-                if (one := proto.string_val)
+                if (texts := proto.string_val)
             }
         logs.event(
             "request",

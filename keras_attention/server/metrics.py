@@ -184,8 +184,8 @@ class Metrics:
         """
         self._batches.add(num_rows, model)
         self._runtime.add(seconds * 1e6, model, "predict", "TF2")
-        for one in waiting:
-            self._waiting.add(one * 1e6)
+        for seconds_of_job in waiting:
+            self._waiting.add(seconds_of_job * 1e6)
 
     def count_load(self, path: str, is_good: bool, seconds: float) -> None:
         """Counts a version that was loaded or refused."""

@@ -56,7 +56,7 @@ class Models:
 
     Args:
         configs: the models to serve.
-        meters: a `metrics.Metrics`.
+        metrics: a `metrics.Metrics`.
         load: function of a folder and a number to a version.
 
     Attributes:
@@ -66,11 +66,11 @@ class Models:
     def __init__(
         self,
         configs: Sequence[model_configs.ModelConfig],
-        meters: metrics.Metrics,
+        metrics: metrics.Metrics,
         load: Callable = versions.load,
     ):
         self.by_name = {config.name: ServedModel(config) for config in configs}
-        self._meters = meters
+        self._metrics = metrics
         self._load_files = load
         # One after the other, so that loading leaves cores to the answers.
         self._loader = concurrent.futures.ThreadPoolExecutor(
@@ -244,7 +244,7 @@ class Models:
                 seconds=round(time.monotonic() - start, 3),
                 manifest=status.loaded.has_manifest,
             )
-        self._meters.count_load(
+        self._metrics.count_load(
             str(path), not status.error, time.monotonic() - start
         )
         return status

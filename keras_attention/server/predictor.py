@@ -78,9 +78,9 @@ class Predictor:
     """Answers requests with the models that are served.
 
     Args:
-        served: a `models.Models`.
-        bounds: the server's `limits.Limits`.
-        meters: a `metrics.Metrics`.
+        models: a `models.Models`.
+        limits: the server's `limits.Limits`.
+        metrics: a `metrics.Metrics`.
         num_threads: how many batches are computed at the same time.
 
     Attributes:
@@ -90,19 +90,19 @@ class Predictor:
 
     def __init__(
         self,
-        served: models.Models,
-        bounds: limits.Limits,
-        meters: metrics.Metrics,
+        models: models.Models,
+        limits: limits.Limits,
+        metrics: metrics.Metrics,
         num_threads: int,
     ):
-        self.models = served
-        self._limits = bounds
-        self._meters = meters
+        self.models = models
+        self._limits = limits
+        self._metrics = metrics
         self.queue = batcher.Batcher(
             self._answer_batch,
-            bounds.max_batch_size,
-            bounds.max_queued_rows,
-            bounds.max_waiting_bytes,
+            limits.max_batch_size,
+            limits.max_queued_rows,
+            limits.max_waiting_bytes,
             num_threads,
         )
         # One at a time, so that the event loop has its turn.
@@ -186,7 +186,7 @@ class Predictor:
             [job.payload.arrays for job in jobs],
             lambda place: jobs[place].answer.done(),
         )
-        self._meters.count_batch(
+        self._metrics.count_batch(
             first.model,
             sum(job.num_rows for job in jobs),
             time.monotonic() - start,

@@ -56,7 +56,7 @@ async def _run(make: Callable, started: Callable) -> None:
 def run(
     configs: Sequence[model_configs.ModelConfig],
     settings: server_settings.Settings,
-    bounds: limits.Limits,
+    limits: limits.Limits,
     started: Callable[[application.Application], None],
 ) -> None:
     """Serves models until SIGTERM or SIGINT.
@@ -65,7 +65,7 @@ def run(
     it at once.
 
     Args:
-        configs, settings, bounds: see `application.Application`.
+        configs, settings, limits: see `application.Application`.
         started: called once it is ready.
 
     Raises:
@@ -79,7 +79,7 @@ def run(
     with asyncio.Runner(loop_factory=loop_factory) as runner:
         runner.run(
             _run(
-                lambda: application.Application(configs, settings, bounds),
+                lambda: application.Application(configs, settings, limits),
                 started,
             )
         )

@@ -28,7 +28,7 @@ def status(predictor: Predictor, spec: ModelSpec):
     else:
         number = spec.version
     if number is not None:
-        statuses = {n: one for n, one in statuses.items() if n == number}
+        statuses = {n: s for n, s in statuses.items() if n == number}
     if not statuses:
         name = spec.name[:200]
         what = "any versions" if number is None else f"version {number}"
@@ -36,12 +36,12 @@ def status(predictor: Predictor, spec: ModelSpec):
             Code.NOT_FOUND, f"Could not find {what} of model {name}"
         )
     response = get_model_status_pb2.GetModelStatusResponse()
-    for version, one in sorted(statuses.items(), reverse=True):
+    for version, found in sorted(statuses.items(), reverse=True):
         entry = response.model_version_status.add(
-            version=version, state=int(one.state)
+            version=version, state=int(found.state)
         )
-        entry.status.error_code = int(Code.UNKNOWN if one.error else Code.OK)
-        entry.status.error_message = one.error
+        entry.status.error_code = int(Code.UNKNOWN if found.error else Code.OK)
+        entry.status.error_message = found.error
     return response
 
 

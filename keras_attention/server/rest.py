@@ -38,8 +38,8 @@ class Rest:
 
     Args:
         predictor: a `predictor.Predictor`.
-        bounds: the server's `limits.Limits`.
-        meters: a `metrics.Metrics`.
+        limits: the server's `limits.Limits`.
+        metrics: a `metrics.Metrics`.
         log_texts: whether the log has the requests.
 
     Attributes:
@@ -51,22 +51,22 @@ class Rest:
     def __init__(
         self,
         predictor: Predictor,
-        bounds: limits.Limits,
-        meters: metrics.Metrics,
+        limits: limits.Limits,
+        metrics: metrics.Metrics,
         log_texts: bool = False,
     ):
         self._predictor = predictor
-        self._limits = bounds
-        self._meters = meters
+        self._limits = limits
+        self._metrics = metrics
         self._log_texts = log_texts
         self.connections = ()
         self.is_stopping = False
-        self._bodies = bodies.Bodies(bounds)
+        self._bodies = bodies.Bodies(limits)
         every = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
         self.app = Starlette(
             routes=[
                 Route("/v1/{path:path}", self._api, methods=every),
-                Route(METRICS_PATH, self._metrics),
+                Route(METRICS_PATH, self._show_metrics),
                 Route("/healthz", self._healthz),
                 Route("/readyz", self._readyz),
                 *pages.routes(),
@@ -74,8 +74,8 @@ class Rest:
             exception_handlers={404: _not_found, 405: _not_allowed},
         )
 
-    async def _metrics(self, request: Request) -> Response:
-        text = self._meters.text(self._predictor.queue.queued_rows)
+    async def _show_metrics(self, request: Request) -> Response:
+        text = self._metrics.text(self._predictor.queue.queued_rows)
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def _healthz(self, request: Request) -> Response:
@@ -134,7 +134,7 @@ class Rest:
         seconds = time.monotonic() - start
         name = fields.get("model", "")
         known = name if name in self._predictor.models.by_name else ""
-        self._meters.count_request(known, code.name, api, "REST", seconds)
+        self._metrics.count_request(known, code.name, api, "REST", seconds)
         logs.event(
             "request",
             **fields,

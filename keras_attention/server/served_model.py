@@ -148,7 +148,8 @@ class ServedModel:
         if self.is_starting and number not in available:
             raise RequestError(
                 Code.UNAVAILABLE,
-                f"Expected {self.config.name} to be loaded: try again later",
+                f"Expected {self.config.name} to be loaded: try again later. "
+                "Received: a request while it is loaded",
             )
         if number not in available:
             which = "Latest" if number is None else "Specific"

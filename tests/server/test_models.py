@@ -100,7 +100,7 @@ def test_a_bad_version_is_refused_and_tried_again_when_it_changes(tmp_path):
             await served.update()
             assert model.available == [1]
         assert "a bad one" in model.statuses[2].error
-        text = served._meters.text(0)
+        text = served._metrics.text(0)
         assert f'model_path="{tmp_path / "2"}",status="fail"}} 1' in text
         put(tmp_path, 2, "good now")
         await served.update()

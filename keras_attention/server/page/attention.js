@@ -1,0 +1,118 @@
+// Where each token looked: two lines of tokens, and the heat map.
+
+import { html } from "./elements.js";
+import { drawHeatMap } from "./heat_map.js";
+import { percent } from "./numbers.js";
+import { units, unitWeights } from "./tokens.js";
+
+/** A matrix between tokens, by the units that a reader sees. */
+export function readingOf(rowTokens, columnTokens, weights) {
+  const rows = units(rowTokens);
+  const columns = units(columnTokens);
+  return { rows, columns, weights: unitWeights(weights, rows, columns) };
+}
+
+/**
+ * Shows a reading. To point at a unit of the rows, or to move to it by
+ * keyboard, lights up the columns that it looked at.
+ *
+ * @param parent holds nodes of the classes columns, rows, says and map
+ * @param isWritten whether the rows are a text, which has no marks
+ */
+export function showReading(parent, reading, isWritten = false) {
+  const part = (name) => parent.querySelector(`.${name}`);
+  const map = drawHeatMap(part("map"), reading);
+  const columns = reading.columns.map((unit) => html("span", looks(unit)));
+  setLine(part("columns"), columns, reading.columns);
+
+  const light = (row) => {
+    const weights = row === null ? [] : reading.weights[row];
+    const most = Math.max(...weights);
+    columns.forEach((node, column) => {
+      node.style.setProperty("--weight", weights[column] ?? 0);
+      node.classList.toggle("most", weights[column] === most);
+    });
+    map.mark(row);
+    part("says").textContent = row === null ? "" : sentence(reading, row);
+  };
+  const buttons = reading.rows.map((unit, row) =>
+    html("button", {
+      type: "button",
+      "aria-label": sentence(reading, row),
+      ...looks(unit),
+    }),
+  );
+  const isShown = (unit) => !isWritten || !unit.isMark;
+  const shown = reading.rows.flatMap((unit, row) => (isShown(unit) ? [row] : []));
+  const line = shown.map((row) => buttons[row]);
+  setLine(part("rows"), line, reading.rows.filter(isShown));
+  listen(line, shown, light);
+  light(null);
+}
+
+/** Takes a reading off the page. */
+export function clearReading(parent) {
+  for (const name of ["columns", "rows", "says", "map"]) {
+    parent.querySelector(`.${name}`).replaceChildren();
+  }
+}
+
+function looks(unit) {
+  return { class: unit.isMark ? "unit mark" : "unit" };
+}
+
+/** Words with a blank between them, and the tokens of a word without. */
+function setLine(parent, nodes, lineUnits) {
+  parent.replaceChildren();
+  nodes.forEach((node, place) => {
+    const unit = lineUnits[place];
+    node.textContent = unit.text;
+    parent.append(place && unit.startsWord ? " " : "", node);
+  });
+}
+
+/** Such as "zwanzig looked at: twenty 98 %, one 2 %". */
+function sentence({ rows, columns, weights }, row) {
+  const most = weights[row]
+    .map((weight, column) => ({ weight, text: columns[column].text }))
+    .sort((one, other) => other.weight - one.weight)
+    .filter(({ weight }, place) => place < 3 && weight >= 0.01);
+  const parts = most.map(({ weight, text }) => `${text} ${percent(weight)}`);
+  return `${rows[row].text} looked at: ${parts.join(", ") || "nothing"}`;
+}
+
+/** One stop of the tab key. The arrow keys, Home and End move within it. */
+function listen(buttons, rows, light) {
+  const focused = () => {
+    const place = buttons.indexOf(document.activeElement);
+    return place < 0 ? null : rows[place];
+  };
+  buttons.forEach((button, place) => {
+    button.tabIndex = place ? -1 : 0;
+    button.addEventListener("pointerenter", () => light(rows[place]));
+    button.addEventListener("pointerleave", () => light(focused()));
+    button.addEventListener("focus", () => light(rows[place]));
+    button.addEventListener("blur", () => light(null));
+    // Not every browser moves the focus to a button that is touched.
+    button.addEventListener("click", () => button.focus());
+    button.addEventListener("keydown", (event) => {
+      const forward = isRightToLeft(button) ? -1 : 1;
+      const to = {
+        ArrowLeft: place - forward,
+        ArrowRight: place + forward,
+        Home: 0,
+        End: buttons.length - 1,
+      }[event.key];
+      if (buttons[to]) {
+        event.preventDefault();
+        button.tabIndex = -1;
+        buttons[to].tabIndex = 0;
+        buttons[to].focus();
+      }
+    });
+  });
+}
+
+function isRightToLeft(node) {
+  return getComputedStyle(node).direction === "rtl";
+}

@@ -1,0 +1,118 @@
+// A classifier's desk, for one text or two: label, probabilities, attention.
+
+import { readingOf, showReading } from "./attention.js";
+import { fill, html, setOptions } from "./elements.js";
+import { latest } from "./latest.js";
+import { percent } from "./numbers.js";
+import { hideProblem, showProblem } from "./problem.js";
+
+const TYPING = 200; // Milliseconds without a key.
+
+export function classifier(desk, model, typed) {
+  const find = (id) => desk.querySelector(`#${id}`);
+  const problem = desk.querySelector(":scope > .problem");
+  const signature = model.has("with_attention")
+    ? "with_attention"
+    : "serving_default";
+  const isPair = "text_pair" in model.signatures[signature].inputs;
+  // The model names a class when it chooses it. The page remembers.
+  const classes = new Map();
+  let last = {};
+
+  const ask = latest(
+    TYPING,
+    (signal, texts) => model.ask(signature, texts, signal),
+    (answer) => {
+      last = answer;
+      hideProblem(problem);
+      showLabel(find, answer, classes);
+      showAttention(find, answer);
+    },
+    (error) => showProblem(problem, error, update),
+  );
+
+  function update() {
+    typed.text = find("text").value;
+    typed.reference = find("text-pair").value;
+    const texts = isPair
+      ? { text: typed.text, text_pair: typed.reference }
+      : { text: typed.text };
+    const isBlank = Object.values(texts).some((text) => !text.trim());
+    desk.classList.toggle("blank", isBlank);
+    find("looked").hidden = isBlank || !model.has("with_attention");
+    ask(texts);
+  }
+
+  find("second").hidden = !isPair;
+  find("text").value = typed.text;
+  find("text-pair").value = typed.reference;
+  find("text").addEventListener("input", update);
+  find("text-pair").addEventListener("input", update);
+  for (const id of ["layer", "head"]) {
+    find(id).addEventListener("change", () => showAttention(find, last));
+  }
+  update();
+  find("text").focus();
+}
+
+function showLabel(find, { label, probabilities }, classes) {
+  classes.set(probabilities.indexOf(Math.max(...probabilities)), label);
+  find("label").textContent = label;
+  const items = probabilities.map((share, place) => {
+    const name = classes.get(place) ?? `class ${place + 1}`;
+    const bar = html("span", { class: "bar", "aria-hidden": "true" });
+    bar.style.setProperty("--share", share);
+    return html("li", {}, html("span", {}, name), bar,
+      html("data", {}, percent(share)));
+  });
+  find("probabilities").replaceChildren(...items);
+}
+
+function showAttention(find, answer) {
+  const { source_tokens, pair_tokens, attention, attention_pair } = answer;
+  if (!attention) {
+    return;
+  }
+  const hasHeads = Array.isArray(attention[0]?.[0]?.[0]);
+  find("heads").hidden = !hasHeads;
+  let readings;
+  if (pair_tokens) {
+    readings = [
+      readingOf(source_tokens, pair_tokens, attention),
+      readingOf(pair_tokens, source_tokens, attention_pair),
+    ];
+  } else if (hasHeads) {
+    const weights = chosenHead(find, attention);
+    readings = [readingOf(source_tokens, source_tokens, weights)];
+  } else {
+    const hops = attention.map((_, hop) => `hop ${hop + 1}`);
+    readings = [readingOf(hops, source_tokens, attention)];
+  }
+  const places = readings.map(() => html("div", { class: "reading" }));
+  find("readings").replaceChildren(...places);
+  readings.forEach((reading, i) => {
+    fill(places[i], "reading");
+    showReading(places[i], reading);
+  });
+}
+
+/** The weights [S, S] of the layer and the head that are chosen. */
+function chosenHead(find, layers) {
+  const count = (length) =>
+    Array.from({ length }, (_, i) => [`${i}`, `${i + 1}`]);
+  const top = `${layers.length - 1}`;
+  setOptions(find("layer"), count(layers.length), find("layer").value || top);
+  const heads = layers[find("layer").value];
+  const all = [["mean", "mean of all"], ...count(heads.length)];
+  setOptions(find("head"), all, find("head").value);
+  const head = find("head").value;
+  return head === "mean" ? mean(heads) : heads[head];
+}
+
+function mean(heads) {
+  return heads[0].map((row, i) =>
+    row.map((_, j) =>
+      heads.reduce((sum, head) => sum + head[i][j], 0) / heads.length,
+    ),
+  );
+}

@@ -1,0 +1,95 @@
+// Any other SavedModel: a field for each input of a signature.
+
+import { html, setOptions } from "./elements.js";
+import { hideProblem, showProblem } from "./problem.js";
+
+export function form(desk, model) {
+  const find = (id) => desk.querySelector(`#${id}`);
+  const problem = desk.querySelector(":scope > .problem");
+  const names = Object.keys(model.signatures).filter(
+    (name) => !name.startsWith("__"),
+  );
+  setOptions(find("signature"), names.map((name) => [name, name]),
+    "serving_default");
+
+  function showInputs() {
+    const { inputs } = model.signatures[find("signature").value];
+    const fields = Object.entries(inputs).sort().map(([name, info]) =>
+      html("label", {}, `${name}, ${described(info)}`,
+        html("textarea", { name, rows: 2, dir: "auto", spellcheck: "false" },
+          isText(info) ? "" : example(info))),
+    );
+    find("inputs").replaceChildren(...fields);
+    find("answer").hidden = true;
+  }
+
+  async function ask() {
+    const signature = find("signature").value;
+    hideProblem(problem);
+    try {
+      const inputs = {};
+      for (const field of find("inputs").querySelectorAll("textarea")) {
+        const info = model.signatures[signature].inputs[field.name];
+        inputs[field.name] = valueOf(field, info);
+      }
+      showOutputs(find, await model.call(signature, inputs));
+    } catch (error) {
+      find("answer").hidden = true;
+      showProblem(problem, error);
+    }
+  }
+
+  find("signature").addEventListener("change", showInputs);
+  find("plain").addEventListener("submit", (event) => {
+    event.preventDefault();
+    ask();
+  });
+  showInputs();
+}
+
+function axes({ tensor_shape: { dim, unknown_rank } }) {
+  return unknown_rank ? null : dim.map(({ size }) => Number(size));
+}
+
+/** Such as "float32 [?, 3]", and how to type it. */
+function described(info) {
+  const kind = info.dtype.replace("DT_", "").toLowerCase();
+  const shape = axes(info)?.map((size) => (size < 0 ? "?" : size));
+  const how = isText(info) ? "a text a line" : "as JSON";
+  return `${kind} [${shape?.join(", ") ?? "…"}], ${how}`;
+}
+
+/** Whether an input is a list of texts, which needs no JSON. */
+function isText(info) {
+  return info.dtype === "DT_STRING" && axes(info)?.length === 1;
+}
+
+/** Zeros of an input's shape. An axis of any length is 1 long. */
+function example(info) {
+  const zero = info.dtype === "DT_STRING" ? "" : 0;
+  const zeros = (axes(info) ?? []).reduceRight(
+    (inner, size) => Array(Math.abs(size)).fill(inner),
+    info.dtype === "DT_BOOL" ? false : zero,
+  );
+  return JSON.stringify(zeros);
+}
+
+function valueOf(field, info) {
+  if (isText(info)) {
+    return field.value.split("\n");
+  }
+  try {
+    return JSON.parse(field.value);
+  } catch (error) {
+    throw new Error(`Expected JSON for ${field.name}. ${error.message}.`);
+  }
+}
+
+function showOutputs(find, outputs) {
+  const parts = Object.entries(outputs).flatMap(([name, value]) => [
+    html("dt", {}, name),
+    html("dd", {}, html("pre", { dir: "auto" }, JSON.stringify(value))),
+  ]);
+  find("outputs").replaceChildren(...parts);
+  find("answer").hidden = false;
+}

@@ -1,0 +1,118 @@
+// The weights as a picture, and the same as a table.
+
+import { html, svg } from "./elements.js";
+import { decimal } from "./numbers.js";
+
+const CELL = 26;
+const GAP = 8;
+const LONGEST = 24;
+
+/**
+ * Draws a reading's weights: rows down the side, columns along the top.
+ *
+ * @returns an object whose `mark(row)` points out a row, or none for null.
+ */
+export function drawHeatMap(parent, reading) {
+  const { rows, columns } = reading;
+  if (!rows.length || !columns.length) {
+    parent.replaceChildren();
+    return { mark() {} };
+  }
+  const lines = rows.map((row, i) => drawRow(row, i, reading));
+  const picture = svg(
+    "svg",
+    { role: "img", "aria-label": "Heat map. The table below has its numbers." },
+    ...columns.map(drawColumnName),
+    ...lines,
+  );
+  const scroll = html(
+    "div",
+    { class: "scroll", tabindex: 0, role: "group", "aria-label": "Heat map" },
+    picture,
+  );
+  const isOpen = parent.querySelector("details")?.open;
+  parent.replaceChildren(scroll, drawTable(reading));
+  parent.querySelector("details").open = isOpen ?? false;
+  fit(picture);
+  return {
+    mark(marked) {
+      lines.forEach((line, row) => {
+        line.classList.toggle("marked", row === marked);
+      });
+    },
+  };
+}
+
+function drawColumnName(unit, column) {
+  const x = (column + 0.5) * CELL;
+  const place = `translate(${x + 4} ${-GAP}) rotate(-60)`;
+  return svg("text", { transform: place, class: nameClass(unit) }, cut(unit.text));
+}
+
+function drawRow(unit, row, { columns, weights }) {
+  const y = row * CELL;
+  const name = svg(
+    "text",
+    { x: -GAP, y: y + CELL / 2, class: `row-name ${nameClass(unit)}` },
+    cut(unit.text),
+  );
+  const cells = columns.map((column, j) => {
+    const weight = weights[row][j];
+    const rect = { x: j * CELL, y, width: CELL - 1, height: CELL - 1, rx: 3 };
+    return svg(
+      "g",
+      {},
+      svg("rect", { ...rect, class: "paper" }),
+      svg("rect", { ...rect, class: "weight", "fill-opacity": weight }),
+      svg("title", {}, `${unit.text}, ${column.text}: ${decimal(weight)}`),
+    );
+  });
+  const frame = svg("rect", {
+    x: -2, y: y - 2, width: columns.length * CELL + 3, height: CELL + 3, rx: 4,
+    class: "frame",
+  });
+  return svg("g", {}, name, ...cells, frame);
+}
+
+function nameClass(unit) {
+  return unit.isMark ? "mark" : "name";
+}
+
+function cut(text) {
+  return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
+}
+
+/** Makes a picture as large as what is drawn in it. */
+function fit(picture) {
+  const { x, y, width, height } = picture.getBBox();
+  const box = [x - 2, y - 2, width + 4, height + 4];
+  picture.setAttribute("viewBox", box.join(" "));
+  picture.setAttribute("width", box[2]);
+  picture.setAttribute("height", box[3]);
+}
+
+function drawTable({ rows, columns, weights }) {
+  const head = columns.map(({ text }) => html("th", { scope: "col" }, text));
+  const body = rows.map(({ text }, i) =>
+    html(
+      "tr",
+      {},
+      html("th", { scope: "row" }, text),
+      ...columns.map((_, j) => html("td", {}, decimal(weights[i][j]))),
+    ),
+  );
+  const table = html(
+    "table",
+    {},
+    html("caption", {}, "Attention weights. Each row sums to 1."),
+    html("thead", {}, html("tr", {}, html("td"), ...head)),
+    html("tbody", {}, ...body),
+  );
+  const scroll = { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table" };
+  return html(
+    "details",
+    {},
+    html("summary", {}, "The same as a table"),
+    html("div", scroll, table),
+  );
+}

@@ -1,0 +1,59 @@
+// A language model's desk: how a prompt goes on, and how probable it is.
+
+import { latest } from "./latest.js";
+import { decimal } from "./numbers.js";
+import { hideProblem, showProblem } from "./problem.js";
+
+const TYPING = 250; // Milliseconds without a key.
+
+export function languageModel(desk, model, typed) {
+  const find = (id) => desk.querySelector(`#${id}`);
+  const problem = desk.querySelector(":scope > .problem");
+  const prompt = find("text");
+
+  const ask = latest(
+    TYPING,
+    async (signal, text) => {
+      const [answer, score] = await Promise.all([
+        model.ask("serving_default", { text }, signal),
+        text.trim() && model.has("score")
+          ? model.ask("score", { text }, signal)
+          : null,
+      ]);
+      return { continuation: answer.continuation, score };
+    },
+    ({ continuation, score }) => {
+      hideProblem(problem);
+      find("continuation").textContent = continuation;
+      find("take").hidden = continuation === "";
+      find("probable").hidden = score === null;
+      if (score !== null) {
+        showScore(find, score);
+      }
+    },
+    (error) => showProblem(problem, error, update),
+  );
+
+  function update() {
+    typed.text = prompt.value;
+    ask(typed.text);
+  }
+
+  prompt.addEventListener("input", update);
+  find("take").addEventListener("click", () => {
+    prompt.value += find("continuation").textContent;
+    update();
+    prompt.focus();
+  });
+  prompt.value = typed.text;
+  update();
+  prompt.focus();
+}
+
+function showScore(find, { log_probability, num_tokens }) {
+  find("probability").textContent = decimal(log_probability);
+  find("count").textContent = num_tokens;
+  find("perplexity").textContent = decimal(
+    Math.exp(-log_probability / num_tokens),
+  );
+}

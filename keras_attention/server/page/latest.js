@@ -1,0 +1,33 @@
+// Questions as somebody types: one a pause, and the last one's answer alone.
+
+/**
+ * A function of a question. It waits until no other question has come for
+ * `pause` milliseconds. An earlier question is aborted, and its answer, should
+ * it still come, is dropped.
+ *
+ * @param ask a function of an AbortSignal and the question to its answer
+ * @param show a function of the answer and the question
+ * @param fail a function of an error
+ */
+export function latest(pause, ask, show, fail) {
+  let timer;
+  let controller = new AbortController();
+  return (...question) => {
+    clearTimeout(timer);
+    controller.abort();
+    controller = new AbortController();
+    const { signal } = controller;
+    timer = setTimeout(async () => {
+      try {
+        const answer = await ask(signal, ...question);
+        if (!signal.aborted) {
+          show(answer, ...question);
+        }
+      } catch (error) {
+        if (!signal.aborted) {
+          fail(error);
+        }
+      }
+    }, pause);
+  };
+}

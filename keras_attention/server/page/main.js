@@ -1,0 +1,90 @@
+// The page: a model is chosen, and its outputs decide which desk it gets.
+
+import { classifier } from "./classifier.js";
+import { fill, setOptions } from "./elements.js";
+import { form } from "./form.js";
+import { languageModel } from "./language_model.js";
+import { hideProblem, showProblem } from "./problem.js";
+import { listModels, openModel } from "./server.js";
+import { translator } from "./translator.js";
+
+const SECOND = 1000;
+const find = (id) => document.getElementById(id);
+// What was typed stays when the model changes.
+const typed = { text: "", reference: "" };
+let models = {};
+let opened = 0;
+
+/** The template of a model, and the function that brings it to life. */
+function deskOf(model) {
+  if (model.gives("translation")) {
+    return ["translator", translator];
+  }
+  if (model.gives("continuation")) {
+    return ["language-model", languageModel];
+  }
+  if (model.gives("label") && model.gives("probabilities")) {
+    return ["classifier", classifier];
+  }
+  return ["form", form];
+}
+
+async function start() {
+  hideProblem(find("status"));
+  try {
+    models = await listModels();
+  } catch (error) {
+    showProblem(find("status"), error, start);
+    return;
+  }
+  const names = Object.keys(models).filter((name) => models[name].length);
+  if (!names.length) {
+    find("status").textContent = "The server loads its models.";
+    find("status").hidden = false;
+    setTimeout(start, SECOND);
+    return;
+  }
+  const { model, version } = Object.fromEntries(
+    new URLSearchParams(location.hash.slice(1)),
+  );
+  setOptions(find("model"), names.map((name) => [name, name]), model);
+  showVersions(version);
+  await open();
+}
+
+function showVersions(chosen) {
+  const numbers = [...models[find("model").value]].sort((a, b) => b - a);
+  const options = numbers.map((number) => [`${number}`, `${number}`]);
+  const newest = ["", `newest (${numbers[0]})`];
+  setOptions(find("version"), [newest, ...options], chosen ?? "");
+}
+
+async function open() {
+  const turn = ++opened;
+  const name = find("model").value;
+  const version = find("version").value;
+  hideProblem(find("status"));
+  try {
+    const model = await openModel(name, version);
+    if (turn !== opened) {
+      return;
+    }
+    const [template, bring] = deskOf(model);
+    fill(find("desk"), template);
+    bring(find("desk"), model, typed);
+    const choice = new URLSearchParams({ model: name, version });
+    history.replaceState(null, "", `#${choice}`);
+    document.title = `${name} · keras-attention`;
+  } catch (error) {
+    find("desk").replaceChildren();
+    showProblem(find("status"), error, start);
+  }
+}
+
+find("choice").addEventListener("submit", (event) => event.preventDefault());
+find("version").addEventListener("change", open);
+find("model").addEventListener("change", () => {
+  showVersions();
+  open();
+});
+start();

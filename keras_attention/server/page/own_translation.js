@@ -1,0 +1,85 @@
+// An own translation: its probability, and where the model looks meanwhile.
+
+import { clearReading, readingOf, showReading } from "./attention.js";
+import { fill } from "./elements.js";
+import { latest } from "./latest.js";
+import { decimal } from "./numbers.js";
+import { hideProblem, showProblem } from "./problem.js";
+
+const PAUSE = 300;
+
+/**
+ * Brings the card of an own translation to life.
+ *
+ * @returns `update()`, for when the text has changed, and `use(reference)`.
+ */
+export function showOwn(desk, model, typed) {
+  const card = desk.querySelector("#own");
+  const problem = card.querySelector(".problem");
+  const probability = card.querySelector("#probability");
+  const field = card.querySelector("#reference");
+  const aligned = card.querySelector("#aligned");
+  fill(aligned, "reading");
+
+  const clear = () => {
+    hideProblem(problem);
+    aligned.hidden = true;
+    clearReading(aligned);
+    probability.textContent = "";
+  };
+  const ask = latest(
+    PAUSE,
+    async (signal) => {
+      const pair = { text: typed.text, reference: typed.reference };
+      if (!pair.text.trim() || !pair.reference.trim()) {
+        return null;
+      }
+      const [score, alignment] = await Promise.all([
+        model.ask("score", pair, signal),
+        model.ask("align", pair, signal),
+      ]);
+      return { score, alignment };
+    },
+    (answer) => {
+      clear();
+      if (answer === null) {
+        return;
+      }
+      const { target_tokens, source_tokens, attention } = answer.alignment;
+      probability.textContent = inWords(answer.score);
+      aligned.hidden = false;
+      showReading(aligned, readingOf(target_tokens, source_tokens, attention));
+    },
+    (error) => {
+      clear();
+      showProblem(problem, error, update);
+    },
+  );
+
+  function update() {
+    typed.reference = field.value;
+    if (model.has("score") && model.has("align")) {
+      ask();
+    }
+  }
+
+  field.addEventListener("input", update);
+  field.value = typed.reference;
+  clear();
+  return {
+    update,
+    use(reference) {
+      field.value = reference;
+      update();
+      field.focus();
+    },
+  };
+}
+
+function inWords({ log_probability, num_tokens }) {
+  const each = decimal(log_probability / num_tokens);
+  return (
+    `Log-probability ${decimal(log_probability)}: ` +
+    `${each} for each of ${num_tokens} tokens.`
+  );
+}

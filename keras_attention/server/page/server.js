@@ -1,0 +1,110 @@
+// The server's REST API. Addresses are relative to the page's.
+
+/** Why there is no answer: the server's own words, and what to do. */
+export class ServerError extends Error {
+  constructor(message, advice) {
+    super(message);
+    this.advice = advice;
+  }
+}
+
+const ADVICE = {
+  0: "See whether the server still runs, then try again.",
+  400: "Change what you typed.",
+  404: "Choose another model or version.",
+  408: "Try again.",
+  413: "Send a shorter text.",
+  429: "The server is busy. Try again in a moment.",
+  500: "The server's log says more.",
+  501: "Choose another model.",
+  503: "The server is busy or about to end. Try again in a moment.",
+  504: "Try again, or send a shorter text.",
+};
+
+/** Name of each model -> its versions that can answer. */
+export async function listModels() {
+  // Before the server is ready, it lists what it has with the status 503.
+  const { models } = await (await fetched("readyz")).json();
+  return models ?? {};
+}
+
+/** A version of a model. An empty version is the newest. */
+export async function openModel(name, version) {
+  let path = `v1/models/${encodeURIComponent(name)}`;
+  if (version) {
+    path += `/versions/${version}`;
+  }
+  const { metadata } = await answer(await fetched(`${path}/metadata`));
+  return new Model(name, path, metadata.signature_def.signature_def);
+}
+
+class Model {
+  constructor(name, path, signatures) {
+    this.name = name;
+    this.path = path;
+    this.signatures = signatures;
+  }
+
+  has(signature) {
+    return signature in this.signatures;
+  }
+
+  /** Whether the default signature has an output of this name. */
+  gives(output) {
+    return output in (this.signatures.serving_default?.outputs ?? {});
+  }
+
+  /** Name of each output -> its rows. */
+  async call(signature, inputs, signal) {
+    const body = JSON.stringify({ signature_name: signature, inputs });
+    const headers = { "content-type": "application/json" };
+    const { outputs } = await answer(
+      await fetched(`${this.path}:predict`, {
+        method: "POST", body, headers, signal,
+      }),
+    );
+    // An only output comes without its name.
+    const names = Object.keys(this.signatures[signature].outputs);
+    return names.length === 1 ? { [names[0]]: outputs } : outputs;
+  }
+
+  /** The same for one row of texts: name of each output -> its value. */
+  async ask(signature, texts, signal) {
+    const inputs = mapValues(texts, (text) => [text]);
+    const outputs = await this.call(signature, inputs, signal);
+    return mapValues(outputs, (rows) => rows[0]);
+  }
+}
+
+function mapValues(object, change) {
+  return Object.fromEntries(
+    Object.entries(object).map(([name, value]) => [name, change(value)]),
+  );
+}
+
+async function fetched(path, options) {
+  try {
+    return await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") {
+      throw error;
+    }
+    throw new ServerError("The server does not answer.", ADVICE[0]);
+  }
+}
+
+async function answer(response) {
+  if (response.ok) {
+    return response.json();
+  }
+  const text = await response.text();
+  throw new ServerError(wordsOf(text), ADVICE[response.status] ?? "");
+}
+
+function wordsOf(text) {
+  try {
+    return JSON.parse(text).error ?? text;
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,65 @@
+// Tokens as people read them: "▁Mon", "day", "[END]" -> "Mon", "day", "END".
+
+const BLANK = "▁"; // As SentencePiece writes it.
+const BYTE = /^<0x([0-9A-F]{2})>$/;
+const MARK = /^\[(PAD|UNK|START|END)\]$/;
+
+/**
+ * What a reader sees of tokens. Bytes of one character are one unit, and a
+ * lone blank is one with the token after it.
+ *
+ * @returns for each unit its text, the places of its tokens, whether it
+ *     begins a word, and whether it is a mark such as END.
+ */
+export function units(tokens) {
+  const found = [];
+  for (const [place, token] of tokens.entries()) {
+    const byte = BYTE.exec(token);
+    const mark = MARK.exec(token);
+    const last = found.at(-1);
+    const hasBytes = last?.bytes.length > 0;
+    const joins = hasBytes ? byte : last?.raw === BLANK && !mark;
+    const unit = joins
+      ? last
+      : { raw: "", bytes: [], places: [], isMark: mark !== null };
+    if (!joins) {
+      found.push(unit);
+    }
+    unit.places.push(place);
+    if (byte) {
+      unit.bytes.push(parseInt(byte[1], 16));
+    } else {
+      unit.raw += mark ? mark[1] : token;
+    }
+  }
+  // A vocabulary without blanks has words as its tokens.
+  const hasBlanks = tokens.some((token) => token.includes(BLANK));
+  return found.map(({ raw, bytes, places, isMark }) => ({
+    text: raw.replace(BLANK, "").replaceAll(BLANK, " ") + decoded(bytes),
+    places,
+    startsWord: isMark || !hasBlanks || raw.startsWith(BLANK),
+    isMark,
+  }));
+}
+
+function decoded(bytes) {
+  return new TextDecoder().decode(new Uint8Array(bytes));
+}
+
+/**
+ * Weights between units from those between tokens. The weights of a unit's
+ * columns are added. Those of its rows are averaged.
+ */
+export function unitWeights(weights, rows, columns) {
+  return rows.map((row) =>
+    columns.map((column) => {
+      let sum = 0;
+      for (const i of row.places) {
+        for (const j of column.places) {
+          sum += weights[i][j];
+        }
+      }
+      return sum / row.places.length;
+    }),
+  );
+}

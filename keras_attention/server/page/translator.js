@@ -1,0 +1,186 @@
+// A translator's desk: the translation as it is typed, and where it looked.
+
+import { clearReading, readingOf, showReading } from "./attention.js";
+import { html } from "./elements.js";
+import { languagesOf } from "./languages.js";
+import { latest } from "./latest.js";
+import { decimal } from "./numbers.js";
+import { showOwn } from "./own_translation.js";
+import { hideProblem, showProblem } from "./problem.js";
+
+const TYPING = 150; // Milliseconds without a key.
+const PAUSE = 500;
+
+export function translator(desk, model, typed) {
+  const find = (id) => desk.querySelector(`#${id}`);
+  const problem = desk.querySelector(":scope > .problem");
+  const source = find("text");
+  const own = showOwn(desk, model, typed);
+  const state = { limit: null };
+  nameLanguages(desk, model);
+  askLimit(model, state);
+  const fail = (error) => showProblem(problem, error, translate);
+
+  const askTranslation = latest(
+    TYPING,
+    (signal, text) => {
+      const signature = model.has("with_attention")
+        ? "with_attention"
+        : "serving_default";
+      return model.ask(signature, { text }, signal);
+    },
+    (answer, text) => {
+      hideProblem(problem);
+      showTranslation(desk, answer, state.limit);
+      askMore(text, answer.translation);
+    },
+    fail,
+  );
+  const askMore = latest(
+    PAUSE,
+    (signal, text, translation) => more(model, text, translation, signal),
+    (answer) => showMore(desk, answer, own.use),
+    fail,
+  );
+
+  function translate() {
+    typed.text = source.value;
+    const isBlank = !typed.text.trim();
+    find("more").hidden = isBlank;
+    find("own").hidden = isBlank || !(model.has("align") && model.has("score"));
+    if (isBlank) {
+      hideProblem(problem);
+      clearTranslation(desk);
+    }
+    askTranslation(typed.text);
+    own.update();
+  }
+
+  source.addEventListener("input", translate);
+  find("copy").addEventListener("click", () => {
+    navigator.clipboard.writeText(find("heard").textContent);
+  });
+  source.value = typed.text;
+  translate();
+  source.focus();
+}
+
+/** What the model's name says of its languages, for readers and voices. */
+function nameLanguages(desk, model) {
+  const languages = languagesOf(model.name);
+  if (!languages) {
+    return;
+  }
+  const [source, target] = languages;
+  desk.querySelector("[for=text]").textContent = source.name;
+  desk.querySelector("#translation-title").textContent = target.name;
+  for (const part of desk.querySelectorAll("#text, .columns")) {
+    part.lang = source.code;
+  }
+  const written = "#heard, .rows, .list, #beams, #greedy, #reference";
+  for (const part of desk.querySelectorAll(written)) {
+    part.lang = target.code;
+  }
+}
+
+async function askLimit(model, state) {
+  if (model.has("num_tokens")) {
+    // The desk does without the limit, if it does not come.
+    const answer = await model.ask("num_tokens", { text: "" }).catch(() => ({}));
+    state.limit = answer.limit;
+  }
+}
+
+function showTranslation(desk, answer, limit) {
+  const find = (id) => desk.querySelector(`#${id}`);
+  const { translation, score } = answer;
+  const isBlank = translation === "";
+  find("heard").textContent = translation;
+  find("copy").hidden = isBlank || !navigator.clipboard;
+  find("score").textContent =
+    isBlank || score === undefined ? "" : `score ${decimal(score)}`;
+  if (isBlank || !answer.attention) {
+    clearTranslation(desk);
+    desk.querySelector(".rows").textContent = translation;
+    find("heard").textContent = translation;
+    return;
+  }
+  const { target_tokens, source_tokens, attention } = answer;
+  const count = source_tokens.length;
+  find("length").textContent = limit
+    ? `${count} of at most ${limit} tokens`
+    : `${count} tokens`;
+  desk.querySelector(".reads").hidden = false;
+  find("looked").hidden = false;
+  showReading(desk, readingOf(target_tokens, source_tokens, attention), true);
+}
+
+function clearTranslation(desk) {
+  clearReading(desk);
+  desk.querySelector(".reads").hidden = true;
+  desk.querySelector("#looked").hidden = true;
+  for (const id of ["heard", "length"]) {
+    desk.querySelector(`#${id}`).textContent = "";
+  }
+}
+
+/** The n-best list, the greedy translation, and how probable both are. */
+async function more(model, text, translation, signal) {
+  const answer = { translation };
+  if (model.has("n_best")) {
+    answer.best = await model.ask("n_best", { text }, signal);
+  }
+  if (model.has("greedy")) {
+    const greedy = await model.ask("greedy", { text }, signal);
+    answer.greedy = greedy.translation;
+  }
+  if (model.has("greedy") && model.has("score")) {
+    const pairs = {
+      text: [text, text],
+      reference: [translation, answer.greedy],
+    };
+    const scores = await model.call("score", pairs, signal);
+    answer.logProbabilities = scores.log_probability;
+  }
+  return answer;
+}
+
+function showMore(desk, answer, use) {
+  const find = (id) => desk.querySelector(`#${id}`);
+  find("best").hidden = !answer.best;
+  find("searches").hidden = answer.greedy === undefined;
+  if (answer.best) {
+    const { translations, scores } = answer.best;
+    const items = translations.flatMap((text, place) =>
+      text ? [bestItem(text, scores[place], use)] : [],
+    );
+    find("best").querySelector(".list").replaceChildren(...items);
+  }
+  if (answer.greedy !== undefined) {
+    find("beams").textContent = answer.translation;
+    find("greedy").textContent = answer.greedy;
+    find("compared").textContent = comparison(answer);
+  }
+}
+
+function bestItem(text, score, use) {
+  const button = html(
+    "button",
+    { type: "button", "aria-label": `Look into: ${text}` },
+    "Look into",
+  );
+  button.addEventListener("click", () => use(text));
+  const words = html("span", { dir: "auto" }, text);
+  return html("li", {}, words, html("data", {}, decimal(score)), button);
+}
+
+function comparison({ translation, greedy, logProbabilities }) {
+  if (translation === greedy) {
+    return "Both searches found the same text.";
+  }
+  if (!logProbabilities) {
+    return "The searches found two texts.";
+  }
+  const [beams, one] = logProbabilities.map(decimal);
+  return `Log-probability: ${beams} by beams, ${one} by greedy search.`;
+}

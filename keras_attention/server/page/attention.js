@@ -5,6 +5,8 @@ import { drawHeatMap } from "./heat_map.js";
 import { percent } from "./numbers.js";
 import { units, unitWeights } from "./tokens.js";
 
+const HINT = "Point at a word, or reach it by Tab and the arrow keys.";
+
 /** A matrix between tokens, by the units that a reader sees. */
 export function readingOf(rowTokens, columnTokens, weights) {
   const rows = units(rowTokens);
@@ -33,7 +35,7 @@ export function showReading(parent, reading, isWritten = false) {
       node.classList.toggle("most", weights[column] === most);
     });
     map.mark(row);
-    part("says").textContent = row === null ? "" : sentence(reading, row);
+    part("says").textContent = row === null ? HINT : sentence(reading, row);
   };
   const buttons = reading.rows.map((unit, row) =>
     html("button", {
@@ -43,7 +45,9 @@ export function showReading(parent, reading, isWritten = false) {
     }),
   );
   const isShown = (unit) => !isWritten || !unit.isMark;
-  const shown = reading.rows.flatMap((unit, row) => (isShown(unit) ? [row] : []));
+  const shown = [...reading.rows.keys()].filter((row) =>
+    isShown(reading.rows[row]),
+  );
   const line = shown.map((row) => buttons[row]);
   setLine(part("rows"), line, reading.rows.filter(isShown));
   listen(line, shown, light);
@@ -61,24 +65,29 @@ function looks(unit) {
   return { class: unit.isMark ? "unit mark" : "unit" };
 }
 
-/** Words with a blank between them, and the tokens of a word without. */
+/** Words with a blank between them. A word's tokens stay together. */
 function setLine(parent, nodes, lineUnits) {
   parent.replaceChildren();
+  let word;
   nodes.forEach((node, place) => {
     const unit = lineUnits[place];
     node.textContent = unit.text;
-    parent.append(place && unit.startsWord ? " " : "", node);
+    if (!word || unit.startsWord) {
+      word = html("span", { class: "word" });
+      parent.append(place ? " " : "", word);
+    }
+    word.append(node);
   });
 }
 
-/** Such as "zwanzig looked at: twenty 98 %, one 2 %". */
+/** Such as: “zwanzig” looked at “twenty” 98 %, “one” 2 %. */
 function sentence({ rows, columns, weights }, row) {
   const most = weights[row]
     .map((weight, column) => ({ weight, text: columns[column].text }))
     .sort((one, other) => other.weight - one.weight)
-    .filter(({ weight }, place) => place < 3 && weight >= 0.01);
-  const parts = most.map(({ weight, text }) => `${text} ${percent(weight)}`);
-  return `${rows[row].text} looked at: ${parts.join(", ") || "nothing"}`;
+    .filter(({ weight }, place) => place < 3 && weight >= 0.01)
+    .map(({ weight, text }) => `“${text}” ${percent(weight)}`);
+  return `“${rows[row].text}” looked at ${most.join(", ") || "nothing"}`;
 }
 
 /** One stop of the tab key. The arrow keys, Home and End move within it. */

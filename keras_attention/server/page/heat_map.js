@@ -19,19 +19,19 @@ export function drawHeatMap(parent, reading) {
     return { mark() {} };
   }
   const lines = rows.map((row, i) => drawRow(row, i, reading));
+  const frame = svg("rect", {
+    x: -2, width: columns.length * CELL + 3, height: CELL + 3, rx: 4,
+    class: "frame",
+  });
   const picture = svg(
     "svg",
     { role: "img", "aria-label": "Heat map. The table below has its numbers." },
     ...columns.map(drawColumnName),
     ...lines,
-  );
-  const scroll = html(
-    "div",
-    { class: "scroll", tabindex: 0, role: "group", "aria-label": "Heat map" },
-    picture,
+    frame,
   );
   const isOpen = parent.querySelector("details")?.open;
-  parent.replaceChildren(scroll, drawTable(reading));
+  parent.replaceChildren(scrolled("Heat map", picture), drawTable(reading));
   parent.querySelector("details").open = isOpen ?? false;
   fit(picture);
   return {
@@ -39,14 +39,17 @@ export function drawHeatMap(parent, reading) {
       lines.forEach((line, row) => {
         line.classList.toggle("marked", row === marked);
       });
+      frame.classList.toggle("marked", marked !== null);
+      frame.setAttribute("y", (marked ?? 0) * CELL - 2);
     },
   };
 }
 
 function drawColumnName(unit, column) {
   const x = (column + 0.5) * CELL;
-  const place = `translate(${x + 4} ${-GAP}) rotate(-60)`;
-  return svg("text", { transform: place, class: nameClass(unit) }, cut(unit.text));
+  const transform = `translate(${x + 4} ${-GAP}) rotate(-60)`;
+  const attributes = { transform, class: nameClass(unit) };
+  return svg("text", attributes, cut(unit.text));
 }
 
 function drawRow(unit, row, { columns, weights }) {
@@ -67,11 +70,13 @@ function drawRow(unit, row, { columns, weights }) {
       svg("title", {}, `${unit.text}, ${column.text}: ${decimal(weight)}`),
     );
   });
-  const frame = svg("rect", {
-    x: -2, y: y - 2, width: columns.length * CELL + 3, height: CELL + 3, rx: 4,
-    class: "frame",
-  });
-  return svg("g", {}, name, ...cells, frame);
+  return svg("g", {}, name, ...cells);
+}
+
+/** A frame that the keyboard, too, can scroll sideways. */
+function scrolled(label, node) {
+  const attributes = { class: "scroll", tabindex: 0, role: "group" };
+  return html("div", { ...attributes, "aria-label": label }, node);
 }
 
 function nameClass(unit) {
@@ -108,11 +113,10 @@ function drawTable({ rows, columns, weights }) {
     html("thead", {}, html("tr", {}, html("td"), ...head)),
     html("tbody", {}, ...body),
   );
-  const scroll = { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table" };
   return html(
     "details",
     {},
     html("summary", {}, "The same as a table"),
-    html("div", scroll, table),
+    scrolled("Table", table),
   );
 }

@@ -2,11 +2,13 @@
 
 /** Two decimals, and a true minus. What is not finite has its sign. */
 export function decimal(value) {
-  const number = Number(value); // The server writes "-Infinity" as a text.
-  if (!Number.isFinite(number)) {
-    return Number.isNaN(number) ? "not a number" : number > 0 ? "∞" : "−∞";
+  // The server writes "-Infinity" as a text.
+  const number = Number(value);
+  if (Number.isNaN(number)) {
+    return "not a number";
   }
-  return number.toFixed(2).replace("-", "−");
+  const text = Number.isFinite(number) ? number.toFixed(2) : `${number}`;
+  return text.replace("-", "−").replace("Infinity", "∞");
 }
 
 /** A share of 1 in percent. */

@@ -11,7 +11,8 @@ const PAUSE = 300;
 /**
  * Brings the card of an own translation to life.
  *
- * @returns `update()`, for when the text has changed, and `use(reference)`.
+ * @returns `isOffered`, whether the model can do it, `update()`, for when the
+ *     text has changed, and `use(reference)`.
  */
 export function showOwn(desk, model, typed) {
   const card = desk.querySelector("#own");
@@ -56,9 +57,10 @@ export function showOwn(desk, model, typed) {
     },
   );
 
+  const isOffered = model.has("score") && model.has("align");
   function update() {
     typed.reference = field.value;
-    if (model.has("score") && model.has("align")) {
+    if (isOffered) {
       ask();
     }
   }
@@ -67,6 +69,7 @@ export function showOwn(desk, model, typed) {
   field.value = typed.reference;
   clear();
   return {
+    isOffered,
     update,
     use(reference) {
       field.value = reference;

@@ -4,8 +4,9 @@ import { html } from "./elements.js";
 
 /** Shows an error in `node`, with a button that calls `again`. */
 export function showProblem(node, error, again) {
-  const parts = [html("strong", {}, error.message), ` ${error.advice ?? ""} `];
-  if (again) {
+  const words = error.message.replace(/([^.])$/, "$1.");
+  const parts = [html("strong", {}, words), ` ${error.advice ?? ""} `];
+  if (again && !error.isFinal) {
     const button = html("button", { type: "button" }, "Try again");
     button.addEventListener("click", again);
     parts.push(button);

@@ -2,9 +2,11 @@
 
 /** Why there is no answer: the server's own words, and what to do. */
 export class ServerError extends Error {
-  constructor(message, advice) {
+  constructor(message, status) {
     super(message);
-    this.advice = advice;
+    this.advice = ADVICE[status] ?? "";
+    // To ask the same once more does not help.
+    this.isFinal = [400, 413, 501].includes(status);
   }
 }
 
@@ -89,7 +91,7 @@ async function fetched(path, options) {
     if (error.name === "AbortError") {
       throw error;
     }
-    throw new ServerError("The server does not answer.", ADVICE[0]);
+    throw new ServerError("The server does not answer.", 0);
   }
 }
 
@@ -98,7 +100,7 @@ async function answer(response) {
     return response.json();
   }
   const text = await response.text();
-  throw new ServerError(wordsOf(text), ADVICE[response.status] ?? "");
+  throw new ServerError(wordsOf(text), response.status);
 }
 
 function wordsOf(text) {

@@ -19,7 +19,11 @@ export function translator(desk, model, typed) {
   const state = { limit: null };
   nameLanguages(desk, model);
   askLimit(model, state);
-  const fail = (error) => showProblem(problem, error, translate);
+  const fail = (error) => {
+    clearTranslation(desk);
+    find("more").hidden = find("own").hidden = true;
+    showProblem(problem, error, translate);
+  };
 
   const askTranslation = latest(
     TYPING,
@@ -31,8 +35,13 @@ export function translator(desk, model, typed) {
     },
     (answer, text) => {
       hideProblem(problem);
+      const isBlank = answer.translation === "";
+      find("more").hidden = isBlank;
+      find("own").hidden = isBlank || !own.isOffered;
       showTranslation(desk, answer, state.limit);
-      askMore(text, answer.translation);
+      if (!isBlank) {
+        askMore(text, answer.translation);
+      }
     },
     fail,
   );
@@ -46,11 +55,11 @@ export function translator(desk, model, typed) {
   function translate() {
     typed.text = source.value;
     const isBlank = !typed.text.trim();
-    find("more").hidden = isBlank;
-    find("own").hidden = isBlank || !(model.has("align") && model.has("score"));
+    find("waits").hidden = !isBlank;
     if (isBlank) {
       hideProblem(problem);
       clearTranslation(desk);
+      find("more").hidden = find("own").hidden = true;
     }
     askTranslation(typed.text);
     own.update();
@@ -86,26 +95,25 @@ function nameLanguages(desk, model) {
 async function askLimit(model, state) {
   if (model.has("num_tokens")) {
     // The desk does without the limit, if it does not come.
-    const answer = await model.ask("num_tokens", { text: "" }).catch(() => ({}));
-    state.limit = answer.limit;
+    const answer = model.ask("num_tokens", { text: "" });
+    state.limit = (await answer.catch(() => ({}))).limit;
   }
 }
 
 function showTranslation(desk, answer, limit) {
   const find = (id) => desk.querySelector(`#${id}`);
-  const { translation, score } = answer;
-  const isBlank = translation === "";
-  find("heard").textContent = translation;
-  find("copy").hidden = isBlank || !navigator.clipboard;
-  find("score").textContent =
-    isBlank || score === undefined ? "" : `score ${decimal(score)}`;
-  if (isBlank || !answer.attention) {
+  const { translation, target_tokens, source_tokens, attention } = answer;
+  if (translation === "" || !attention) {
     clearTranslation(desk);
     desk.querySelector(".rows").textContent = translation;
     find("heard").textContent = translation;
     return;
   }
-  const { target_tokens, source_tokens, attention } = answer;
+  find("heard").textContent = translation;
+  find("copy").hidden = !navigator.clipboard;
+  if (answer.score !== undefined) {
+    find("score").textContent = `score ${decimal(answer.score)}`;
+  }
   const count = source_tokens.length;
   find("length").textContent = limit
     ? `${count} of at most ${limit} tokens`
@@ -119,7 +127,8 @@ function clearTranslation(desk) {
   clearReading(desk);
   desk.querySelector(".reads").hidden = true;
   desk.querySelector("#looked").hidden = true;
-  for (const id of ["heard", "length"]) {
+  desk.querySelector("#copy").hidden = true;
+  for (const id of ["heard", "length", "score"]) {
     desk.querySelector(`#${id}`).textContent = "";
   }
 }

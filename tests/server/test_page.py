@@ -1,0 +1,479 @@
+"""The page: its files, and what somebody sees and does in a browser."""
+
+import contextlib
+import itertools
+import pathlib
+import re
+import shutil
+
+import pytest
+import tensorflow as tf
+
+pytest.importorskip("httptools", reason="the extra `serve` is not installed")
+
+from keras_attention.server import model_configs, page  # noqa: E402
+from keras_attention.serving import savedmodel  # noqa: E402
+
+FOLDER = pathlib.Path(page.__file__).parent
+FILES = sorted(
+    path
+    for path in FOLDER.iterdir()
+    if path.is_file() and path.suffix not in (".py", ".pyc")
+)
+TYPES = {
+    ".html": ("text/html",),
+    ".css": ("text/css",),
+    ".js": ("text/javascript", "application/javascript"),
+    ".svg": ("image/svg+xml",),
+}
+PHRASES = pathlib.Path(__file__).parents[2] / "savedmodels" / "phrases_en_de"
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
+# What a screen reader calls an element.
+NAME = "e => e.ariaLabel || e.labels?.[0]?.textContent || e.textContent"
+TEXT = tf.TensorSpec([None], tf.string, name="text")
+PAIR = tf.TensorSpec([None], tf.string, name="text_pair")
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_is_served_with_its_type(server, path):
+    status, headers, text = server.request(f"/page/{path.name}")
+    assert status == 200 and text == path.read_text()
+    assert headers["content-type"].split(";")[0] in TYPES[path.suffix]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "default-src 'self'" in headers["content-security-policy"]
+
+
+def test_the_index_is_the_root(server):
+    status, headers, text = server.request("/")
+    assert status == 200 and text == (FOLDER / "index.html").read_text()
+    assert headers["content-type"].split(";")[0] == "text/html"
+    assert "default-src 'self'" in headers["content-security-policy"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/page/../pages.py",
+        "/page/..%2fpages.py",
+        "/page/%2e%2e/pages.py",
+        "/page//etc/passwd",
+        "/page/%2fetc%2fpasswd",
+        "/page/__init__.py",
+        "/page/",
+        "/page/missing.js",
+        "/pages.py",
+    ],
+)
+def test_no_path_leaves_the_folder(server, path):
+    assert server.request(path)[0] == 404
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_file_names_no_other_host(path):
+    text = path.read_text().replace("http://www.w3.org/2000/svg", "")
+    assert not re.search(r"(https?|wss?):/|[\"'(]//", text)
+
+
+def test_what_the_policy_forbids_is_not_there():
+    index = (FOLDER / "index.html").read_text()
+    assert not re.search(r"\son\w+=|\sstyle=|<style|javascript:", index)
+    assert re.findall(r"<script(.*?)>(.*?)</script>", index) == [
+        (' type="module" src="page/main.js"', "")
+    ]
+
+
+def test_no_text_becomes_html():
+    for path in FOLDER.glob("*.js"):
+        assert not re.search(
+            r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\("
+            r"|new Function|DOMParser|setHTML",
+            path.read_text(),
+        ), path.name
+
+
+def test_each_module_is_there():
+    for path in FOLDER.glob("*.js"):
+        for name in re.findall(r'from "\./(.*?)"', path.read_text()):
+            assert (FOLDER / name).is_file()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_texts_can_be_read(scheme):
+    """WCAG 2's contrast AA: 4.5 for texts, 3 for the edges of fields."""
+    style = (FOLDER / "desk.css").read_text()
+    light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
+    colors = dict(re.findall(r"--([\w-]+): (#\w{6});", light))
+    if scheme == "dark":
+        colors |= dict(re.findall(r"--([\w-]+): (#\w{6});", dark))
+    pairs = [
+        *itertools.product(["ink", "quiet"], ["paper", "desk"]),
+        ("ink", "glow"),
+        ("ink", "bare"),
+        ("on-accent", "accent"),
+        ("wrong", "wrong-paper"),
+        ("ink", "wrong-paper"),
+    ]
+    for text, ground in pairs:
+        ratio = contrast(colors[text], colors[ground])
+        assert ratio >= 4.5, (text, ground)
+    for edge in ("edge", "accent"):
+        assert contrast(colors[edge], colors["paper"]) >= 3, edge
+
+
+def contrast(one, other):
+    dim, bright = sorted(map(luminance, (one, other)))
+    return (bright + 0.05) / (dim + 0.05)
+
+
+def luminance(color):
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4
+        for part in (int(color[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+class Task(tf.Module):
+    """Answers as models of other tasks do."""
+
+    def __init__(self, **functions):
+        super().__init__()
+        self._signatures = {
+            name: tf.function(function, input_signature=specs, autograph=False)
+            for name, (function, specs) in functions.items()
+        }
+
+    @property
+    def signatures(self):
+        return self._signatures
+
+
+def continuer():
+    """A language model that repeats."""
+    return Task(
+        serving_default=(
+            lambda text: {"continuation": tf.strings.join([" ", text])},
+            [TEXT],
+        ),
+        score=(
+            lambda text: {
+                "log_probability": -2.0
+                * tf.cast(tf.strings.length(text), tf.float32),
+                "num_tokens": tf.strings.length(text),
+                "truncated": tf.fill(tf.shape(text), False),
+            },
+            [TEXT],
+        ),
+    )
+
+
+def labeller():
+    """A classifier with two layers of three heads."""
+
+    def label(text):
+        is_praise = tf.strings.regex_full_match(text, ".*good.*")
+        share = tf.cast(is_praise, tf.float32)
+        names = tf.where(is_praise, "praise", "blame")
+        shares = tf.stack([0.1 + 0.8 * share, 0.9 - 0.8 * share], 1)
+        return {"label": names, "probabilities": shares}
+
+    def attend(text):
+        tokens = tf.strings.split(text).to_tensor("")
+        length = tf.shape(tokens)[1]
+        weights = tf.eye(length, batch_shape=[tf.shape(tokens)[0], 2, 3])
+        return {
+            **label(text),
+            "truncated": tf.fill(tf.shape(text), False),
+            "source_tokens": tokens,
+            "attention": weights,
+        }
+
+    return Task(
+        serving_default=(label, [TEXT]), with_attention=(attend, [TEXT])
+    )
+
+
+def pairs():
+    """A classifier of two texts."""
+
+    def label(text, text_pair):
+        same = tf.cast(text == text_pair, tf.float32)
+        return {
+            "label": tf.where(same > 0, "same", "other"),
+            "probabilities": tf.stack([same, 1 - same], 1),
+        }
+
+    def attend(text, text_pair):
+        source = tf.strings.split(text).to_tensor("")
+        pair = tf.strings.split(text_pair).to_tensor("")
+        ones = tf.ones_like(source, tf.float32)
+        others = tf.ones_like(pair, tf.float32)
+        weights = ones[:, :, None] * others[:, None, :]
+        by_row = weights / tf.reduce_sum(others, 1)[:, None, None]
+        by_column = weights / tf.reduce_sum(ones, 1)[:, None, None]
+        return {
+            **label(text, text_pair),
+            "truncated": tf.fill(tf.shape(text), False),
+            "source_tokens": source,
+            "pair_tokens": pair,
+            "attention": by_row,
+            "attention_pair": tf.transpose(by_column, [0, 2, 1]),
+        }
+
+    both = [TEXT, PAIR]
+    return Task(serving_default=(label, both), with_attention=(attend, both))
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser without a window."""
+    driver = sync_api()
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        pytest.skip("no Chromium is installed")
+    with driver.sync_playwright() as play:
+        # As root, as in a container, Chromium has no sandbox.
+        browser = play.chromium.launch(
+            executable_path=path, args=["--no-sandbox"]
+        )
+        with contextlib.closing(browser):
+            yield browser
+
+
+@pytest.fixture(scope="module")
+def served(chromium, run_server, shouter, model_folders, tmp_path_factory):
+    """The address of a server of models of each task."""
+    if not PHRASES.is_dir():
+        pytest.skip("the repository's savedmodels are not there")
+    root = tmp_path_factory.mktemp("page")
+    shouter(root / "shout")
+    shouter(root / "shout", "newer ")
+    for create in (continuer, labeller, pairs):
+        savedmodel.export(create(), root / create.__name__)
+    folders = [PHRASES, model_folders["numbers"], *sorted(root.iterdir())]
+    configs = [
+        model_configs.ModelConfig(folder.name, folder, num_latest=None)
+        for folder in folders
+    ]
+    with run_server(configs) as client:
+        yield f"http://127.0.0.1:{client.rest_port}/"
+
+
+@pytest.fixture
+def open_page(chromium, served):
+    """A function of a model and a width: the page, without a complaint."""
+    complaints = []
+
+    def heard(text):
+        # Chromium says so of each answer that is an error.
+        if not text.startswith("Failed to load resource: the server responded"):
+            complaints.append(text)
+
+    with contextlib.ExitStack() as stack:
+
+        def start(model="phrases_en_de", width=1280, **options):
+            page = chromium.new_page(
+                viewport={"width": width, "height": 800}, **options
+            )
+            stack.enter_context(contextlib.closing(page))
+            page.set_default_timeout(60_000)
+            page.on("console", lambda told: heard(told.text))
+            page.on("pageerror", lambda error: heard(str(error)))
+            page.on(
+                "request",
+                lambda request: (
+                    request.url.startswith(served) or heard(request.url)
+                ),
+            )
+            page.goto(f"{served}#model={model}")
+            page.wait_for_selector("#desk .card")
+            return page
+
+        yield start
+    assert complaints == []
+
+
+def lit(page):
+    """The source's token that a token of the translation looked at most."""
+    return page.locator(".columns .most").first.text_content()
+
+
+def sync_api():
+    """The module that drives a browser."""
+    return pytest.importorskip(
+        "playwright.sync_api", reason="playwright is not installed"
+    )
+
+
+def wait_for_text(page, selector, text):
+    # The page's policy refuses conditions given as text.
+    element = page.locator(selector)
+    sync_api().expect(element).to_have_text(text, timeout=60_000)
+
+
+def texts(page, selector):
+    return page.locator(selector).all_text_contents()
+
+
+def test_a_text_is_translated_as_it_is_typed(open_page):
+    page = open_page()
+    page.locator("#text").press_sequentially("twenty-one", delay=20)
+    wait_for_text(page, "#heard", "einundzwanzig")
+    assert texts(page, ".rows.large button") == ["einund", "zwanzig"]
+    page.locator(".rows.large button").nth(1).hover()
+    assert lit(page) == "twenty"
+    assert (
+        page.locator(".says")
+        .first.text_content()
+        .startswith("“zwanzig” looked at “twenty”")
+    )
+    # The heat map, and its table.
+    assert page.locator("#looked svg .weight").count() == 3 * 4
+    page.locator("#looked summary").click()
+    head = texts(page, "#looked thead th")
+    assert head == ["twenty", "-", "one", "END"]
+    # What else it thought of.
+    page.wait_for_selector("#best li")
+    assert (
+        page.locator("#best li")
+        .first.text_content()
+        .startswith("einundzwanzig−0.")
+    )
+    assert texts(page, "#greedy") == ["einundzwanzig"]
+    assert "same text" in page.locator("#compared").text_content()
+
+
+def test_an_own_translation_is_aligned(open_page):
+    page = open_page()
+    page.fill("#text", "twenty-two")
+    page.fill("#reference", "zweiundzwanzig")
+    page.wait_for_selector("#aligned .rows button")
+    assert texts(page, "#aligned .rows button")[-1] == "END"
+    told = page.locator("#probability").text_content()
+    assert re.match(r"Log-probability −0\.\d\d: −0\.\d\d for each of", told)
+    # A hypothesis is looked into by its button.
+    page.wait_for_selector("#best li:nth-child(2)")
+    other = texts(page, "#best li > span")[1]
+    page.locator("#best button").nth(1).click()
+    assert page.input_value("#reference") == other
+    sync_api().expect(page.locator("#probability")).not_to_have_text(told)
+
+
+def test_the_keyboard_alone(open_page):
+    page = open_page()
+    # The field for the text has the focus.
+    page.keyboard.type("twenty-one")
+    page.wait_for_selector(".rows.large button")
+    page.keyboard.press("Tab")
+    assert lit(page) != ""
+    page.keyboard.press("ArrowRight")
+    focused = "document.activeElement.textContent"
+    assert page.evaluate(focused) == "zwanzig"
+    assert lit(page) == "twenty"
+    page.keyboard.press("Home")
+    assert page.evaluate(focused) == "einund"
+    page.keyboard.press("Shift+Tab")
+    assert page.evaluate("document.activeElement.id") == "text"
+
+
+def test_late_answers_are_dropped(open_page):
+    page = open_page("shout")
+    held = []
+    page.route("**/*:predict", lambda route: held.append(route))
+    page.fill("#text", "first")
+    page.wait_for_timeout(400)
+    page.unroute("**/*:predict")
+    page.fill("#text", "second")
+    wait_for_text(page, "#heard", "newer SECOND")
+    for route in held:
+        # The page may have given it up.
+        with contextlib.suppress(Exception):
+            route.continue_()
+    page.wait_for_timeout(300)
+    assert page.locator("#heard").text_content() == "newer SECOND"
+
+
+@pytest.mark.parametrize("width", [360, 1280])
+def test_nothing_is_wider_than_the_window(open_page, width):
+    page = open_page(width=width)
+    page.fill("#text", "Wednesday, September 17, 2025, 7:05 PM " + "x" * 60)
+    page.wait_for_selector("#best li")
+    page.fill("#reference", "Donaudampfschifffahrt" * 3)
+    page.wait_for_selector("#aligned .rows button")
+    page.locator("#looked summary").click()
+    wide = "document.documentElement.scrollWidth"
+    assert page.evaluate(wide) <= width
+    # Who hears the page is told what each part is for.
+    for part in page.locator("textarea, select, button, svg").all():
+        assert page.evaluate(NAME, part.element_handle())
+
+
+def test_a_version_is_chosen(open_page):
+    page = open_page("shout")
+    page.fill("#text", "a")
+    wait_for_text(page, "#heard", "newer A")
+    assert texts(page, "#version option") == ["newest (2)", "2", "1"]
+    page.select_option("#version", "1")
+    # The text stays.
+    wait_for_text(page, "#heard", "A")
+    page.select_option("#model", "phrases_en_de")
+    page.wait_for_selector("#translation-title:text('German')")
+    assert page.input_value("#text") == "a"
+
+
+def test_an_error_is_the_servers(open_page):
+    page = open_page("shout")
+    page.fill("#text", "<b>1</b> 2 3 4 5 6")
+    problem = page.wait_for_selector("#desk > .problem:visible")
+    assert "Expected texts of at most 5 tokens" in problem.text_content()
+    assert "Change what you typed" in problem.text_content()
+    page.fill("#text", "<b>1</b>")
+    page.wait_for_selector("#desk > .problem", state="hidden")
+    wait_for_text(page, "#heard", "newer <B>1</B>")
+
+
+def test_a_language_model_goes_on(open_page):
+    page = open_page("continuer")
+    page.fill("#text", "ab")
+    wait_for_text(page, "#continuation", " ab")
+    # exp(2): each letter has the log-probability -2.
+    assert texts(page, "#probable dd") == ["−4.00", "2", "7.39"]
+    page.click("#take")
+    wait_for_text(page, "#continuation", " ab ab")
+
+
+def test_a_classifier_shows_where_it_looks(open_page):
+    page = open_page("labeller")
+    page.fill("#text", "a good one")
+    wait_for_text(page, "#label", "praise")
+    assert texts(page, "#probabilities li") == ["praise90 %", "class 210 %"]
+    page.locator("#readings .rows button").nth(1).hover()
+    assert lit(page) == "good"
+    page.select_option("#layer", "0")
+    page.select_option("#head", "2")
+    assert page.locator("#readings svg .weight").count() == 9
+
+
+def test_a_classifier_of_two_texts(open_page):
+    page = open_page("pairs")
+    page.fill("#text", "a b")
+    page.fill("#text-pair", "c d e")
+    wait_for_text(page, "#label", "other")
+    page.wait_for_selector("#readings svg")
+    assert page.locator("#readings svg").count() == 2
+
+
+def test_any_other_model_has_a_form(open_page):
+    page = open_page("numbers")
+    page.fill("textarea[name=x]", "[[1, 2, 3]]")
+    page.fill("textarea[name=k]", "[2]")
+    page.click("#plain button")
+    page.wait_for_selector("#outputs dd")
+    assert sorted(texts(page, "#outputs dd")) == [
+        "[[2,4,6]]",
+        '[{"b64":"Mg=="}]',
+    ]
+    page.fill("textarea[name=k]", "two")
+    page.click("#plain button")
+    problem = page.wait_for_selector("#desk > .problem:visible")
+    assert "Expected JSON for k" in problem.text_content()

@@ -21,15 +21,27 @@ export function classifier(desk, model, typed) {
 
   const ask = latest(
     TYPING,
-    (signal, texts) => model.ask(signature, texts, signal),
+    (signal, texts) =>
+      isBlank() ? null : model.ask(signature, texts, signal),
     (answer) => {
-      last = answer;
       hideProblem(problem);
+      if (answer === null) {
+        return;
+      }
+      last = answer;
       showLabel(find, answer, classes);
       showAttention(find, answer);
     },
-    (error) => showProblem(problem, error, update),
+    (error) => {
+      hideAnswer(true);
+      showProblem(problem, error, update);
+    },
   );
+
+  function isBlank() {
+    const fields = isPair ? [typed.text, typed.reference] : [typed.text];
+    return fields.some((text) => !text.trim());
+  }
 
   function update() {
     typed.text = find("text").value;
@@ -37,10 +49,14 @@ export function classifier(desk, model, typed) {
     const texts = isPair
       ? { text: typed.text, text_pair: typed.reference }
       : { text: typed.text };
-    const isBlank = Object.values(texts).some((text) => !text.trim());
-    desk.classList.toggle("blank", isBlank);
-    find("looked").hidden = isBlank || !model.has("with_attention");
+    hideAnswer(isBlank());
     ask(texts);
+  }
+
+  /** The answer to an earlier text is none to a blank one. */
+  function hideAnswer(isHidden) {
+    desk.classList.toggle("blank", isHidden);
+    find("looked").hidden = isHidden || !model.has("with_attention");
   }
 
   find("second").hidden = !isPair;

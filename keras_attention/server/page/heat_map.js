@@ -6,6 +6,8 @@ import { decimal } from "./numbers.js";
 const CELL = 26;
 const GAP = 8;
 const LONGEST = 24;
+// A picture may shrink so far to fit a small window. Then it scrolls.
+const SMALLEST = 0.7;
 
 /**
  * Draws a reading's weights: rows down the side, columns along the top.
@@ -87,13 +89,14 @@ function cut(text) {
   return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
 }
 
-/** Makes a picture as large as what is drawn in it. */
+/** Makes a picture as large as what is drawn in it, and a bold name. */
 function fit(picture) {
   const { x, y, width, height } = picture.getBBox();
-  const box = [x - 2, y - 2, width + 4, height + 4];
+  const box = [x - 8, y - 2, width + 10, height + 4];
   picture.setAttribute("viewBox", box.join(" "));
   picture.setAttribute("width", box[2]);
   picture.setAttribute("height", box[3]);
+  picture.style.minWidth = `${SMALLEST * box[2]}px`;
 }
 
 function drawTable({ rows, columns, weights }) {

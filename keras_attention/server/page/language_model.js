@@ -31,7 +31,11 @@ export function languageModel(desk, model, typed) {
         showScore(find, score);
       }
     },
-    (error) => showProblem(problem, error, update),
+    (error) => {
+      find("continuation").textContent = "";
+      find("take").hidden = find("probable").hidden = true;
+      showProblem(problem, error, update);
+    },
   );
 
   function update() {

@@ -28,6 +28,9 @@ export function translator(desk, model, typed) {
   const askTranslation = latest(
     TYPING,
     (signal, text) => {
+      if (!text.trim()) {
+        return { translation: "" };
+      }
       const signature = model.has("with_attention")
         ? "with_attention"
         : "serving_default";

@@ -3,8 +3,9 @@
 import { html } from "./elements.js";
 import { drawHeatMap } from "./heat_map.js";
 import { percent } from "./numbers.js";
-import { units, unitWeights } from "./tokens.js";
+import { quoted, units, unitWeights } from "./tokens.js";
 
+const LEAST = 0.01; // What counts as a look.
 const HINT = "Point at a word, or reach it by Tab and the arrow keys.";
 
 /** A matrix between tokens, by the units that a reader sees. */
@@ -29,7 +30,7 @@ export function showReading(parent, reading, isWritten = false) {
 
   const light = (row) => {
     const weights = row === null ? [] : reading.weights[row];
-    const most = Math.max(...weights);
+    const most = Math.max(LEAST, ...weights);
     columns.forEach((node, column) => {
       node.style.setProperty("--weight", weights[column] ?? 0);
       node.classList.toggle("most", weights[column] === most);
@@ -49,9 +50,16 @@ export function showReading(parent, reading, isWritten = false) {
     isShown(reading.rows[row]),
   );
   const line = shown.map((row) => buttons[row]);
+  const focused = [...part("rows").querySelectorAll("button")].indexOf(
+    document.activeElement,
+  );
   setLine(part("rows"), line, reading.rows.filter(isShown));
   listen(line, shown, light);
   light(null);
+  // Who reads by keyboard is not thrown out of the line.
+  if (focused >= 0) {
+    (line[focused] ?? line.at(-1))?.focus();
+  }
 }
 
 /** Takes a reading off the page. */
@@ -85,9 +93,10 @@ function sentence({ rows, columns, weights }, row) {
   const most = weights[row]
     .map((weight, column) => ({ weight, text: columns[column].text }))
     .sort((one, other) => other.weight - one.weight)
-    .filter(({ weight }, place) => place < 3 && weight >= 0.01)
-    .map(({ weight, text }) => `“${text}” ${percent(weight)}`);
-  return `“${rows[row].text}” looked at ${most.join(", ") || "nothing"}`;
+    .filter(({ weight }, place) => place < 3 && weight >= LEAST)
+    .map(({ weight, text }) => `${quoted(text)} ${percent(weight)}`);
+  const where = most.join(", ") || "no token with 1 % or more";
+  return `${quoted(rows[row].text)} looked at ${where}`;
 }
 
 /** One stop of the tab key. The arrow keys, Home and End move within it. */
@@ -100,7 +109,12 @@ function listen(buttons, rows, light) {
     button.tabIndex = place ? -1 : 0;
     button.addEventListener("pointerenter", () => light(rows[place]));
     button.addEventListener("pointerleave", () => light(focused()));
-    button.addEventListener("focus", () => light(rows[place]));
+    button.addEventListener("focus", () => {
+      buttons.forEach((other) => {
+        other.tabIndex = other === button ? 0 : -1;
+      });
+      light(rows[place]);
+    });
     button.addEventListener("blur", () => light(null));
     // Not every browser moves the focus to a button that is touched.
     button.addEventListener("click", () => button.focus());
@@ -114,8 +128,6 @@ function listen(buttons, rows, light) {
       }[event.key];
       if (buttons[to]) {
         event.preventDefault();
-        button.tabIndex = -1;
-        buttons[to].tabIndex = 0;
         buttons[to].focus();
       }
     });

@@ -2,12 +2,15 @@
 
 import { html, svg } from "./elements.js";
 import { decimal } from "./numbers.js";
+import { quoted } from "./tokens.js";
 
 const CELL = 26;
 const GAP = 8;
 const LONGEST = 24;
 // A picture may shrink so far to fit a small window. Then it scrolls.
 const SMALLEST = 0.7;
+// A browser takes seconds to draw more.
+const MOST_CELLS = 5000;
 
 /**
  * Draws a reading's weights: rows down the side, columns along the top.
@@ -18,6 +21,11 @@ export function drawHeatMap(parent, reading) {
   const { rows, columns } = reading;
   if (!rows.length || !columns.length) {
     parent.replaceChildren();
+    return { mark() {} };
+  }
+  if (rows.length * columns.length > MOST_CELLS) {
+    const note = "The text is too long for a heat map.";
+    parent.replaceChildren(html("p", { class: "note" }, note));
     return { mark() {} };
   }
   const lines = rows.map((row, i) => drawRow(row, i, reading));
@@ -50,15 +58,14 @@ export function drawHeatMap(parent, reading) {
 function drawColumnName(unit, column) {
   const x = (column + 0.5) * CELL;
   const transform = `translate(${x + 4} ${-GAP}) rotate(-60)`;
-  const attributes = { transform, class: nameClass(unit) };
-  return svg("text", attributes, cut(unit.text));
+  return svg("text", { transform, class: markClass(unit) }, cut(unit.text));
 }
 
 function drawRow(unit, row, { columns, weights }) {
   const y = row * CELL;
   const name = svg(
     "text",
-    { x: -GAP, y: y + CELL / 2, class: `row-name ${nameClass(unit)}` },
+    { x: -GAP, y: y + CELL / 2, class: `row-name ${markClass(unit)}` },
     cut(unit.text),
   );
   const cells = columns.map((column, j) => {
@@ -68,11 +75,15 @@ function drawRow(unit, row, { columns, weights }) {
       "g",
       {},
       svg("rect", { ...rect, class: "paper" }),
-      svg("rect", { ...rect, class: "weight", "fill-opacity": weight }),
-      svg("title", {}, `${unit.text}, ${column.text}: ${decimal(weight)}`),
+      svg("rect", { ...rect, class: "weight", "fill-opacity": weight || 0 }),
+      svg("title", {}, title(unit, column, weight)),
     );
   });
   return svg("g", {}, name, ...cells);
+}
+
+function title(row, column, weight) {
+  return `${quoted(row.text)}, ${quoted(column.text)}: ${decimal(weight)}`;
 }
 
 /** A frame that the keyboard, too, can scroll sideways. */
@@ -81,12 +92,15 @@ function scrolled(label, node) {
   return html("div", { ...attributes, "aria-label": label }, node);
 }
 
-function nameClass(unit) {
-  return unit.isMark ? "mark" : "name";
+function markClass(unit) {
+  return unit.isMark ? "mark" : "";
 }
 
 function cut(text) {
-  return text.length > LONGEST ? `${text.slice(0, LONGEST - 1)}…` : text;
+  const letters = [...text]; // An emoji stays whole.
+  return letters.length > LONGEST
+    ? `${letters.slice(0, LONGEST - 1).join("")}…`
+    : text;
 }
 
 /** Makes a picture as large as what is drawn in it, and a bold name. */

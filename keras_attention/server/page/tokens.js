@@ -2,6 +2,7 @@
 
 const BLANK = "▁"; // As SentencePiece writes it.
 const BYTE = /^<0x([0-9A-F]{2})>$/;
+const CONTINUES = /^<0x[89AB]/; // A byte of UTF-8, but the first.
 const MARK = /^\[(PAD|UNK|START|END)\]$/;
 
 /**
@@ -18,7 +19,9 @@ export function units(tokens) {
     const mark = MARK.exec(token);
     const last = found.at(-1);
     const hasBytes = last?.bytes.length > 0;
-    const joins = hasBytes ? byte : last?.raw === BLANK && !mark;
+    const joins = hasBytes
+      ? CONTINUES.test(token)
+      : last?.raw === BLANK && !mark;
     const unit = joins
       ? last
       : { raw: "", bytes: [], places: [], isMark: mark !== null };
@@ -42,6 +45,11 @@ export function units(tokens) {
   }));
 }
 
+/** A text in quotes. Right-to-left texts do not turn what is around them. */
+export function quoted(text) {
+  return `\u2068“${text}”\u2069`;
+}
+
 function decoded(bytes) {
   return new TextDecoder().decode(new Uint8Array(bytes));
 }
@@ -56,7 +64,7 @@ export function unitWeights(weights, rows, columns) {
       let sum = 0;
       for (const i of row.places) {
         for (const j of column.places) {
-          sum += weights[i][j];
+          sum += Number(weights[i][j]);
         }
       }
       return sum / row.places.length;

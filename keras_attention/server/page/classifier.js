@@ -8,7 +8,7 @@ import { hideProblem, showProblem } from "./problem.js";
 
 const TYPING = 200; // Milliseconds without a key.
 
-export function classifier(desk, model, typed) {
+export function classifier(desk, model, typed, again) {
   const find = (id) => desk.querySelector(`#${id}`);
   const problem = desk.querySelector(":scope > .problem");
   const signature = model.has("with_attention")
@@ -34,7 +34,7 @@ export function classifier(desk, model, typed) {
     },
     (error) => {
       hideAnswer(true);
-      showProblem(problem, error, update);
+      showProblem(problem, error, again);
     },
   );
 
@@ -68,7 +68,6 @@ export function classifier(desk, model, typed) {
     find(id).addEventListener("change", () => showAttention(find, last));
   }
   update();
-  find("text").focus();
 }
 
 function showLabel(find, { label, probabilities }, classes) {
@@ -104,12 +103,13 @@ function showAttention(find, answer) {
     const hops = attention.map((_, hop) => `hop ${hop + 1}`);
     readings = [readingOf(hops, source_tokens, attention)];
   }
-  const places = readings.map(() => html("div", { class: "reading" }));
-  find("readings").replaceChildren(...places);
-  readings.forEach((reading, i) => {
-    fill(places[i], "reading");
-    showReading(places[i], reading);
-  });
+  const parent = find("readings");
+  while (parent.children.length < readings.length) {
+    const place = html("div", { class: "reading" });
+    fill(place, "reading");
+    parent.append(place);
+  }
+  readings.forEach((reading, i) => showReading(parent.children[i], reading));
 }
 
 /** The weights [S, S] of the layer and the head that are chosen. */

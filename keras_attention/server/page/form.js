@@ -1,7 +1,10 @@
 // Any other SavedModel: a field for each input of a signature.
 
 import { html, setOptions } from "./elements.js";
+import { latest } from "./latest.js";
 import { hideProblem, showProblem } from "./problem.js";
+
+const MOST_ZEROS = 1000; // A picture's would fill the page.
 
 export function form(desk, model) {
   const find = (id) => desk.querySelector(`#${id}`);
@@ -23,26 +26,33 @@ export function form(desk, model) {
     find("answer").hidden = true;
   }
 
-  async function ask() {
-    const signature = find("signature").value;
-    hideProblem(problem);
-    try {
-      const inputs = {};
-      for (const field of find("inputs").querySelectorAll("textarea")) {
-        const info = model.signatures[signature].inputs[field.name];
-        inputs[field.name] = valueOf(field, info);
-      }
-      showOutputs(find, await model.call(signature, inputs));
-    } catch (error) {
-      find("answer").hidden = true;
-      showProblem(problem, error);
+  function inputsOf(signature) {
+    const inputs = {};
+    for (const field of find("inputs").querySelectorAll("textarea")) {
+      const info = model.signatures[signature].inputs[field.name];
+      inputs[field.name] = valueOf(field, info);
     }
+    return inputs;
   }
+
+  const ask = latest(
+    0,
+    (signal, signature) =>
+      model.call(signature, inputsOf(signature), signal),
+    (outputs, signature) => {
+      if (signature === find("signature").value) {
+        showOutputs(find, outputs);
+      }
+    },
+    (error) => showProblem(problem, error),
+  );
 
   find("signature").addEventListener("change", showInputs);
   find("plain").addEventListener("submit", (event) => {
     event.preventDefault();
-    ask();
+    hideProblem(problem);
+    find("answer").hidden = true;
+    ask(find("signature").value);
   });
   showInputs();
 }
@@ -55,7 +65,7 @@ function axes({ tensor_shape: { dim, unknown_rank } }) {
 function described(info) {
   const kind = info.dtype.replace("DT_", "").toLowerCase();
   const shape = axes(info)?.map((size) => (size < 0 ? "?" : size));
-  const how = isText(info) ? "a text a line" : "as JSON";
+  const how = isText(info) ? "one text a line" : "as JSON";
   return `${kind} [${shape?.join(", ") ?? "…"}], ${how}`;
 }
 
@@ -66,9 +76,13 @@ function isText(info) {
 
 /** Zeros of an input's shape. An axis of any length is 1 long. */
 function example(info) {
+  const sizes = (axes(info) ?? []).map(Math.abs);
+  if (sizes.reduce((product, size) => product * size, 1) > MOST_ZEROS) {
+    return "";
+  }
   const zero = info.dtype === "DT_STRING" ? "" : 0;
-  const zeros = (axes(info) ?? []).reduceRight(
-    (inner, size) => Array(Math.abs(size)).fill(inner),
+  const zeros = sizes.reduceRight(
+    (inner, size) => Array(size).fill(inner),
     info.dtype === "DT_BOOL" ? false : zero,
   );
   return JSON.stringify(zeros);

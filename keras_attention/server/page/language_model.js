@@ -6,7 +6,7 @@ import { hideProblem, showProblem } from "./problem.js";
 
 const TYPING = 250; // Milliseconds without a key.
 
-export function languageModel(desk, model, typed) {
+export function languageModel(desk, model, typed, again) {
   const find = (id) => desk.querySelector(`#${id}`);
   const problem = desk.querySelector(":scope > .problem");
   const prompt = find("text");
@@ -34,12 +34,14 @@ export function languageModel(desk, model, typed) {
     (error) => {
       find("continuation").textContent = "";
       find("take").hidden = find("probable").hidden = true;
-      showProblem(problem, error, update);
+      showProblem(problem, error, again);
     },
   );
 
   function update() {
     typed.text = prompt.value;
+    // The continuation is that of the prompt before.
+    find("take").hidden = true;
     ask(typed.text);
   }
 
@@ -51,7 +53,6 @@ export function languageModel(desk, model, typed) {
   });
   prompt.value = typed.text;
   update();
-  prompt.focus();
 }
 
 function showScore(find, { log_probability, num_tokens }) {

@@ -1,7 +1,7 @@
 // The page: a model is chosen, and its outputs decide which desk it gets.
 
 import { classifier } from "./classifier.js";
-import { fill, setOptions } from "./elements.js";
+import { fill, html, setOptions } from "./elements.js";
 import { form } from "./form.js";
 import { languageModel } from "./language_model.js";
 import { hideProblem, showProblem } from "./problem.js";
@@ -9,6 +9,7 @@ import { listModels, openModel } from "./server.js";
 import { translator } from "./translator.js";
 
 const SECOND = 1000;
+const LOADS = "The server loads its models.";
 const find = (id) => document.getElementById(id);
 // What was typed stays when the model changes.
 const typed = { text: "", reference: "" };
@@ -29,8 +30,9 @@ function deskOf(model) {
   return ["form", form];
 }
 
+/** Lists the models, and opens the one that the address names. */
 async function start() {
-  hideProblem(find("status"));
+  document.querySelectorAll("#desk .problem").forEach(hideProblem);
   try {
     models = await listModels();
   } catch (error) {
@@ -39,8 +41,10 @@ async function start() {
   }
   const names = Object.keys(models).filter((name) => models[name].length);
   if (!names.length) {
-    find("status").textContent = "The server loads its models.";
-    find("status").hidden = false;
+    if (find("status").textContent !== LOADS) {
+      find("status").textContent = LOADS;
+      find("status").hidden = false;
+    }
     setTimeout(start, SECOND);
     return;
   }
@@ -50,6 +54,7 @@ async function start() {
   setOptions(find("model"), names.map((name) => [name, name]), model);
   showVersions(version);
   await open();
+  find("desk").querySelector("textarea")?.focus();
 }
 
 function showVersions(chosen) {
@@ -70,14 +75,19 @@ async function open() {
       return;
     }
     const [template, bring] = deskOf(model);
-    fill(find("desk"), template);
-    bring(find("desk"), model, typed);
+    // A late answer of the model before finds its own desk, off the page.
+    const desk = html("main", { id: "desk" });
+    fill(desk, template);
+    find("desk").replaceWith(desk);
+    bring(desk, model, typed, start);
     const choice = new URLSearchParams({ model: name, version });
     history.replaceState(null, "", `#${choice}`);
     document.title = `${name} · keras-attention`;
   } catch (error) {
-    find("desk").replaceChildren();
-    showProblem(find("status"), error, start);
+    if (turn === opened) {
+      find("desk").replaceChildren();
+      showProblem(find("status"), error, start);
+    }
   }
 }
 
@@ -87,4 +97,6 @@ find("model").addEventListener("change", () => {
   showVersions();
   open();
 });
+// Somebody has changed the address, or followed a link to another model.
+addEventListener("hashchange", start);
 start();

@@ -14,7 +14,7 @@ const PAUSE = 300;
  * @returns `isOffered`, whether the model can do it, `update()`, for when the
  *     text has changed, and `use(reference)`.
  */
-export function showOwn(desk, model, typed) {
+export function showOwn(desk, model, typed, again) {
   const card = desk.querySelector("#own");
   const problem = card.querySelector(".problem");
   const probability = card.querySelector("#probability");
@@ -42,10 +42,11 @@ export function showOwn(desk, model, typed) {
       return { score, alignment };
     },
     (answer) => {
-      clear();
       if (answer === null) {
+        clear();
         return;
       }
+      hideProblem(problem);
       const { target_tokens, source_tokens, attention } = answer.alignment;
       probability.textContent = inWords(answer.score);
       aligned.hidden = false;
@@ -53,7 +54,7 @@ export function showOwn(desk, model, typed) {
     },
     (error) => {
       clear();
-      showProblem(problem, error, update);
+      showProblem(problem, error, again);
     },
   );
 

@@ -1,4 +1,4 @@
-// An error on the page: what the server said, what to do, and once more.
+// An error on the page: what the server said, what to do, and another try.
 
 import { html } from "./elements.js";
 

@@ -13,7 +13,7 @@ export class ServerError extends Error {
 const ADVICE = {
   0: "See whether the server still runs, then try again.",
   400: "Change what you typed.",
-  404: "Choose another model or version.",
+  404: "This version may be gone. Try again, or choose another one.",
   408: "Try again.",
   413: "Send a shorter text.",
   429: "The server is busy. Try again in a moment.",
@@ -100,7 +100,8 @@ async function answer(response) {
     return response.json();
   }
   const text = await response.text();
-  throw new ServerError(wordsOf(text), response.status);
+  const words = wordsOf(text) || `The server answers ${response.status}.`;
+  throw new ServerError(words, response.status);
 }
 
 function wordsOf(text) {

@@ -11,25 +11,24 @@ import { hideProblem, showProblem } from "./problem.js";
 const TYPING = 150; // Milliseconds without a key.
 const PAUSE = 500;
 
-export function translator(desk, model, typed) {
+export function translator(desk, model, typed, again) {
   const find = (id) => desk.querySelector(`#${id}`);
   const problem = desk.querySelector(":scope > .problem");
   const source = find("text");
-  const own = showOwn(desk, model, typed);
+  const own = showOwn(desk, model, typed, again);
   const state = { limit: null };
   nameLanguages(desk, model);
   askLimit(model, state);
-  const fail = (error) => {
+  const clear = () => {
     clearTranslation(desk);
     find("more").hidden = find("own").hidden = true;
-    showProblem(problem, error, translate);
   };
 
   const askTranslation = latest(
     TYPING,
     (signal, text) => {
       if (!text.trim()) {
-        return { translation: "" };
+        return null;
       }
       const signature = model.has("with_attention")
         ? "with_attention"
@@ -38,21 +37,34 @@ export function translator(desk, model, typed) {
     },
     (answer, text) => {
       hideProblem(problem);
-      const isBlank = answer.translation === "";
-      find("more").hidden = isBlank;
-      find("own").hidden = isBlank || !own.isOffered;
-      showTranslation(desk, answer, state.limit);
-      if (!isBlank) {
-        askMore(text, answer.translation);
+      if (answer === null) {
+        return;
       }
+      find("more").hidden = false;
+      find("own").hidden = !own.isOffered;
+      showTranslation(desk, answer, state.limit);
+      // Until the others come, those of the text before are pale.
+      find("others").ariaBusy = "true";
+      askMore(text, answer.translation);
     },
-    fail,
+    (error) => {
+      clear();
+      showProblem(problem, error, again);
+    },
   );
   const askMore = latest(
     PAUSE,
     (signal, text, translation) => more(model, text, translation, signal),
-    (answer) => showMore(desk, answer, own.use),
-    fail,
+    (answer) => {
+      find("others").ariaBusy = "false";
+      showMore(desk, answer, own.isOffered ? own.use : null);
+    },
+    (error) => {
+      find("best").hidden = find("searches").hidden = true;
+      if (!find("more").hidden) {
+        showProblem(problem, error, again);
+      }
+    },
   );
 
   function translate() {
@@ -61,20 +73,19 @@ export function translator(desk, model, typed) {
     find("waits").hidden = !isBlank;
     if (isBlank) {
       hideProblem(problem);
-      clearTranslation(desk);
-      find("more").hidden = find("own").hidden = true;
+      clear();
     }
     askTranslation(typed.text);
     own.update();
   }
 
   source.addEventListener("input", translate);
-  find("copy").addEventListener("click", () => {
-    navigator.clipboard.writeText(find("heard").textContent);
+  find("copy").addEventListener("click", async () => {
+    await navigator.clipboard.writeText(find("heard").textContent);
+    find("copy").textContent = "Copied";
   });
   source.value = typed.text;
   translate();
-  source.focus();
 }
 
 /** What the model's name says of its languages, for readers and voices. */
@@ -106,14 +117,25 @@ async function askLimit(model, state) {
 function showTranslation(desk, answer, limit) {
   const find = (id) => desk.querySelector(`#${id}`);
   const { translation, target_tokens, source_tokens, attention } = answer;
-  if (translation === "" || !attention) {
+  const isEmpty = translation === "";
+  if (isEmpty || !attention) {
     clearTranslation(desk);
     desk.querySelector(".rows").textContent = translation;
-    find("heard").textContent = translation;
+  }
+  // The page says it aloud when it changes.
+  const heard = isEmpty ? "The translation is empty." : translation;
+  if (find("heard").textContent !== heard) {
+    find("heard").textContent = heard;
+  }
+  if (isEmpty) {
+    desk.querySelector(".says").textContent = heard;
     return;
   }
-  find("heard").textContent = translation;
   find("copy").hidden = !navigator.clipboard;
+  find("copy").textContent = "Copy";
+  if (!attention) {
+    return;
+  }
   if (answer.score !== undefined) {
     find("score").textContent = `score ${decimal(answer.score)}`;
   }
@@ -136,7 +158,7 @@ function clearTranslation(desk) {
   }
 }
 
-/** The n-best list, the greedy translation, and how probable both are. */
+/** The n-best list, and the greedy translation: how probable another one is. */
 async function more(model, text, translation, signal) {
   const answer = { translation };
   if (model.has("n_best")) {
@@ -146,7 +168,8 @@ async function more(model, text, translation, signal) {
     const greedy = await model.ask("greedy", { text }, signal);
     answer.greedy = greedy.translation;
   }
-  if (model.has("greedy") && model.has("score")) {
+  const isOther = model.has("greedy") && answer.greedy !== translation;
+  if (isOther && model.has("score")) {
     const pairs = {
       text: [text, text],
       reference: [translation, answer.greedy],
@@ -159,15 +182,13 @@ async function more(model, text, translation, signal) {
 
 function showMore(desk, answer, use) {
   const find = (id) => desk.querySelector(`#${id}`);
-  find("best").hidden = !answer.best;
   find("searches").hidden = answer.greedy === undefined;
-  if (answer.best) {
-    const { translations, scores } = answer.best;
-    const items = translations.flatMap((text, place) =>
-      text ? [bestItem(text, scores[place], use)] : [],
-    );
-    find("best").querySelector(".list").replaceChildren(...items);
-  }
+  const { translations = [], scores } = answer.best ?? {};
+  const items = translations.flatMap((text, place) =>
+    text ? [bestItem(text, scores[place], use)] : [],
+  );
+  find("best").hidden = !items.length;
+  find("best").querySelector(".list").replaceChildren(...items);
   if (answer.greedy !== undefined) {
     find("beams").textContent = answer.translation;
     find("greedy").textContent = answer.greedy;
@@ -176,14 +197,16 @@ function showMore(desk, answer, use) {
 }
 
 function bestItem(text, score, use) {
-  const button = html(
-    "button",
-    { type: "button", "aria-label": `Look into: ${text}` },
-    "Look into",
-  );
-  button.addEventListener("click", () => use(text));
   const words = html("span", { dir: "auto" }, text);
-  return html("li", {}, words, html("data", {}, decimal(score)), button);
+  const item = html("li", {}, words, html("data", {}, decimal(score)));
+  if (use) {
+    const name = `Look into: ${text}`;
+    const attributes = { type: "button", "aria-label": name };
+    const button = html("button", attributes, "Look into");
+    button.addEventListener("click", () => use(text));
+    item.append(button);
+  }
+  return item;
 }
 
 function comparison({ translation, greedy, logProbabilities }) {

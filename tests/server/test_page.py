@@ -311,10 +311,16 @@ def wait_for_text(page, selector, text):
     sync_api().expect(element).to_have_text(text, timeout=60_000)
 
 
+def quoted(text):
+    """A text in quotes, which keeps its direction to itself."""
+    return f"\u2068“{text}”\u2069"
+
+
 def texts(page, selector):
     return page.locator(selector).all_text_contents()
 
 
+@pytest.mark.slow
 def test_a_text_is_translated_as_it_is_typed(open_page):
     page = open_page()
     page.locator("#text").press_sequentially("twenty-one", delay=20)
@@ -325,7 +331,7 @@ def test_a_text_is_translated_as_it_is_typed(open_page):
     assert (
         page.locator(".says")
         .first.text_content()
-        .startswith("“zwanzig” looked at “twenty”")
+        .startswith(f"{quoted('zwanzig')} looked at {quoted('twenty')}")
     )
     # The heat map, and its table.
     assert page.locator("#looked svg .weight").count() == 3 * 4
@@ -343,6 +349,7 @@ def test_a_text_is_translated_as_it_is_typed(open_page):
     assert "same text" in page.locator("#compared").text_content()
 
 
+@pytest.mark.slow
 def test_an_own_translation_is_aligned(open_page):
     page = open_page()
     page.fill("#text", "twenty-two")
@@ -359,6 +366,7 @@ def test_an_own_translation_is_aligned(open_page):
     sync_api().expect(page.locator("#probability")).not_to_have_text(told)
 
 
+@pytest.mark.slow
 def test_the_keyboard_alone(open_page):
     page = open_page()
     # The field for the text has the focus.
@@ -376,6 +384,7 @@ def test_the_keyboard_alone(open_page):
     assert page.evaluate("document.activeElement.id") == "text"
 
 
+@pytest.mark.slow
 def test_late_answers_are_dropped(open_page):
     page = open_page("shout")
     held = []
@@ -393,6 +402,104 @@ def test_late_answers_are_dropped(open_page):
     assert page.locator("#heard").text_content() == "newer SECOND"
 
 
+@pytest.mark.slow
+def test_a_late_answer_of_another_model_is_dropped(open_page):
+    page = open_page("shout")
+    held = []
+    page.route("**/shout*:predict", lambda route: held.append(route))
+    with page.expect_request("**/shout:predict"):
+        page.fill("#text", "first")
+    page.wait_for_timeout(400)
+    page.select_option("#model", "continuer")
+    wait_for_text(page, "#continuation", " first")
+    assert held
+    for route in held:
+        route.continue_()
+    page.wait_for_timeout(300)
+    assert texts(page, "#continuation") == [" first"]
+    assert page.locator(".problem:visible").count() == 0
+
+
+@pytest.mark.slow
+def test_a_translation_stays_if_what_comes_with_it_fails(open_page):
+    page = open_page("shout")
+    page.route(
+        "**/*:predict",
+        lambda route: (
+            route.fulfill(status=504, json={"error": "Too late"})
+            if "n_best" in route.request.post_data
+            else route.continue_()
+        ),
+    )
+    page.fill("#text", "one")
+    problem = page.wait_for_selector("#desk > .problem:visible")
+    assert "Too late. Try again" in problem.text_content()
+    assert texts(page, "#heard") == ["newer ONE"]
+    page.unroute("**/*:predict")
+    page.click("#desk > .problem button")
+    page.wait_for_selector("#best li")
+    assert page.evaluate("document.activeElement.id") == "text"
+    # A model that aligns nothing looks into nothing.
+    assert page.locator("#best button").count() == 0
+
+
+@pytest.mark.slow
+def test_another_address_opens_another_model(open_page):
+    page = open_page("shout")
+    page.evaluate("location.hash = 'model=shout&version=1'")
+    sync_api().expect(page.locator("#version")).to_have_value("1")
+    # A version that is not there: the newest.
+    page.evaluate("location.hash = 'model=shout&version=../3'")
+    sync_api().expect(page.locator("#version")).to_have_value("")
+
+
+@pytest.mark.slow
+def test_tokens_are_read_as_people_read_them(open_page):
+    page = open_page("shout")
+    smile = ["<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]
+    tokens = ["▁", *smile, *smile, "▁Mon", "day", "[END]"]
+    found = page.evaluate(
+        """async (tokens) => {
+          const { units } = await import("/page/tokens.js");
+          return units(tokens).map((unit) => [unit.text, unit.startsWord]);
+        }""",
+        tokens,
+    )
+    assert found == [
+        ["\U0001f600", True],
+        ["\U0001f600", False],
+        ["Mon", True],
+        ["day", False],
+        ["END", True],
+    ]
+
+
+@pytest.mark.slow
+def test_what_is_not_finite_has_a_name(open_page):
+    page = open_page("shout")
+    values = [-0.5, "-Infinity", "NaN"]
+    found = page.evaluate(
+        """async (values) => {
+          const { decimal } = await import("/page/numbers.js");
+          return values.map(decimal);
+        }""",
+        values,
+    )
+    assert found == ["−0.50", "−∞", "not a number"]
+
+
+@pytest.mark.slow
+def test_a_long_text_has_no_picture(open_page):
+    page = open_page("labeller")
+    page.fill("#text", "good " * 100)
+    wait_for_text(page, "#label", "praise")
+    told = page.locator("#readings .map").text_content()
+    assert told == "The text is too long for a heat map."
+    page.locator("#readings .rows button").nth(1).hover()
+    assert lit(page) == "good"
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [360, 1280])
 def test_nothing_is_wider_than_the_window(open_page, width):
     page = open_page(width=width)
@@ -408,6 +515,7 @@ def test_nothing_is_wider_than_the_window(open_page, width):
         assert page.evaluate(NAME, part.element_handle())
 
 
+@pytest.mark.slow
 def test_a_version_is_chosen(open_page):
     page = open_page("shout")
     page.fill("#text", "a")
@@ -421,6 +529,7 @@ def test_a_version_is_chosen(open_page):
     assert page.input_value("#text") == "a"
 
 
+@pytest.mark.slow
 def test_an_error_is_the_servers(open_page):
     page = open_page("shout")
     page.fill("#text", "<b>1</b> 2 3 4 5 6")
@@ -432,6 +541,7 @@ def test_an_error_is_the_servers(open_page):
     wait_for_text(page, "#heard", "newer <B>1</B>")
 
 
+@pytest.mark.slow
 def test_a_language_model_goes_on(open_page):
     page = open_page("continuer")
     page.fill("#text", "ab")
@@ -442,6 +552,7 @@ def test_a_language_model_goes_on(open_page):
     wait_for_text(page, "#continuation", " ab ab")
 
 
+@pytest.mark.slow
 def test_a_classifier_shows_where_it_looks(open_page):
     page = open_page("labeller")
     page.fill("#text", "a good one")
@@ -454,6 +565,7 @@ def test_a_classifier_shows_where_it_looks(open_page):
     assert page.locator("#readings svg .weight").count() == 9
 
 
+@pytest.mark.slow
 def test_a_classifier_of_two_texts(open_page):
     page = open_page("pairs")
     page.fill("#text", "a b")
@@ -463,6 +575,7 @@ def test_a_classifier_of_two_texts(open_page):
     assert page.locator("#readings svg").count() == 2
 
 
+@pytest.mark.slow
 def test_any_other_model_has_a_form(open_page):
     page = open_page("numbers")
     page.fill("textarea[name=x]", "[[1, 2, 3]]")

@@ -8,8 +8,12 @@ holds all state. The logs of an epoch that was broken off are exact too.
 With several replicas, TensorFlow now and then rounds a gradient in another way,
 in runs that were left alone as in others. The logs' sums are rounded once more
 where a run goes on.
+
+Several workers run this loop side by side on the same batches, and hold the
+same weights and logs. The leader alone writes, see `training.team`.
 """
 
+import contextlib
 import dataclasses
 import json
 
@@ -33,6 +37,7 @@ from keras_attention.training.progress import (
     restore_metrics,
     save,
 )
+from keras_attention.training.team import Team
 
 
 def train(
@@ -51,39 +56,75 @@ def train(
         `distillation_epochs` it also has `teacher`, the run before the
         distillation.
 
+    Where the environment variable TF_CONFIG names several workers, each of them
+    calls this with the same configuration. They share the folder.
+
     Raises:
         ValueError: If the folder holds another run, if another process trains
             in it, if the corpus cannot be read, or if the configuration
-            cannot be trained.
+            cannot be trained. If several workers do not share their choices,
+            or the folder.
+        ConnectionError: If another worker is lost.
     """
     replicas = devices.num_replicas(config.run.replicas)
     config = configuration.replace(config, replicas=replicas)
-    with files.lock(run_directory.at(config.run.output).path):
-        directory = run_directory.start(config, resume)
+    team = Team(devices.make_strategy(replicas))
+    with team.at_work(), _lock(config, team):
+        directory = _start(config, resume, team)
         corpus = task.load(config.data)
         stage, initial_weights = config, None
         if config.training.distillation_epochs:
             if not directory.checkpoint.is_file():
                 teacher = distillation.build_teacher(
-                    config, task, directory, corpus
+                    config, task, directory, corpus, team
                 )
                 progress = begin(teacher)
                 # Written only now: `begin` has refused another corpus.
-                run_directory.write_config(teacher.directory, teacher.config)
-                run_directory.write_config(directory, config)
+                if team.leads:
+                    run_directory.write_config(
+                        teacher.directory, teacher.config
+                    )
+                    run_directory.write_config(directory, config)
                 fit(teacher, progress)
-                distillation.translate(teacher)
+                with team.leader_first():
+                    distillation.translate(teacher)
             stage = distillation.student_config(config)
             corpus = distillation.with_translations(corpus, directory.teacher)
             initial_weights = directory.teacher.weights
-            run_directory.copy_vocabulary(directory.teacher, directory)
-        parts = build(stage, task, directory, corpus)
+            if team.leads:
+                run_directory.copy_vocabulary(directory.teacher, directory)
+        parts = build(stage, task, directory, corpus, team)
         progress = begin(parts, initial_weights)
         # Here too, `begin` has refused another corpus.
-        run_directory.write_config(directory, config)
+        if team.leads:
+            run_directory.write_config(directory, config)
         fit(parts, progress)
     # The run's choices, not those of its last stage.
     return dataclasses.replace(parts, config=config)
+
+
+def _lock(config, team):
+    """Keeps other trainings out of the run's folder: the leader's lock."""
+    path = run_directory.at(config.run.output).path
+    return files.lock(path) if team.leads else contextlib.nullcontext()
+
+
+def _start(config, resume, team) -> run_directory.RunDirectory:
+    """The run's folder, which the leader makes or checks."""
+    # A corpus and a folder may have another path on each machine.
+    named = configuration.replace(config, output=None, corpus="")
+    team.agree(f"{configuration.text(named)}\nresume: {resume}")
+    with team.leader_first():
+        if team.leads:
+            return run_directory.start(config, resume)
+        directory = run_directory.at(config.run.output)
+        if not directory.is_run:
+            raise ValueError(
+                "Expected --output in a folder that all workers share: the "
+                "first one has made the run, and it is not here. "
+                f"Received: {directory.path}"
+            )
+        return directory
 
 
 def begin(parts: Parts, initial_weights=None) -> Progress:
@@ -122,7 +163,8 @@ def fit(parts: Parts, progress: Progress) -> None:
     # An epoch that has begun is ended and validated, whatever the limits.
     while progress.step or not _is_finished(parts, progress):
         # They would be those of weights that are no longer the run's.
-        parts.directory.scores.unlink(missing_ok=True)
+        if parts.team.leads:
+            parts.directory.scores.unlink(missing_ok=True)
         batches = _batches_left(parts, progress)
         if batches.cardinality() == 0:
             # It was stopped behind the last batch that it may train on.
@@ -150,10 +192,12 @@ def fit(parts: Parts, progress: Progress) -> None:
         _keep_weights(parts, progress)
         progress.epoch += 1
         progress.step = 0
-        _write_logs(parts, progress)
+        if parts.team.leads:
+            _write_logs(parts, progress)
         save(parts, progress)
-        _remove_old_weights(parts, progress)
-    if config.training.average_last:
+        if parts.team.leads:
+            _remove_old_weights(parts, progress)
+    if config.training.average_last and parts.team.leads:
         _average_last(parts, progress)
 
 
@@ -208,12 +252,16 @@ def _validated(parts, progress) -> dict:
 
 def _keep_weights(parts, progress) -> None:
     """Writes the selected weights if this epoch is the best so far."""
+    ranks = [parts.task.rank(logs) for logs in progress.history]
+    is_best = ranks[-1] > max(ranks[:-1], default=())
+    if is_best:
+        progress.best_epoch = progress.epoch
+    if not parts.team.leads:
+        return
     arrays = checkpoints.variables_to_arrays(
         "model", parts.model.trainable_variables
     )
-    ranks = [parts.task.rank(logs) for logs in progress.history]
-    if ranks[-1] > max(ranks[:-1], default=()):
-        progress.best_epoch = progress.epoch
+    if is_best:
         content = {"epoch": progress.epoch, **progress.history[-1]}
         checkpoints.save(parts.directory.weights, arrays, content)
     if parts.config.training.average_last:

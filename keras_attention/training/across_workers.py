@@ -66,7 +66,9 @@ class AcrossWorkers(Trainer):
         def on_own_replicas(batch):
             of_replicas = self.strategy.run(on_its_rows, (batch,))
             return {
-                name: tf.reduce_mean(self.strategy.experimental_local_results(v))
+                name: tf.reduce_mean(
+                    self.strategy.experimental_local_results(v)
+                )
                 for name, v in of_replicas.items()
             }
 

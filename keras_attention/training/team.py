@@ -94,7 +94,8 @@ class Team:
         except _LOSSES as error:
             if self.size == 1:
                 raise
-            reason = " ".join(error.message.split())[:200]
+            # Behind the name of the operation: what happened, in one line.
+            reason = error.message.rpartition("}} ")[2].partition("\n")[0]
             raise ConnectionError(
                 f"Expected all {self.size} workers to the end: one is lost, "
                 "and its own output may say why. Stop the others, and start "

@@ -72,7 +72,7 @@ TABLE = {
     # A verb's file answers without TensorFlow. It imports these three when
     # its arguments are right.
     "commands": (
-        {"commands.arguments", "config", "models.catalog"},
+        {"commands.arguments", "commands.answers", "config", "models.catalog"},
         {"cyclopts"},
     ),
     "commands.runs": (COMMANDS, GRAPH),

@@ -33,9 +33,9 @@ def answer(
         options: `commands.translate.Options`.
 
     Returns:
-        For each of the B texts the lines to write, `n_best` of them or one. They
-        are empty for a text that is too long. And the texts that are: line,
-        from 1 -> `(num_tokens, limit)`.
+        `(groups, too_long)`. A group for each of the B texts: the lines to
+        write, `n_best` of them or one. They are empty for a text that is too
+        long. And those texts: line, from 1 -> `(num_tokens, limit)`.
     """
     too_long = {} if options.truncate else model.too_long(lines)
     short = [text for line, text in enumerate(lines, 1) if line not in too_long]

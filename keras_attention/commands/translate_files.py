@@ -107,7 +107,7 @@ def _watch(split, processes) -> None:
             shown = done
             rate = (done - at_first) / (time.monotonic() - begun)
             print(
-                f"{done:,} of {split.num_lines:,} lines, {rate:.0f} a second",
+                f"{done:,} of {split.num_lines:,} lines, {rate:,.1f} a second",
                 end=ending,
                 flush=True,
             )

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import re
 import zlib
 
 import tensorflow as tf
@@ -94,8 +95,9 @@ class Team:
         except _LOSSES as error:
             if self.size == 1:
                 raise
-            # Behind the name of the operation: what happened, in one line.
-            reason = error.message.rpartition("}} ")[2].partition("\n")[0]
+            # Among the names of operations: what happened.
+            found = re.search(r"aborted by: (.*)", error.message)
+            reason = found.group(1) if found else type(error).__name__
             raise ConnectionError(
                 f"Expected all {self.size} workers to the end: one is lost, "
                 "and its own output may say why. Stop the others, and start "

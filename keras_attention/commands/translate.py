@@ -85,7 +85,7 @@ def translate(
         Parameter(
             consume_multiple=True,
             help="Files of lines to translate into --output, plain or "
-            "compressed, one after the other.",
+            "compressed, one after the other. MODEL stands before this option.",
         ),
     ] = (),
     options: Annotated[Options, arguments.group("Options")] = Options(),

@@ -15,11 +15,9 @@ same weights and logs. The leader alone writes, see `training.team`.
 
 import contextlib
 import dataclasses
-import json
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from keras_attention import config as configuration
 from keras_attention import devices, files
@@ -28,6 +26,7 @@ from keras_attention.training import (
     callbacks,
     checkpoints,
     distillation,
+    epoch_files,
     run_directory,
 )
 from keras_attention.training.parts import Parts, build
@@ -189,16 +188,16 @@ def fit(parts: Parts, progress: Progress) -> None:
                     ],
                 )
         progress.history.append(_validated(parts, progress))
-        _keep_weights(parts, progress)
+        epoch_files.keep_weights(parts, progress)
         progress.epoch += 1
         progress.step = 0
         if parts.team.leads:
-            _write_logs(parts, progress)
+            epoch_files.write_logs(parts, progress)
         save(parts, progress)
         if parts.team.leads:
-            _remove_old_weights(parts, progress)
+            epoch_files.remove_old_weights(parts, progress)
     if config.training.average_last and parts.team.leads:
-        _average_last(parts, progress)
+        epoch_files.average_last(parts, progress)
 
 
 def _heading(parts, progress) -> str:
@@ -248,53 +247,3 @@ def _validated(parts, progress) -> dict:
             )
     parts.validate(progress.epoch, logs)
     return logs
-
-
-def _keep_weights(parts, progress) -> None:
-    """Writes the selected weights if this epoch is the best so far."""
-    ranks = [parts.task.rank(logs) for logs in progress.history]
-    is_best = ranks[-1] > max(ranks[:-1], default=())
-    if is_best:
-        progress.best_epoch = progress.epoch
-    if not parts.team.leads:
-        return
-    arrays = checkpoints.variables_to_arrays(
-        "model", parts.model.trainable_variables
-    )
-    if is_best:
-        content = {"epoch": progress.epoch, **progress.history[-1]}
-        checkpoints.save(parts.directory.weights, arrays, content)
-    if parts.config.training.average_last:
-        path = parts.directory.epoch_weights(progress.epoch)
-        checkpoints.save(path, arrays, {"epoch": progress.epoch})
-
-
-def _remove_old_weights(parts, progress) -> None:
-    """Removes weights that no mean needs, once a checkpoint is past them."""
-    for epoch in range(progress.epoch - parts.config.training.average_last):
-        parts.directory.epoch_weights(epoch).unlink(missing_ok=True)
-
-
-def _average_last(parts, progress) -> None:
-    """The mean of the last epochs' weights becomes the selected ones."""
-    last, count = progress.epoch, parts.config.training.average_last
-    loaded = [
-        checkpoints.load(parts.directory.epoch_weights(epoch))[0]
-        for epoch in range(max(0, last - count), last)
-    ]
-    mean = {
-        name: np.mean([arrays[name] for arrays in loaded], axis=0)
-        for name in loaded[0]
-    }
-    content = {"averaged_epochs": len(loaded)}
-    checkpoints.save(parts.directory.weights, mean, content)
-
-
-def _write_logs(parts, progress) -> None:
-    """Writes history.json, and scalars for TensorBoard."""
-    history = json.dumps(progress.history, indent=1)
-    files.write_atomically(parts.directory.history, history.encode())
-    folder = str(parts.directory.path / "tensorboard")
-    with tf.summary.create_file_writer(folder).as_default():
-        for name, value in progress.history[-1].items():
-            tf.summary.scalar(name, value, step=progress.epoch)

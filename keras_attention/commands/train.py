@@ -114,13 +114,14 @@ def train(
     if count == 1 and choices.run.replicas and choices.run.replicas > 1:
         devices.make_logical_devices(choices.run.replicas)
     parts = loop.train(choices, tasks.get(choices.task), resume)
-    if not parts.team.leads:
-        return
-    with files.lock(parts.directory.path):
-        if parts.directory.scores.is_file():
-            print(_nothing_to_do(choices, parts.directory))
-        else:
-            report.finish(parts)
+    # The others wait: if the leader fails, all of them have to start again.
+    with parts.team.at_work(), parts.team.leader_first():
+        if parts.team.leads:
+            with files.lock(parts.directory.path):
+                if parts.directory.scores.is_file():
+                    print(_nothing_to_do(choices, parts.directory))
+                else:
+                    report.finish(parts)
 
 
 def _models() -> str:

@@ -42,18 +42,19 @@ def test_two_workers_write_what_one_prints(
         capture_output=True,
         env=environment,
     )
-    assert b"301 tokens in line 4; 1 such lines in all" in plain.stderr
+    error = plain.stderr.splitlines()[-1]
+    assert error.endswith(b"301 tokens in line 4; 1 such lines in all")
     told = ["translate", str(model), "--input", *map(str, inputs)]
     told += ["--output", str(tmp_path / "out"), "--shards=3", "--workers=2"]
     sharded = subprocess.run(
         command(told), capture_output=True, env=environment
     )
-    assert sharded.stderr == plain.stderr
+    assert sharded.stderr.splitlines()[-1] == error
     assert sharded.returncode == plain.returncode == 1
     assert b"7 of 7 lines" in sharded.stdout
     assert written(tmp_path / "out") == plain.stdout
     again = subprocess.run(command(told), capture_output=True, env=environment)
-    assert again.stderr == plain.stderr
+    assert again.stderr.splitlines()[-1] == error
     assert written(tmp_path / "out") == plain.stdout
 
 

@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 
 # Public name -> (its module, the attribute in it; None is the module itself).
 _NAMES = {
+    "BatchTranslator": ("serving.batch_translator", "BatchTranslator"),
     "Classifier": ("models", "Classifier"),
     "Continuer": ("serving.continuer", "Continuer"),
     "Labeller": ("serving.labeller", "Labeller"),

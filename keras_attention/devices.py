@@ -1,36 +1,50 @@
 """The machine: strategies over its devices, its cores, its memory."""
 
 import ctypes
+import functools
 import os
 import sys
 
 import tensorflow as tf
 
+from keras_attention import workers
+
 
 def num_replicas(replicas: int | None = None) -> int:
-    """The number of copies of the model.
+    """The number of copies of the model, those of all workers together.
 
     Args:
-        replicas: the number, or None for one on each GPU, or one on the CPU.
+        replicas: the number, or None for one on each GPU, or one on the CPU, of
+            each worker.
     """
     if replicas is not None:
         return replicas
-    return max(1, len(tf.config.list_physical_devices("GPU")))
+    on_each = max(1, len(tf.config.list_physical_devices("GPU")))
+    return on_each * workers.from_environment().count
 
 
 def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     """A strategy over all GPUs, or over `replicas` devices.
 
+    Where the environment variable TF_CONFIG names several workers, the strategy
+    spans them. It has to be made before TensorFlow's first operation, and then
+    waits until all workers are there. A process has one such strategy: a second
+    call returns the first one's.
+
     Args:
-        replicas: copies of the model. By default there is one on each GPU, or
-            one on the CPU. For several on a CPU, call `make_logical_devices`
-            before.
+        replicas: copies of the model, on all workers together. By default
+            there is one on each GPU, or one on the CPU of each worker. For
+            several on a CPU, call `make_logical_devices` before.
 
     Raises:
-        ValueError: If there are fewer devices.
+        ValueError: If there are fewer devices. If several workers have another
+            number of GPUs each, or more than one replica on a CPU. If
+            TF_CONFIG is no list of workers.
     """
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     replicas = num_replicas(replicas)
+    if workers.from_environment().count > 1:
+        return _strategy_of_workers(replicas)
     if replicas == 1:
         return tf.distribute.get_strategy()
     devices = [device.name for device in tf.config.list_logical_devices(kind)]
@@ -46,6 +60,18 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
         if kind == "CPU"
         else None,
     )
+
+
+@functools.cache
+def _strategy_of_workers(replicas: int) -> tf.distribute.Strategy:
+    count, devices = workers.from_environment().count, num_replicas()
+    if replicas != devices:
+        raise ValueError(
+            f"Expected {devices} replicas, one on each GPU, or one on the CPU, "
+            f"of each of the {count} workers: leave --replicas out, or start "
+            f"other workers. Received: replicas={replicas}"
+        )
+    return tf.distribute.MultiWorkerMirroredStrategy()
 
 
 # Batches of up to this many target tokens are faster with `share_cores`. Those

@@ -17,6 +17,7 @@ GRAPH = ARRAYS | {"tensorflow"}
 # distributions. The standard library is free to all but tokens.
 BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
 BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
+BELOW_TRAINING |= {"workers"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
 TASKS |= {"serving", "training.losses", "training.metrics", "tokens", "files"}
 TASKS |= {"training.callbacks", "__version__", "tasks"}
@@ -27,7 +28,8 @@ TABLE = {
     "tokens": (set(), None),
     "config": ({"config", "models.catalog"}, {"yaml"}),
     "files": (set(), set()),
-    "devices": (set(), {"tensorflow"}),
+    "workers": (set(), set()),
+    "devices": ({"workers"}, {"tensorflow"}),
     "plotting": ({"plotting"}, {"matplotlib", "numpy"}),
     "layers": ({"layers"}, ARRAYS),
     "models.__init__": ({"models.catalog"}, set()),
@@ -77,7 +79,7 @@ TABLE = {
     # A verb's file answers without TensorFlow. It imports these three when
     # its arguments are right.
     "commands": (
-        {"commands.arguments", "config", "models.catalog"}
+        {"commands.arguments", "commands.answers", "config", "models.catalog"}
         | {"server.limits", "server.settings"},
         {"cyclopts"},
     ),

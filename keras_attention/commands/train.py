@@ -101,6 +101,9 @@ def train(
     )
     configuration.check_corpus(data.corpus)
     choices = configuration.resolve(choices)
+    from keras_attention import workers
+
+    count = workers.from_environment().count
     arguments.import_tensorflow()
     from keras_attention import devices, files, tasks
     from keras_attention.training import loop, report
@@ -108,14 +111,17 @@ def train(
     if choices.data.max_tokens <= devices.SMALL_BATCH:
         devices.share_cores()
     devices.keep_memory()
-    if choices.run.replicas and choices.run.replicas > 1:
+    if count == 1 and choices.run.replicas and choices.run.replicas > 1:
         devices.make_logical_devices(choices.run.replicas)
     parts = loop.train(choices, tasks.get(choices.task), resume)
-    with files.lock(parts.directory.path):
-        if parts.directory.scores.is_file():
-            print(_nothing_to_do(choices, parts.directory))
-        else:
-            report.finish(parts)
+    # The others wait: if the leader fails, all of them have to start again.
+    with parts.team.at_work(), parts.team.leader_first():
+        if parts.team.leads:
+            with files.lock(parts.directory.path):
+                if parts.directory.scores.is_file():
+                    print(_nothing_to_do(choices, parts.directory))
+                else:
+                    report.finish(parts)
 
 
 def _models() -> str:

@@ -3,13 +3,12 @@
 import dataclasses
 import os
 import sys
-from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import cyclopts
 from cyclopts import Parameter
 
-from keras_attention.commands import arguments
+from keras_attention.commands import answers, arguments
 from keras_attention.config.choices import Choices, choice
 
 
@@ -46,6 +45,23 @@ class Options(Choices):
         "file.",
         is_path=True,
     )
+    output: str | None = choice(
+        None,
+        "With --input, the folder of the translations: a file for each shard. "
+        "The command goes on with what is missing in it.",
+        is_path=True,
+    )
+    shards: int | None = choice(
+        None,
+        "With --input, the number of shards. By default one for each 1,000 "
+        "lines.",
+        at_least=1,
+    )
+    workers: int = choice(
+        1,
+        "With --input, the number of processes, which share the cores.",
+        at_least=1,
+    )
 
 
 # Only a `meta` application tells where `--` stood.
@@ -64,44 +80,38 @@ def translate(
             "A word that begins with two dashes has to stand behind `--`.",
         ),
     ],
+    input: Annotated[
+        list[str],
+        Parameter(
+            consume_multiple=True,
+            help="Files of lines to translate into --output, plain or "
+            "compressed, one after the other. MODEL stands before this option.",
+        ),
+    ] = (),
     options: Annotated[Options, arguments.group("Options")] = Options(),
 ) -> None:
     """Lines in, lines out, in the same order."""
     words = _texts(texts)
     arguments.check_model(model)
     arguments.check_picture(options.attention)
+    if input or options.output:
+        _check_files(words, input, options)
+        from keras_attention.commands import translate_files
+
+        translate_files.translate(model, input, options)
+        return
     arguments.import_tensorflow()
     from keras_attention.commands import runs
 
     translator = runs.load(model, *arguments.search(model, options))
-    if translator.task != "translation":
-        _check_no_search(translator, options)
-    if options.n_best or options.scores or options.attention:
-        _check_own_beams(translator, options)
+    answers.check(translator, options)
     lines = words or _standard_input()
-    too_long = {} if options.truncate else translator.too_long(lines)
-    short = [text for line, text in enumerate(lines, 1) if line not in too_long]
-    if options.n_best or options.scores:
-        hypotheses = translator.n_best(short, truncate=options.truncate)
-        answers = _best_lines(hypotheses, options)
-    else:
-        search = {"num_beams": options.num_beams} if options.num_beams else {}
-        texts = translator(short, truncate=options.truncate, **search)
-        answers = ([_one_line(text)] for text in texts)
-    # A text that is too long has as many lines as any other.
-    nothing = [""] * (options.n_best or 1)
-    for line in range(1, len(lines) + 1):
-        print(*(nothing if line in too_long else next(answers)), sep="\n")
-    if too_long:
-        line, (num_tokens, limit) = next(iter(too_long.items()))
-        raise ValueError(
-            f"Expected texts of at most {limit} tokens: split the text into "
-            "sentences, or add --truncate. The other lines are translated. "
-            f"Received: {num_tokens} tokens in line {line}; {len(too_long)} "
-            "such lines in all"
-        )
+    groups, too_long = answers.answer(translator, lines, options)
+    for group in groups:
+        print(*group, sep="\n")
+    answers.refuse(too_long)
     if options.attention:
-        _draw_attention(translator, short, options.attention)
+        _draw_attention(translator, lines, options)
 
 
 def _texts(words: tuple[str, ...]) -> list[str]:
@@ -127,56 +137,25 @@ def _standard_input() -> list[str]:
     ]
 
 
-def _one_line(text: str) -> str:
-    """The translation without line ends, which would shift the lines."""
-    return " ".join(text.splitlines())
-
-
-def _best_lines(
-    hypotheses: Iterable[list[tuple[str, float]]], options
-) -> Iterator[list[str]]:
-    """The lines to print for each text: its best translations."""
-    count = options.n_best or 1
-    missing = [("", float("-inf"))] * count
-    return (
-        [
-            _one_line(text) + (f"\t{score:.4f}" if options.scores else "")
-            for text, score in (of_text + missing)[:count]
-        ]
-        for of_text in hypotheses
-    )
-
-
-def _check_no_search(model, options) -> None:
-    names = ("num_beams", "length_penalty", "n_best", "scores", "attention")
-    values = {name: getattr(options, name) for name in names}
-    # 0 is a choice, None and False are none.
-    asked = [n for n, v in values.items() if v is not None and v is not False]
-    if asked:
+def _check_files(words, input, options) -> None:
+    """That lines of files go to a folder, and nothing else is asked for."""
+    for path in input:
+        arguments.find_file("input", path)
+    others = {"texts": words, "attention": options.attention}
+    given = [name for name, value in others.items() if value]
+    if not input or not options.output or given:
         raise ValueError(
-            f"Expected the options of a model of {model.task}: translators "
-            f"alone have these. Received: {', '.join(asked)}"
+            "Expected --input with --output, without texts and without "
+            f"--attention. Received: input={list(input)}, "
+            f"output={options.output}"
+            + "".join(f", {name}={others[name]!r}" for name in given)
         )
 
 
-def _check_own_beams(translator, options) -> None:
-    if options.num_beams not in (None, translator.num_beams):
-        raise ValueError(
-            f"Expected num_beams={translator.num_beams}: n-best lists and "
-            "scores are those of the SavedModel's own beams. Received: "
-            f"num_beams={options.num_beams}"
-        )
-    if (options.n_best or 1) > translator.num_beams:
-        raise ValueError(
-            f"Expected n_best of at most {translator.num_beams}, the beams of "
-            f"this model. Received: n_best={options.n_best}"
-        )
-
-
-def _draw_attention(translator, texts, path) -> None:
+def _draw_attention(translator, texts, options) -> None:
     from keras_attention.tasks import translation
 
-    if not translation.draw_attention(translator, texts, path):
+    if not translation.draw_attention(translator, texts, options.attention):
         raise ValueError(
             "Expected a text that is not blank, to draw its attention. "
             f"Received: {len(texts)} blank texts"

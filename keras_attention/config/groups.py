@@ -292,8 +292,9 @@ class Run(Choices):
     seed: int = choice(1, "The seed of everything random.", at_least=0)
     replicas: int | None = choice(
         None,
-        "Copies of the model that share each batch. By default one on each "
-        "GPU, and one on a CPU. On a CPU, N gives N logical devices.",
+        "Copies of the model that share each batch, on all workers together. "
+        "By default one on each GPU, and one on a CPU. On a CPU, N gives N "
+        "logical devices.",
         at_least=1,
     )
     checkpoint_steps: int = choice(

@@ -38,7 +38,7 @@ def _paths(teacher: run_directory.RunDirectory) -> list[pathlib.Path]:
 
 
 def build_teacher(
-    config: configuration.TrainingConfig, task, directory, corpus
+    config: configuration.TrainingConfig, task, directory, corpus, team
 ) -> parts.Parts:
     """The parts of the training before the distillation.
 
@@ -60,8 +60,9 @@ def build_teacher(
         wanted = configuration.replace(
             saved, output=wanted.run.output, corpus=config.data.corpus
         )
-    run_directory.start(wanted, resume=True)
-    return parts.build(wanted, task, teacher, corpus)
+    if team.leads:
+        run_directory.start(wanted, resume=True)
+    return parts.build(wanted, task, teacher, corpus, team)
 
 
 def student_config(

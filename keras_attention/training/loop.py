@@ -8,14 +8,16 @@ holds all state. The logs of an epoch that was broken off are exact too.
 With several replicas, TensorFlow now and then rounds a gradient in another way,
 in runs that were left alone as in others. The logs' sums are rounded once more
 where a run goes on.
+
+Several workers run this loop side by side on the same batches, and hold the
+same weights and logs. The leader alone writes, see `training.team`.
 """
 
+import contextlib
 import dataclasses
-import json
 
 import keras
 import numpy as np
-import tensorflow as tf
 
 from keras_attention import config as configuration
 from keras_attention import devices, files
@@ -24,6 +26,7 @@ from keras_attention.training import (
     callbacks,
     checkpoints,
     distillation,
+    epoch_files,
     run_directory,
 )
 from keras_attention.training.parts import Parts, build
@@ -33,6 +36,7 @@ from keras_attention.training.progress import (
     restore_metrics,
     save,
 )
+from keras_attention.training.team import Team
 
 
 def train(
@@ -51,39 +55,75 @@ def train(
         `distillation_epochs` it also has `teacher`, the run before the
         distillation.
 
+    Where the environment variable TF_CONFIG names several workers, each of them
+    calls this with the same configuration. They share the folder.
+
     Raises:
         ValueError: If the folder holds another run, if another process trains
             in it, if the corpus cannot be read, or if the configuration
-            cannot be trained.
+            cannot be trained. If several workers do not share their choices,
+            or the folder.
+        ConnectionError: If another worker is lost.
     """
     replicas = devices.num_replicas(config.run.replicas)
     config = configuration.replace(config, replicas=replicas)
-    with files.lock(run_directory.at(config.run.output).path):
-        directory = run_directory.start(config, resume)
+    team = Team(devices.make_strategy(replicas))
+    with team.at_work(), _lock(config, team):
+        directory = _start(config, resume, team)
         corpus = task.load(config.data)
         stage, initial_weights = config, None
         if config.training.distillation_epochs:
             if not directory.checkpoint.is_file():
                 teacher = distillation.build_teacher(
-                    config, task, directory, corpus
+                    config, task, directory, corpus, team
                 )
                 progress = begin(teacher)
                 # Written only now: `begin` has refused another corpus.
-                run_directory.write_config(teacher.directory, teacher.config)
-                run_directory.write_config(directory, config)
+                if team.leads:
+                    run_directory.write_config(
+                        teacher.directory, teacher.config
+                    )
+                    run_directory.write_config(directory, config)
                 fit(teacher, progress)
-                distillation.translate(teacher)
+                with team.leader_first():
+                    distillation.translate(teacher)
             stage = distillation.student_config(config)
             corpus = distillation.with_translations(corpus, directory.teacher)
             initial_weights = directory.teacher.weights
-            run_directory.copy_vocabulary(directory.teacher, directory)
-        parts = build(stage, task, directory, corpus)
+            if team.leads:
+                run_directory.copy_vocabulary(directory.teacher, directory)
+        parts = build(stage, task, directory, corpus, team)
         progress = begin(parts, initial_weights)
         # Here too, `begin` has refused another corpus.
-        run_directory.write_config(directory, config)
+        if team.leads:
+            run_directory.write_config(directory, config)
         fit(parts, progress)
     # The run's choices, not those of its last stage.
     return dataclasses.replace(parts, config=config)
+
+
+def _lock(config, team):
+    """Keeps other trainings out of the run's folder: the leader's lock."""
+    path = run_directory.at(config.run.output).path
+    return files.lock(path) if team.leads else contextlib.nullcontext()
+
+
+def _start(config, resume, team) -> run_directory.RunDirectory:
+    """The run's folder, which the leader makes or checks."""
+    # A corpus and a folder may have another path on each machine.
+    named = configuration.replace(config, output=None, corpus="")
+    team.agree(f"{configuration.text(named)}\nresume: {resume}")
+    with team.leader_first():
+        if team.leads:
+            return run_directory.start(config, resume)
+        directory = run_directory.at(config.run.output)
+        if not directory.is_run:
+            raise ValueError(
+                "Expected --output in a folder that all workers share: the "
+                "first one has made the run, and it is not here. "
+                f"Received: {directory.path}"
+            )
+        return directory
 
 
 def begin(parts: Parts, initial_weights=None) -> Progress:
@@ -122,7 +162,8 @@ def fit(parts: Parts, progress: Progress) -> None:
     # An epoch that has begun is ended and validated, whatever the limits.
     while progress.step or not _is_finished(parts, progress):
         # They would be those of weights that are no longer the run's.
-        parts.directory.scores.unlink(missing_ok=True)
+        if parts.team.leads:
+            parts.directory.scores.unlink(missing_ok=True)
         batches = _batches_left(parts, progress)
         if batches.cardinality() == 0:
             # It was stopped behind the last batch that it may train on.
@@ -147,14 +188,16 @@ def fit(parts: Parts, progress: Progress) -> None:
                     ],
                 )
         progress.history.append(_validated(parts, progress))
-        _keep_weights(parts, progress)
+        epoch_files.keep_weights(parts, progress)
         progress.epoch += 1
         progress.step = 0
-        _write_logs(parts, progress)
+        if parts.team.leads:
+            epoch_files.write_logs(parts, progress)
         save(parts, progress)
-        _remove_old_weights(parts, progress)
-    if config.training.average_last:
-        _average_last(parts, progress)
+        if parts.team.leads:
+            epoch_files.remove_old_weights(parts, progress)
+    if config.training.average_last and parts.team.leads:
+        epoch_files.average_last(parts, progress)
 
 
 def _heading(parts, progress) -> str:
@@ -204,49 +247,3 @@ def _validated(parts, progress) -> dict:
             )
     parts.validate(progress.epoch, logs)
     return logs
-
-
-def _keep_weights(parts, progress) -> None:
-    """Writes the selected weights if this epoch is the best so far."""
-    arrays = checkpoints.variables_to_arrays(
-        "model", parts.model.trainable_variables
-    )
-    ranks = [parts.task.rank(logs) for logs in progress.history]
-    if ranks[-1] > max(ranks[:-1], default=()):
-        progress.best_epoch = progress.epoch
-        content = {"epoch": progress.epoch, **progress.history[-1]}
-        checkpoints.save(parts.directory.weights, arrays, content)
-    if parts.config.training.average_last:
-        path = parts.directory.epoch_weights(progress.epoch)
-        checkpoints.save(path, arrays, {"epoch": progress.epoch})
-
-
-def _remove_old_weights(parts, progress) -> None:
-    """Removes weights that no mean needs, once a checkpoint is past them."""
-    for epoch in range(progress.epoch - parts.config.training.average_last):
-        parts.directory.epoch_weights(epoch).unlink(missing_ok=True)
-
-
-def _average_last(parts, progress) -> None:
-    """The mean of the last epochs' weights becomes the selected ones."""
-    last, count = progress.epoch, parts.config.training.average_last
-    loaded = [
-        checkpoints.load(parts.directory.epoch_weights(epoch))[0]
-        for epoch in range(max(0, last - count), last)
-    ]
-    mean = {
-        name: np.mean([arrays[name] for arrays in loaded], axis=0)
-        for name in loaded[0]
-    }
-    content = {"averaged_epochs": len(loaded)}
-    checkpoints.save(parts.directory.weights, mean, content)
-
-
-def _write_logs(parts, progress) -> None:
-    """Writes history.json, and scalars for TensorBoard."""
-    history = json.dumps(progress.history, indent=1)
-    files.write_atomically(parts.directory.history, history.encode())
-    folder = str(parts.directory.path / "tensorboard")
-    with tf.summary.create_file_writer(folder).as_default():
-        for name, value in progress.history[-1].items():
-            tf.summary.scalar(name, value, step=progress.epoch)

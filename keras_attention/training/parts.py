@@ -10,6 +10,8 @@ import keras
 from keras_attention import config as configuration
 from keras_attention import devices
 from keras_attention.training import optimizers, run_directory, schedules
+from keras_attention.training.across_workers import AcrossWorkers
+from keras_attention.training.team import Team
 from keras_attention.training.trainer import Trainer
 
 
@@ -28,6 +30,7 @@ class Parts:
         trainer: fits the model, exactly over replicas.
         validate: a function of an epoch and its logs, which may add scores
             to the logs.
+        team: the workers that train it.
     """
 
     config: configuration.TrainingConfig
@@ -39,6 +42,7 @@ class Parts:
     model: keras.Model
     trainer: Trainer
     validate: Callable[[int, dict], None]
+    team: Team
 
 
 def make_optimizer(
@@ -68,7 +72,11 @@ def _num_steps(config, batches: int) -> int:
 
 
 def build(
-    config: configuration.TrainingConfig, task, directory, corpus
+    config: configuration.TrainingConfig,
+    task,
+    directory,
+    corpus,
+    team: Team | None = None,
 ) -> Parts:
     """Makes all parts, the model with fresh weights.
 
@@ -77,14 +85,18 @@ def build(
         task: what is learned.
         directory: the run's folder, from `run_directory.start`.
         corpus: what the task has loaded.
+        team: the workers, with their strategy. By default they are made by
+            the choice of replicas.
 
     Raises:
         ValueError: If the choices make no model, or if no example fits.
     """
-    strategy = devices.make_strategy(config.run.replicas)
+    team = team or Team(devices.make_strategy(config.run.replicas))
+    strategy = team.strategy
     replicas = strategy.num_replicas_in_sync
     keras.utils.set_random_seed(config.run.seed)
-    tokenizers = task.tokenizers(config, directory, corpus)
+    with team.leader_first():
+        tokenizers = task.tokenizers(config, directory, corpus)
     pipeline = task.pipeline(config, corpus, tokenizers, replicas)
     num_steps = _num_steps(config, pipeline.report.batches)
     # Again, so that the weights do not depend on what was drawn above: a
@@ -92,12 +104,15 @@ def build(
     keras.utils.set_random_seed(config.run.seed)
     with strategy.scope():
         model = task.create_model(config, tokenizers)
-        trainer = Trainer(
-            model,
-            clip_norm=config.optimizer.clip_norm,
-            micro_batches=config.optimizer.micro_batches,
-            measures=task.measures(config),
-        )
+        options = {
+            "clip_norm": config.optimizer.clip_norm,
+            "micro_batches": config.optimizer.micro_batches,
+            "measures": task.measures(config),
+        }
+        if team.size > 1:
+            trainer = AcrossWorkers(model, strategy, **options)
+        else:
+            trainer = Trainer(model, **options)
         optimizer = make_optimizer(config.optimizer, num_steps)
         trainer.compile(optimizer, jit_compile=False)
         optimizer.build(model.trainable_variables)
@@ -112,4 +127,5 @@ def build(
         model=model,
         trainer=trainer,
         validate=task.validation(config, corpus, servable),
+        team=team,
     )

@@ -41,14 +41,19 @@ def _variables(parts: Parts) -> dict:
 
 
 def save(parts: Parts, progress: Progress) -> None:
-    """Writes all state of a training to its checkpoint."""
+    """Writes all state of a training to its checkpoint.
+
+    All workers call it, as they read the sums of the metrics together. The
+    leader writes.
+    """
     arrays = {}
     for prefix, variables in _variables(parts).items():
         arrays |= checkpoints.variables_to_arrays(prefix, variables)
     # The metrics are among the arrays.
     content = dataclasses.asdict(dataclasses.replace(progress, metrics=None))
     del content["metrics"]
-    checkpoints.save(parts.directory.checkpoint, arrays, content)
+    if parts.team.leads:
+        checkpoints.save(parts.directory.checkpoint, arrays, content)
 
 
 def load(parts: Parts) -> Progress:

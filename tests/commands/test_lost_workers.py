@@ -1,0 +1,105 @@
+"""A worker is killed: the other one says so, and both go on."""
+
+import json
+import signal
+import socket
+import subprocess
+import time
+
+import numpy as np
+import pytest
+
+from keras_attention.training import checkpoints
+
+
+def start_two(arguments, environment):
+    """Two workers, each with its words of the command."""
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    return [
+        subprocess.Popen(
+            arguments[rank],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={
+                **environment,
+                "TF_CONFIG": json.dumps(
+                    {
+                        "cluster": {"worker": addresses},
+                        "task": {"type": "worker", "index": rank},
+                    }
+                ),
+            },
+        )
+        for rank in range(2)
+    ]
+
+
+def ended(processes):
+    """What both print, when both have ended."""
+    try:
+        return [process.communicate(timeout=500) for process in processes]
+    finally:
+        for process in processes:
+            process.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_lost_worker_is_reported_and_both_go_on(
+    corpus, train_arguments, command, environment, tmp_path, lost
+):
+    """The weights are those of two replicas in one process."""
+    run, whole = tmp_path / "run", tmp_path / "whole"
+    arguments = command(train_arguments(corpus, run, "--epochs=4", "--resume"))
+    processes = start_two([arguments] * 2, environment)
+    try:
+        while not (run / "history.json").is_file():
+            assert all(process.poll() is None for process in processes)
+            time.sleep(0.1)
+        processes[lost].kill()
+        killed = time.monotonic()
+        words = processes[1 - lost].communicate(timeout=60)[1].decode()
+        assert time.monotonic() - killed < 30
+    finally:
+        ended(processes)
+    assert processes[lost].returncode == -signal.SIGKILL
+    assert processes[1 - lost].returncode == 1
+    assert "keras-attention train: Expected all 2 workers" in words
+    processes = start_two([arguments] * 2, environment)
+    (printed, _), (silence, _) = ended(processes)
+    assert [process.returncode for process in processes] == [0, 0]
+    assert b"SavedModel:" in printed and silence == b""
+    assert (run / "scores.json").is_file()
+    alone = command(train_arguments(corpus, whole, "--epochs=4"))
+    subprocess.run(
+        [*alone, "--replicas=2"],
+        stdout=subprocess.DEVNULL,
+        env=environment,
+        check=True,
+    )
+    expected, _ = checkpoints.load(whole / "checkpoint.npz")
+    found, _ = checkpoints.load(run / "checkpoint.npz")
+    assert expected.keys() == found.keys()
+    for name, array in expected.items():
+        if name.startswith("model/") and array.dtype == np.float32:
+            np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-4)
+
+
+@pytest.mark.slow
+def test_workers_with_other_choices_are_refused(
+    corpus, train_arguments, command, environment, tmp_path
+):
+    """Both say so, and nothing is written."""
+    run = tmp_path / "run"
+    arguments = [
+        command(train_arguments(corpus, run, f"--seed={seed}"))
+        for seed in (1, 2)
+    ]
+    processes = start_two(arguments, environment)
+    for _, words in ended(processes):
+        assert b"Expected the same choices on all 2 workers" in words
+    assert [process.returncode for process in processes] == [1, 1]
+    assert [*run.iterdir()] == []

@@ -220,13 +220,7 @@ def _converter(dtype, name):
             return value.encode("utf-8", "replace")
         if not _is_bytes(value):
             raise wrong(value)
-        text = value["b64"]
-        try:
-            text = "".join(text.split())
-            padded = text + "=" * (-len(text) % 4)
-            return base64.b64decode(padded, validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise errors.invalid("Unable to base64 decode") from error
+        return _decoded(value["b64"])
 
     def to_bool(value):
         if not isinstance(value, bool):
@@ -263,6 +257,15 @@ def _converter(dtype, name):
         errors.Code.UNIMPLEMENTED,
         f"Expected an input that JSON can hold. Received: {dtype.name}",
     )
+
+
+def _decoded(text: str) -> bytes:
+    """The bytes of base64, whose lines may be broken and whose end may be cut."""
+    text = "".join(text.split())
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise errors.invalid("Unable to base64 decode") from error
 
 
 def _kind(value) -> str:

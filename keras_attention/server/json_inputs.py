@@ -260,7 +260,7 @@ def _converter(dtype, name):
 
 
 def _decoded(text: str) -> bytes:
-    """The bytes of base64, whose lines may be broken and whose end may be cut."""
+    """The bytes of base64. Its lines may be broken, its padding missing."""
     text = "".join(text.split())
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)

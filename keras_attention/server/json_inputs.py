@@ -215,18 +215,9 @@ def _converter(dtype, name):
         )
 
     def to_bytes(value):
-        if isinstance(value, str):
-            # Half a surrogate pair has no bytes.
-            return value.encode("utf-8", "replace")
-        if not _is_bytes(value):
+        if not isinstance(value, str) and not _is_bytes(value):
             raise wrong(value)
-        text = value["b64"]
-        try:
-            text = "".join(text.split())
-            padded = text + "=" * (-len(text) % 4)
-            return base64.b64decode(padded, validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise errors.invalid("Unable to base64 decode") from error
+        return _bytes(value)
 
     def to_bool(value):
         if not isinstance(value, bool):
@@ -263,6 +254,17 @@ def _converter(dtype, name):
         errors.Code.UNIMPLEMENTED,
         f"Expected an input that JSON can hold. Received: {dtype.name}",
     )
+
+
+def _bytes(value: str | dict) -> bytes:
+    if isinstance(value, str):
+        # Half a surrogate pair has no bytes.
+        return value.encode("utf-8", "replace")
+    text = "".join(value["b64"].split())
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise errors.invalid("Unable to base64 decode") from error
 
 
 def _kind(value) -> str:

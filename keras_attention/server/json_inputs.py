@@ -215,12 +215,9 @@ def _converter(dtype, name):
         )
 
     def to_bytes(value):
-        if isinstance(value, str):
-            # Half a surrogate pair has no bytes.
-            return value.encode("utf-8", "replace")
-        if not _is_bytes(value):
+        if not isinstance(value, str) and not _is_bytes(value):
             raise wrong(value)
-        return _decoded(value["b64"])
+        return _bytes(value)
 
     def to_bool(value):
         if not isinstance(value, bool):
@@ -259,9 +256,11 @@ def _converter(dtype, name):
     )
 
 
-def _decoded(text: str) -> bytes:
-    """The bytes of base64. Its lines may be broken, its padding missing."""
-    text = "".join(text.split())
+def _bytes(value: str | dict) -> bytes:
+    if isinstance(value, str):
+        # Half a surrogate pair has no bytes.
+        return value.encode("utf-8", "replace")
+    text = "".join(value["b64"].split())
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)
     except (binascii.Error, ValueError) as error:

@@ -17,7 +17,7 @@ from tensorflow_serving.apis import (
     prediction_service_pb2_grpc,
 )
 
-pytest.importorskip("h11", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
 from keras_attention.server import limits, logs, model_configs  # noqa: E402
 

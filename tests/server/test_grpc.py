@@ -9,7 +9,7 @@ grpc = pytest.importorskip("grpc")
 health_pb2 = pytest.importorskip(
     "grpc_health.v1.health_pb2", reason="the extra `serve` is not installed"
 )
-pytest.importorskip("h11", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
 from grpc_health.v1 import health_pb2_grpc  # noqa: E402
 from tensorflow_serving.apis import (  # noqa: E402

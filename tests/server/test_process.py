@@ -19,7 +19,7 @@ import pytest
 
 import keras_attention
 
-pytest.importorskip("h11", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytestmark = pytest.mark.slow
 
 
@@ -182,6 +182,43 @@ def test_a_long_batch_is_given_up_after_the_drain(serve, folder):
             with pytest.raises(urllib.error.HTTPError, match="503") as error:
                 task.result()
             error.value.close()
+
+
+LOADING = """
+import sys, time
+from keras_attention.server import limits, model_configs, models, process
+from keras_attention.server import settings, versions
+
+def load(path, number):
+    if "second" in str(path):
+        time.sleep(600)
+    return versions.load(path, number)
+
+models.Models.__init__.__defaults__ = (load,)
+configs = [model_configs.from_folder(path) for path in sys.argv[1:]]
+ports = {"rest_port": 0, "grpc_port": 0}
+process.run(configs, settings.Settings(**ports), limits.Limits(), print)
+"""
+
+
+def test_sigterm_while_a_model_is_loaded_ends_cleanly(folder, tmp_path):
+    shutil.copytree(folder, tmp_path / "second")
+    root = str(pathlib.Path(keras_attention.__file__).parents[1])
+    with subprocess.Popen(
+        [sys.executable, "-c", LOADING, folder, tmp_path / "second"],
+        env={**os.environ, "PYTHONPATH": root},
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as server:
+        events = []
+        for line in server.stderr:
+            if line.startswith("{"):
+                events.append(json.loads(line))
+                if (events[-1]["event"], len(events)) == ("load", 3):
+                    server.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+    names = [event["event"] for event in events]
+    assert names == ["load", "available", "load", "stopping", "stopped"]
 
 
 def test_a_file_of_models(serve, folder, model_folders, tmp_path):

@@ -12,7 +12,7 @@ import hypothesis
 import pytest
 from hypothesis import strategies
 
-pytest.importorskip("h11", reason="the extra `serve` is not installed")
+pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
 PREDICT = "/v1/models/shout:predict"
 LEAVES = strategies.one_of(

@@ -3,7 +3,8 @@
 This module imports neither TensorFlow nor Keras.
 """
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator
 
 
 def check(model, options) -> None:
@@ -22,10 +23,10 @@ def check(model, options) -> None:
         _check_own_beams(model, options)
 
 
-def answer(
+def short_lines(
     model, lines: list[str], options
-) -> tuple[Iterator[list[str]], dict[int, tuple[int, int]]]:
-    """Answers lines, and finds those that are too long.
+) -> tuple[list[str], dict[int, tuple[int, int]]]:
+    """The lines that a model takes, and those that are too long.
 
     Args:
         model: from `runs.load`.
@@ -33,26 +34,47 @@ def answer(
         options: `commands.translate.Options`.
 
     Returns:
-        `(groups, too_long)`. A group for each of the B texts: the lines to
-        write, `n_best` of them or one. They are empty for a text that is too
-        long. And those texts: line, from 1 -> `(num_tokens, limit)`.
+        `(short, too_long)`: texts, and line, from 1 -> `(num_tokens, limit)`.
     """
     too_long = {} if options.truncate else model.too_long(lines)
     short = [text for line, text in enumerate(lines, 1) if line not in too_long]
+    return short, too_long
+
+
+def method(model, options) -> Callable:
+    """A function of texts: the model's own, with what the options ask for.
+
+    Args:
+        model: from `runs.load`.
+        options: `commands.translate.Options`.
+    """
     if options.n_best or options.scores:
-        hypotheses = model.n_best(short, truncate=options.truncate)
-        answers = _best_lines(hypotheses, options)
+        return functools.partial(model.n_best, truncate=options.truncate)
+    search = {"num_beams": options.num_beams} if options.num_beams else {}
+    return functools.partial(model, truncate=options.truncate, **search)
+
+
+def groups(
+    found: Iterable, num_lines: int, too_long, options
+) -> Iterator[list[str]]:
+    """The lines to write for each of the texts.
+
+    Args:
+        found: what `method` gave for the short lines.
+        num_lines: B, the number of all lines.
+        too_long: from `short_lines`. Such a line has as many lines as any
+            other, and they are empty.
+        options: `commands.translate.Options`.
+    """
+    if options.n_best or options.scores:
+        answers = _best_lines(found, options)
     else:
-        search = {"num_beams": options.num_beams} if options.num_beams else {}
-        texts = model(short, truncate=options.truncate, **search)
-        answers = ([_one_line(text)] for text in texts)
-    # A text that is too long has as many lines as any other.
+        answers = ([_one_line(text)] for text in found)
     nothing = [""] * (options.n_best or 1)
-    groups = (
+    return (
         nothing if line in too_long else next(answers)
-        for line in range(1, len(lines) + 1)
+        for line in range(1, num_lines + 1)
     )
-    return groups, too_long
 
 
 def refuse(too_long: dict[int, tuple[int, int]]) -> None:

@@ -106,8 +106,9 @@ def translate(
     translator = runs.load(model, *arguments.search(model, options))
     answers.check(translator, options)
     lines = words or _standard_input()
-    groups, too_long = answers.answer(translator, lines, options)
-    for group in groups:
+    short, too_long = answers.short_lines(translator, lines, options)
+    ask = answers.method(translator, options)
+    for group in answers.groups(ask(short), len(lines), too_long, options):
         print(*group, sep="\n")
     answers.refuse(too_long)
     if options.attention:

@@ -73,12 +73,14 @@ def _work(model, options, place, number) -> None:
     try:
         loaded = runs.load(model, *arguments.search(model, options))
         answers.check(loaded, options)
+        ask = answers.method(loaded, options)
         starter = multiprocessing.parent_process()
 
         def answer(lines):
             if not starter.is_alive():
                 sys.exit("Expected the command that began this worker to run.")
-            groups, too_long = answers.answer(loaded, lines, options)
+            short, too_long = answers.short_lines(loaded, lines, options)
+            groups = answers.groups(ask(short), len(lines), too_long, options)
             return (line for group in groups for line in group), too_long
 
         shards.work(shards.Shards(*place), answer)

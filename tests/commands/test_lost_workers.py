@@ -51,9 +51,11 @@ def ended(processes):
 def test_a_lost_worker_is_reported_and_both_go_on(
     corpus, train_arguments, command, environment, tmp_path, lost
 ):
-    """The weights are those of two replicas in one process."""
+    """The gradients are those of two replicas in one process."""
     run, whole = tmp_path / "run", tmp_path / "whole"
-    arguments = command(train_arguments(corpus, run, "--epochs=4", "--resume"))
+    # Replicas of one process and of two draw dropout differently.
+    more = ["--epochs=4", "--dropout=0"]
+    arguments = command(train_arguments(corpus, run, *more, "--resume"))
     processes = start_two([arguments] * 2, environment)
     try:
         while not (run / "history.json").is_file():
@@ -73,7 +75,7 @@ def test_a_lost_worker_is_reported_and_both_go_on(
     assert [process.returncode for process in processes] == [0, 0]
     assert b"SavedModel:" in printed and silence == b""
     assert (run / "scores.json").is_file()
-    alone = command(train_arguments(corpus, whole, "--epochs=4"))
+    alone = command(train_arguments(corpus, whole, *more))
     subprocess.run(
         [*alone, "--replicas=2"],
         stdout=subprocess.DEVNULL,
@@ -83,9 +85,11 @@ def test_a_lost_worker_is_reported_and_both_go_on(
     expected, _ = checkpoints.load(whole / "checkpoint.npz")
     found, _ = checkpoints.load(run / "checkpoint.npz")
     assert expected.keys() == found.keys()
+    # The sums of the gradients and of their squares. Adam moves a weight whose
+    # gradient is 0 but for rounding, such as the bias of a key, as far as any.
     for name, array in expected.items():
-        if name.startswith("model/") and array.dtype == np.float32:
-            np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-4)
+        if name.startswith("optimizer/"):
+            np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-6)
 
 
 @pytest.mark.slow

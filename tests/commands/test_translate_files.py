@@ -31,6 +31,7 @@ def written(folder):
     return b"".join(path.read_bytes() for path in sorted(folder.glob("*.txt")))
 
 
+@pytest.mark.slow
 def test_two_workers_write_what_one_prints(
     command, environment, model, inputs, tmp_path, capsys
 ):

@@ -3,7 +3,9 @@
 import ctypes
 import functools
 import os
+import signal
 import sys
+import threading
 
 import tensorflow as tf
 
@@ -71,7 +73,11 @@ def _strategy_of_workers(replicas: int) -> tf.distribute.Strategy:
             f"of each of the {count} workers: leave --replicas out, or start "
             f"other workers. Received: replicas={replicas}"
         )
-    return tf.distribute.MultiWorkerMirroredStrategy()
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    # TensorFlow takes SIGTERM for news, and the process would not end by it.
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
+    return strategy
 
 
 # Batches of up to this many target tokens are faster with `share_cores`. Those

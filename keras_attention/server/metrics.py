@@ -195,7 +195,7 @@ class Metrics:
     def text(self, queued_rows: int) -> str:
         """All of it, as Prometheus reads it."""
         self._queue.set(queued_rows)
-        meters = (
+        every_metric = (
             self._requests,
             self._latency,
             self._runtime,
@@ -206,5 +206,5 @@ class Metrics:
             self._queue,
         )
         return "".join(
-            line + "\n" for meter in meters for line in meter.lines()
+            line + "\n" for metric in every_metric for line in metric.lines()
         )

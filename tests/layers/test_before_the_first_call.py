@@ -169,7 +169,11 @@ def built_in_a_graph(model, x):
 @each_use
 @pytest.mark.parametrize(
     "first",
-    [built_by_a_call, built_by_a_symbolic_call, built_in_a_graph],
+    [
+        built_by_a_call,
+        pytest.param(built_by_a_symbolic_call, marks=pytest.mark.slow),
+        pytest.param(built_in_a_graph, marks=pytest.mark.slow),
+    ],
 )
 def test_inside_a_model(name, first, x, tmp_path):
     model = Model(name, name="model")

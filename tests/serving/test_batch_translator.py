@@ -13,6 +13,7 @@ def folder(random_translator, tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_a_batch_gets_two_columns(folder):
     texts = ["one two", "", "nine " * 300, "three"]
     batch = {"id": np.arange(4), "text": np.array(texts, object)}

@@ -159,6 +159,7 @@ def test_a_savedmodel_answers_as_the_live_model(
             )
 
 
+@pytest.mark.slow
 def test_tensorflow_alone_answers(live, live_pairs, version, pair_version):
     for model, path, inputs, texts in (
         (live, version, {"text": TEXTS}, TEXTS),

@@ -113,6 +113,7 @@ def test_three_loaders_answer_like_the_live_model(
     assert run_loader(f"{loader}.py", arguments, sentences) == expected
 
 
+@pytest.mark.slow
 def test_every_signature_answers_alike(live, loaded, sentences):
     some = sentences[:20]
     assert loaded(some) == live(some)

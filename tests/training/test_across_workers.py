@@ -26,9 +26,8 @@ def free_ports(count):
     return ports
 
 
-@pytest.mark.parametrize(
-    "replicas", [1, pytest.param(2, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("replicas", [1, 2])
 def test_keras_fit_across_two_workers_is_that_of_one_process(
     tmp_path, replicas
 ):

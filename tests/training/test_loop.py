@@ -397,8 +397,9 @@ def finished(choose):
     return run.directory
 
 
-@pytest.mark.parametrize("resume", [False, True])
-@pytest.mark.parametrize("lost", ["checkpoint.npz", "weights.npz"])
+@pytest.mark.parametrize(
+    "lost, resume", [("checkpoint.npz", True), ("weights.npz", False)]
+)
 def test_a_run_without_its_checkpoint_is_not_overwritten(
     choose, finished, lost, resume
 ):

@@ -336,7 +336,10 @@ def test_what_would_train_something_else_is_refused():
             fitted.compile(make_optimizer("sgd"), **{name: ["accuracy"]})
 
 
-@pytest.mark.parametrize("replicas, micro_batches", [(1, 1), (1, 3), (4, 1)])
+@pytest.mark.parametrize(
+    "replicas, micro_batches",
+    [(1, 1), pytest.param(1, 3, marks=pytest.mark.slow), (4, 1)],
+)
 def test_losses_of_the_model_are_means_over_the_whole_batch(
     replicas, micro_batches
 ):

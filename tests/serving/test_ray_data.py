@@ -17,8 +17,12 @@ import ray
 import keras_attention as ka
 
 model, lines = sys.argv[1:]
+# One core more than workers: reading takes one, too.
 ray.init(
-    address="local", _node_ip_address="127.0.0.1", include_dashboard=False
+    num_cpus=3,
+    address="local",
+    _node_ip_address="127.0.0.1",
+    include_dashboard=False,
 )
 ray.data.DataContext.get_current().execution_options.preserve_order = True
 translated = ray.data.read_text(lines, drop_empty_lines=False).map_batches(

@@ -36,28 +36,45 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def lock(folder: pathlib.Path):
+def lock(folder: pathlib.Path, name: str = ".lock", wait: bool = False):
     """Keeps other processes and threads from writing in a folder.
 
-    The folder is made if it is not there. The lock ends with the process,
-    even if the process is killed.
+    What is locked is a file in the folder, as network file systems lock no
+    folders. The folder is made if it is not there. The file is there while the
+    lock is held. The lock ends with the process, even if the process is killed.
+    The file then stays, and the next one to lock it takes it away.
+
+    Args:
+        folder: where others shall not write.
+        name: that of the file: locks of other names in the folder are others.
+        wait: whether to wait for another holder to end.
 
     Raises:
-        ValueError: If another process or thread holds the lock.
+        ValueError: If another process or thread holds the lock, unless it
+            is to wait.
     """
     folder = pathlib.Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
-    try:
+    kind = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
+    is_held = False
+    while not is_held:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(handle, kind)
+            # Its last holder may have removed it after it was opened here.
+            is_held = os.fstat(handle).st_nlink > 0
         except BlockingIOError as error:
             raise ValueError(
                 "Expected a folder that nobody else writes in now: wait for "
                 f"the other process, or choose another. Received: {folder}"
             ) from error
+        finally:
+            if not is_held:
+                os.close(handle)
+    try:
         yield
     finally:
+        (folder / name).unlink(missing_ok=True)
         os.close(handle)
 
 

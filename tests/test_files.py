@@ -2,6 +2,7 @@
 
 import os
 import stat
+import threading
 
 import pytest
 
@@ -44,6 +45,38 @@ def test_a_lock_holds_until_its_block_ends(tmp_path):
                 pass
     with files.lock(folder):
         assert folder.is_dir()
+
+
+def test_a_lock_is_a_file_while_it_is_held(tmp_path):
+    """Network file systems lock files, not folders."""
+    with files.lock(tmp_path):
+        with files.lock(tmp_path, ".other"):
+            assert sorted(os.listdir(tmp_path)) == [".lock", ".other"]
+    assert os.listdir(tmp_path) == []
+    # A killed process leaves it.
+    (tmp_path / ".lock").write_text("")
+    with files.lock(tmp_path):
+        pass
+    assert os.listdir(tmp_path) == []
+
+
+def test_one_at_a_time_holds_a_lock(tmp_path):
+    """Although each of them takes its file away."""
+    inside, most = [], []
+
+    def count():
+        for _ in range(200):
+            with files.lock(tmp_path, wait=True):
+                inside.append(1)
+                most.append(len(inside))
+                inside.pop()
+
+    threads = [threading.Thread(target=count) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert most == [1] * 800
 
 
 def test_only_temporaries_are_removed(tmp_path):

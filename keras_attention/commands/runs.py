@@ -1,11 +1,12 @@
 """Runs and models from Python: `ka.train` and `ka.load`."""
 
+import hashlib
 import os
 import pathlib
 
 from keras_attention import config as configuration
 from keras_attention import devices, tasks
-from keras_attention.serving import savedmodel
+from keras_attention.serving import manifest, savedmodel
 from keras_attention.training import loop, parts, restore, run_directory
 
 
@@ -48,6 +49,24 @@ def load(
             f"length_penalty={length_penalty}, {path}"
         )
     return loaded
+
+
+def checksum(path: str | os.PathLike) -> str:
+    """The SHA-256 of the files that decide what a model answers.
+
+    Args:
+        path: a version of a SavedModel, or a run's folder.
+    """
+    directory = run_directory.at(path)
+    if not directory.is_run:
+        return manifest.checksum(path)
+    found = hashlib.sha256(directory.config.read_bytes())
+    contents = directory.vocabularies()
+    if directory.weights.is_file():
+        contents["weights"] = directory.weights.read_bytes()
+    for content in contents.values():
+        found.update(content)
+    return found.hexdigest()
 
 
 def train(

@@ -94,7 +94,7 @@ def translate(
     words = _texts(texts)
     arguments.check_model(model)
     arguments.check_picture(options.attention)
-    if input or options.output:
+    if input or options.output or options.shards or options.workers > 1:
         _check_files(words, input, options)
         from keras_attention.commands import translate_files
 
@@ -147,8 +147,8 @@ def _check_files(words, input, options) -> None:
     if not input or not options.output or given:
         raise ValueError(
             "Expected --input with --output, without texts and without "
-            f"--attention. Received: input={list(input)}, "
-            f"output={options.output}"
+            "--attention; --shards and --workers belong to them. Received: "
+            f"input={list(input)}, output={options.output}"
             + "".join(f", {name}={others[name]!r}" for name in given)
         )
 

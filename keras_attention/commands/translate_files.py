@@ -4,11 +4,14 @@ This module imports TensorFlow only in its functions: a worker first silences
 what TensorFlow prints when it is imported.
 """
 
+import contextlib
+import dataclasses
 import multiprocessing
+import multiprocessing.connection
 import os
-import pathlib
 import shutil
 import sys
+import threading
 import time
 
 from keras_attention.commands import answers, arguments
@@ -26,32 +29,35 @@ def translate(model: str, inputs, options) -> None:
         options: `commands.translate.Options`, with `output`.
 
     Raises:
-        ValueError: If the folder holds other shards, if workers ended before
-            their time, or if lines were too long.
+        ValueError: If the folder holds other shards, if the model cannot
+            answer as the options ask, if workers ended before their time, or
+            if lines were too long.
     """
     is_told = "TF_CPP_MIN_LOG_LEVEL" in os.environ
     arguments.import_tensorflow()
-    from keras_attention.serving import shards
+    from keras_attention.commands import runs
+    from keras_attention.serving import savedmodel, shards
 
-    choices = {name: getattr(options, name) for name in CHOICES}
-    choices["model"] = str(pathlib.Path(model).expanduser().resolve())
-    split = shards.split(inputs, options.output, options.shards, choices)
     if not is_told:
         # A worker asks the same question.
         del os.environ["TF_CPP_MIN_LOG_LEVEL"]
-    place = (split.folder, split.num_lines, split.count)
-    context = multiprocessing.get_context("spawn")
-    processes = [
-        context.Process(
-            target=_work, args=(model, options, place, number), daemon=True
-        )
-        for number in range(min(options.workers, len(split.missing())))
-    ]
-    for process in processes:
-        process.start()
-    _watch(split, processes)
+    if not arguments.is_run(model):
+        # A version that is exported while the workers load is not theirs.
+        model = str(savedmodel.newest(model))
+    choices = {name: getattr(options, name) for name in CHOICES}
+    choices["model"] = f"sha256:{runs.checksum(model)}"
+    workers = []
+    if not shards.is_split(options.output):
+        # Nothing is written before the model has taken the options.
+        workers = _start(model, options, options.workers)
+    split = shards.split(inputs, options.output, options.shards, choices)
+    count = min(options.workers, len(split.missing()))
+    workers = workers or _start(model, options, count)
+    for worker in workers:
+        worker.begin(split)
+    _watch(split, workers)
     if left := len(split.missing()):
-        ends = [process.exitcode for process in processes]
+        ends = [worker.process.exitcode for worker in workers]
         raise ValueError(
             "Expected workers that work to the end: give the command again, "
             f"and it goes on. Received: {left} of {split.count} shards left, "
@@ -63,31 +69,90 @@ def translate(model: str, inputs, options) -> None:
     answers.refuse({line: (tokens, limit) for line, tokens, limit in rows})
 
 
-def _work(model, options, place, number) -> None:
+@dataclasses.dataclass(frozen=True)
+class _Worker:
+    """A process with a model, and the pipe between it and this process."""
+
+    process: multiprocessing.Process
+    pipe: multiprocessing.connection.Connection
+
+    def refusal(self) -> str:
+        """Why the model cannot answer, or "": it is loaded, or was killed."""
+        try:
+            return self.pipe.recv()
+        except (EOFError, OSError):
+            return ""
+
+    def begin(self, split) -> None:
+        """Lets it answer shards, unless it was killed."""
+        with contextlib.suppress(OSError):
+            self.pipe.send((split.folder, split.num_lines, split.count))
+
+
+def _start(model, options, count) -> list[_Worker]:
+    """Workers that have loaded the model.
+
+    Raises:
+        ValueError: If the model cannot answer as the options ask.
+    """
+    context = multiprocessing.get_context("spawn")
+    workers = []
+    for number in range(count):
+        here, there = context.Pipe()
+        process = context.Process(
+            target=_work,
+            args=(model, options, number, count, there),
+            daemon=True,
+        )
+        process.start()
+        # The worker's end is open in the worker alone: it ends with it.
+        there.close()
+        workers.append(_Worker(process, here))
+    refusals = [worker.refusal() for worker in workers]
+    for refusal in filter(None, refusals):
+        raise ValueError(refusal)
+    return workers
+
+
+def _work(model, options, number, count, pipe) -> None:
     """A worker: loads the model, and answers shards until none is missing."""
-    _take_cores(number, options.workers)
+    _take_cores(number, count)
     arguments.import_tensorflow()
     from keras_attention.commands import runs
     from keras_attention.serving import shards
 
     try:
-        loaded = runs.load(model, *arguments.search(model, options))
-        answers.check(loaded, options)
-        ask = answers.method(loaded, options)
-        starter = multiprocessing.parent_process()
+        try:
+            loaded = runs.load(model, *arguments.search(model, options))
+            answers.check(loaded, options)
+            ask = answers.method(loaded, options)
+            ask([])  # It refuses beams that it does not have.
+        except (ValueError, OSError) as error:
+            pipe.send(str(error))
+            return
+        pipe.send("")
+        place = pipe.recv()
+        threading.Thread(target=_end_with, args=(pipe,), daemon=True).start()
 
         def answer(lines):
-            if not starter.is_alive():
-                sys.exit("Expected the command that began this worker to run.")
             short, too_long = answers.short_lines(loaded, lines, options)
             groups = answers.groups(ask(short), len(lines), too_long, options)
             return (line for group in groups for line in group), too_long
 
         shards.work(shards.Shards(*place), answer)
+    except EOFError:
+        sys.exit(1)  # The command that began this worker has ended.
     except (ValueError, OSError) as error:
         sys.exit(f"keras-attention translate: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _end_with(pipe) -> None:
+    """Ends this process when the one that began it has ended, or was killed."""
+    with contextlib.suppress(EOFError, OSError):
+        pipe.recv()
+    os._exit(1)
 
 
 def _take_cores(number: int, count: int) -> None:
@@ -98,12 +163,12 @@ def _take_cores(number: int, count: int) -> None:
             os.sched_setaffinity(0, share)
 
 
-def _watch(split, processes) -> None:
+def _watch(split, workers) -> None:
     """Prints one line on all workers, until they have ended."""
     ending = "\r" if sys.stdout.isatty() else "\n"
     begun, at_first, shown = time.monotonic(), split.num_done(), None
     while True:
-        running = any(process.is_alive() for process in processes)
+        running = any(worker.process.is_alive() for worker in workers)
         done = split.num_done()
         if done != shown:
             shown = done

@@ -93,6 +93,20 @@ def check(version: str | os.PathLike) -> None:
         )
 
 
+def checksum(version: str | os.PathLike) -> str:
+    """The SHA-256 of all that TensorFlow or a server reads in a version.
+
+    Args:
+        version: a version's folder, `savedmodels/NAME/1`.
+    """
+    version = pathlib.Path(os.path.expanduser(version)).absolute()
+    digests = [
+        f"{_sha256(version / name)}  {name}\n"
+        for name in sorted({*_read(version)})
+    ]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
+
+
 def places(version: pathlib.Path) -> list[pathlib.Path]:
     """Where a version is and has a manifest beside it; [] for no manifest.
 

@@ -169,6 +169,24 @@ class LoadedPairLabeller(Loaded, text_labelling.PairLabelling):
 KINDS = (LoadedTranslator, LoadedContinuer, LoadedLabeller, LoadedPairLabeller)
 
 
+def newest(path: str | os.PathLike) -> pathlib.Path:
+    """The version that `load` loads: the newest one, or that of the path.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    version = _expanded(path).absolute()
+    if (version / "saved_model.pb").is_file():
+        return version
+    found = versions(version)
+    if not found:
+        raise ValueError(
+            "Expected a SavedModel's folder, with numeric versions in it, "
+            f"one version, or a run's folder. Received: {path}"
+        )
+    return found[-1]
+
+
 def load(path: str | os.PathLike) -> text_model.TextModel:
     """Loads `savedmodels/NAME` (its newest version) or one version.
 
@@ -180,15 +198,7 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
         ValueError: If there is no SavedModel of this package, or its files
             differ from the manifest.
     """
-    version = _expanded(path).absolute()
-    if not (version / "saved_model.pb").is_file():
-        found = versions(version)
-        if not found:
-            raise ValueError(
-                "Expected a SavedModel's folder, with numeric versions in it, "
-                f"one version, or a run's folder. Received: {path}"
-            )
-        version = found[-1]
+    version = newest(path)
     manifest.check(version)
     register_text_operations()
     loaded = tf.saved_model.load(str(version))

@@ -6,7 +6,7 @@ A folder of shards holds
 - `shards.json`: what the folder was made of,
 - `.lines/`: the lines of the shards that wait,
 - `.too_long/`: which lines of a shard were too long, if any were,
-- `.locks/`: a folder for each shard, which its worker locks.
+- `.locks/`: a file for each shard that is being answered: its worker locks it.
 
 Several processes may work on one folder, also from several machines that share
 it. A process that is killed costs its shard alone: the lock ends with it.
@@ -28,6 +28,7 @@ from keras_attention.data import lines
 
 # Lines of a shard, if nobody says how many shards there are.
 LINES_OF_A_SHARD = 1000
+_MANIFEST = "shards.json"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +46,9 @@ class Shards:
     count: int
 
     def _name(self, index: int) -> str:
-        return f"{index:05d}-of-{self.count:05d}.txt"
+        """By name, the shards are in their order, however many they are."""
+        width = max(5, len(str(self.count)))
+        return f"{index:0{width}d}-of-{self.count:0{width}d}.txt"
 
     def answers(self, index: int) -> pathlib.Path:
         """The answers of a shard; the file is there when all of them are."""
@@ -60,9 +63,9 @@ class Shards:
         of each, where `line` counts through all shards from 1."""
         return self.folder / ".too_long" / self._name(index)
 
-    def lock(self, index: int) -> pathlib.Path:
-        """The folder that the worker on a shard locks."""
-        return self.folder / ".locks" / self._name(index)
+    def lock(self, index: int):
+        """The lock of the worker on a shard, see `files.lock`."""
+        return files.lock(self.folder / ".locks", self._name(index))
 
     def start(self, index: int) -> int:
         """How many lines the shards before this one hold."""
@@ -89,6 +92,11 @@ class Shards:
         ]
 
 
+def is_split(folder: str | os.PathLike) -> bool:
+    """Whether a folder holds the shards of an earlier call of `split`."""
+    return (pathlib.Path(folder) / _MANIFEST).is_file()
+
+
 def split(
     inputs: Sequence,
     folder: str | os.PathLike,
@@ -96,6 +104,8 @@ def split(
     choices: dict | None = None,
 ) -> Shards:
     """Splits the lines of files into shards, or finds those of an earlier call.
+
+    Where another process splits lines in the folder now, it waits for it.
 
     Args:
         inputs: paths of text files, plain or compressed. Their lines are
@@ -108,18 +118,24 @@ def split(
 
     Raises:
         ValueError: If the folder holds other lines, other choices or another
-            number of shards. If another process splits lines in it now.
+            number of shards.
     """
     folder = pathlib.Path(folder)
-    manifest = folder / "shards.json"
     num_lines, checksum = _count(inputs)
     content = {"lines": num_lines, "checksum": checksum, **(choices or {})}
-    with files.lock(folder):
-        if manifest.is_file():
-            begun = json.loads(manifest.read_text())
+    with files.lock(folder, wait=True):
+        if is_split(folder):
+            begun = json.loads((folder / _MANIFEST).read_text())
             content["shards"] = begun["shards"] if count is None else count
             _check_equal(begun, content, folder)
-            return Shards(folder, num_lines, content["shards"])
+            shards = Shards(folder, num_lines, content["shards"])
+            # Those of answers that somebody has deleted.
+            _write_lines(
+                shards,
+                inputs,
+                {i for i in shards.missing() if not shards.lines(i).is_file()},
+            )
+            return shards
         count = count or max(1, -(-num_lines // LINES_OF_A_SHARD))
         content["shards"] = count
         shards = Shards(folder, num_lines, count)
@@ -127,14 +143,23 @@ def split(
             # Those of a call that was stopped may be others.
             shutil.rmtree(folder / name, ignore_errors=True)
             (folder / name).mkdir()
-        left = _read(inputs)
-        for index in range(count):
-            size = shards.start(index + 1) - shards.start(index)
-            part = b"".join(itertools.islice(left, size))
-            files.write_atomically(shards.lines(index), part)
+        _write_lines(shards, inputs, set(range(count)))
         text = json.dumps(content, indent=1)
-        files.write_atomically(manifest, text.encode())
+        files.write_atomically(folder / _MANIFEST, text.encode())
     return shards
+
+
+def _write_lines(shards: Shards, inputs, indices: set[int]) -> None:
+    """Writes the lines of some of the shards."""
+    if not indices:
+        return
+    left = _read(inputs)
+    for index in range(shards.count):
+        size = shards.start(index + 1) - shards.start(index)
+        part = b"".join(itertools.islice(left, size))
+        if index in indices:
+            shards.lines(index).parent.mkdir(exist_ok=True)
+            files.write_atomically(shards.lines(index), part)
 
 
 def _read(inputs) -> Iterator[bytes]:
@@ -184,12 +209,15 @@ def work(
 
 def _answer_one(shards, index, answer) -> bool:
     """Answers a shard, unless another worker does."""
+    path = shards.answers(index)
+    if path.is_file():
+        return False
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(files.lock(shards.lock(index)))
-        except ValueError:
+            stack.enter_context(shards.lock(index))
+        except (ValueError, FileNotFoundError):
+            # Another one holds it, or has taken all locks away at the end.
             return False
-        path = shards.answers(index)
         if path.is_file():
             return False
         # What a worker has left that was killed on this shard.
@@ -207,5 +235,6 @@ def _answer_one(shards, index, answer) -> bool:
             files.write_atomically(shards.too_long(index), content.encode())
         text = "".join(f"{line}\n" for line in answers)
         files.write_atomically(path, text.encode())
-        shards.lines(index).unlink()
+        # Another call may have seen the answers, and removed all lines.
+        shards.lines(index).unlink(missing_ok=True)
     return True

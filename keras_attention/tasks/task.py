@@ -84,6 +84,9 @@ class Task(abc.ABC):
     def tokenizers(self, config, directory, corpus) -> tuple:
         """Learns the vocabularies from the training examples, once for a run.
 
+        Of several workers, the first one calls it. The others then call
+        `load_tokenizers`.
+
         Args:
             config: every choice.
             directory: the run's folder, in which they are kept.

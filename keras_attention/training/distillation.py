@@ -60,8 +60,9 @@ def build_teacher(
         wanted = configuration.replace(
             saved, output=wanted.run.output, corpus=config.data.corpus
         )
-    if team.leads:
-        run_directory.start(wanted, resume=True)
+    with team.leader_first():
+        if team.leads:
+            run_directory.start(wanted, resume=True)
     return parts.build(wanted, task, teacher, corpus, team)
 
 

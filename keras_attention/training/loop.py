@@ -62,15 +62,16 @@ def train(
         ValueError: If the folder holds another run, if another process trains
             in it, if the corpus cannot be read, or if the configuration
             cannot be trained. If several workers do not share their choices,
-            or the folder.
-        ConnectionError: If another worker is lost.
+            their data or the folder.
+        ConnectionError: If another worker is lost, or has failed.
     """
     replicas = devices.num_replicas(config.run.replicas)
     config = configuration.replace(config, replicas=replicas)
-    team = Team(devices.make_strategy(replicas))
-    with team.at_work(), _lock(config, team):
-        directory = _start(config, resume, team)
-        corpus = task.load(config.data)
+    with Team.at_work(), contextlib.ExitStack() as held:
+        team = Team(devices.make_strategy(replicas))
+        directory = _start(config, resume, team, held)
+        with team.together():
+            corpus = task.load(config.data)
         stage, initial_weights = config, None
         if config.training.distillation_epochs:
             if not directory.checkpoint.is_file():
@@ -102,21 +103,21 @@ def train(
     return dataclasses.replace(parts, config=config)
 
 
-def _lock(config, team):
-    """Keeps other trainings out of the run's folder: the leader's lock."""
-    path = run_directory.at(config.run.output).path
-    return files.lock(path) if team.leads else contextlib.nullcontext()
-
-
-def _start(config, resume, team) -> run_directory.RunDirectory:
-    """The run's folder, which the leader makes or checks."""
+def _start(config, resume, team, held) -> run_directory.RunDirectory:
+    """The run's folder, which the leader makes or checks, and locks."""
     # A corpus and a folder may have another path on each machine.
     named = configuration.replace(config, output=None, corpus="")
-    team.agree(f"{configuration.text(named)}\nresume: {resume}")
+    team.agree(
+        "choices",
+        f"{configuration.text(named)}\nresume: {resume}",
+        "start each of them with the same command",
+    )
     with team.leader_first():
-        if team.leads:
-            return run_directory.start(config, resume)
         directory = run_directory.at(config.run.output)
+        if team.leads:
+            # Other trainings are kept out until `held` ends.
+            held.enter_context(files.lock(directory.path))
+            return run_directory.start(config, resume)
         if not directory.is_run:
             raise ValueError(
                 "Expected --output in a folder that all workers share: the "
@@ -134,9 +135,22 @@ def begin(parts: Parts, initial_weights=None) -> Progress:
         initial_weights: a file to begin with, where there is no checkpoint.
 
     Raises:
-        ValueError: If the corpus is another one than the checkpoint's.
+        ValueError: If the corpus is another one than the checkpoint's. If
+            several workers do not begin at the same step.
     """
     print(f"{parts.model.count_params():,} parameters; {parts.pipeline.report}")
+    with parts.team.together():
+        progress = _progress(parts, initial_weights)
+    parts.team.agree(
+        "first step",
+        f"step {progress.step} of epoch {progress.epoch}",
+        "they read it from the folder --output, which they share",
+    )
+    return progress
+
+
+def _progress(parts, initial_weights) -> Progress:
+    """The checkpoint's progress, or that of a new run."""
     if parts.directory.checkpoint.is_file():
         return load(parts)
     if initial_weights is not None:
@@ -196,8 +210,10 @@ def fit(parts: Parts, progress: Progress) -> None:
         save(parts, progress)
         if parts.team.leads:
             epoch_files.remove_old_weights(parts, progress)
-    if config.training.average_last and parts.team.leads:
-        epoch_files.average_last(parts, progress)
+    if config.training.average_last:
+        with parts.team.leader_first():
+            if parts.team.leads:
+                epoch_files.average_last(parts, progress)
 
 
 def _heading(parts, progress) -> str:

@@ -89,15 +89,25 @@ def build(
             the choice of replicas.
 
     Raises:
-        ValueError: If the choices make no model, or if no example fits.
+        ValueError: If the choices make no model, or if no example fits. If
+            several workers have other vocabularies or other examples.
     """
     team = team or Team(devices.make_strategy(config.run.replicas))
     strategy = team.strategy
     replicas = strategy.num_replicas_in_sync
     keras.utils.set_random_seed(config.run.seed)
     with team.leader_first():
-        tokenizers = task.tokenizers(config, directory, corpus)
-    pipeline = task.pipeline(config, corpus, tokenizers, replicas)
+        if team.leads:
+            tokenizers = task.tokenizers(config, directory, corpus)
+        else:
+            tokenizers = task.load_tokenizers(directory)
+    with team.together():
+        pipeline = task.pipeline(config, corpus, tokenizers, replicas)
+    team.agree(
+        "data",
+        f"{pipeline.checksums} {directory.vocabularies()}",
+        "give each of them the same corpus, and the same folder --output",
+    )
     num_steps = _num_steps(config, pipeline.report.batches)
     # Again, so that the weights do not depend on what was drawn above: a
     # vocabulary is learned by a new run, and read by one that goes on.

@@ -69,6 +69,13 @@ class RunDirectory:
         """SentencePiece model: side "joint", "source" or "target"."""
         return self.path / f"vocabulary.{side}.model"
 
+    def vocabularies(self) -> dict[str, bytes]:
+        """The content of the vocabularies that are there, by file name."""
+        return {
+            path.name: path.read_bytes()
+            for path in sorted(self.path.glob("vocabulary.*.model"))
+        }
+
 
 def at(path: str | os.PathLike) -> RunDirectory:
     """The run's folder at a path, which may begin with `~`."""
@@ -162,8 +169,8 @@ def start(
         return directory
     _check_nothing_is_lost(directory, resume)
     # Nothing was trained. The vocabulary of a first try may be wrong.
-    for vocabulary in directory.path.glob("vocabulary.*.model"):
-        vocabulary.unlink()
+    for name in directory.vocabularies():
+        (directory.path / name).unlink()
     write_config(directory, config)
     return directory
 
@@ -204,5 +211,5 @@ def read_history(directory: RunDirectory) -> list[dict]:
 
 def copy_vocabulary(source: RunDirectory, directory: RunDirectory) -> None:
     """Gives a run the vocabularies of another."""
-    for path in source.path.glob("vocabulary.*.model"):
-        files.write_atomically(directory.path / path.name, path.read_bytes())
+    for name, content in source.vocabularies().items():
+        files.write_atomically(directory.path / name, content)

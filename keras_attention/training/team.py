@@ -12,12 +12,17 @@ from keras_attention import workers
 # What a collective operation raises when another process has ended.
 _LOSSES = (
     tf.errors.AbortedError,
-    tf.errors.CancelledError,
     tf.errors.DeadlineExceededError,
-    tf.errors.FailedPreconditionError,
-    tf.errors.InternalError,
     tf.errors.UnavailableError,
 )
+# These, too. But an operation of this process alone may raise them as well.
+_PERHAPS_LOSSES = (
+    tf.errors.CancelledError,
+    tf.errors.FailedPreconditionError,
+    tf.errors.InternalError,
+)
+# How a message of TensorFlow goes on that is about another process.
+_REASON = re.compile(r"[Cc]ollective ops is aborted by: (.*)")
 
 
 class Team:
@@ -36,70 +41,107 @@ class Team:
         self.strategy = strategy
         self.size, self.leads = found.count, found.leads
 
-    def _sum(self, value: float) -> float:
-        """The sum over all replicas of all workers, which it waits for."""
+    def _gather(self, value: float) -> list[float]:
+        """The values of all workers, which it waits for."""
+        if self.size == 1:
+            return [value]
+        count = self.strategy.num_replicas_in_sync
 
         @tf.function(autograph=False)
         def add(value):
-            one = tf.identity(value)
             context = tf.distribute.get_replica_context()
-            return context.all_reduce(tf.distribute.ReduceOp.SUM, one)
+            place = context.replica_id_in_sync_group
+            own = value * tf.one_hot(place, count, dtype=tf.float64)
+            return context.all_reduce(tf.distribute.ReduceOp.SUM, own)
 
         added = self.strategy.run(add, (tf.constant(value, tf.float64),))
-        return float(self.strategy.experimental_local_results(added)[0])
+        of_replicas = self.strategy.experimental_local_results(added)[0]
+        return of_replicas.numpy()[:: count // self.size].tolist()
 
-    def wait(self) -> None:
-        """Returns when all workers have come here."""
-        if self.size > 1:
-            self._sum(0.0)
-
-    def agree(self, text: str) -> None:
+    def agree(self, what: str, text: str, remedy: str) -> None:
         """Compares a text on all workers, and waits for all of them.
 
+        Args:
+            what: of what the text is.
+            text: as it is here.
+            remedy: how all workers come to have the same.
+
         Raises:
-            ValueError: If a worker has another text.
+            ValueError: If a worker has another text, on all workers.
         """
-        if self.size == 1:
-            return
-        # Sums of such numbers are exact.
-        own = float(zlib.crc32(text.encode()))
-        if self._sum(own) != own * self.strategy.num_replicas_in_sync:
+        checksums = self._gather(float(zlib.crc32(text.encode())))
+        if len({*checksums}) > 1:
+            found = ", ".join(
+                f"{int(checksum):08x} on worker {rank}"
+                for rank, checksum in enumerate(checksums)
+            )
             raise ValueError(
-                f"Expected the same choices on all {self.size} workers: start "
-                "each of them with the same command. Received: others here "
-                "than elsewhere"
+                f"Expected the same {what} on all {self.size} workers: "
+                f"{remedy}. Received: checksums {found}"
+            )
+
+    @contextlib.contextmanager
+    def together(self):
+        """Waits for all workers behind its block, and ends all if one fails.
+
+        The block has no operation that all workers take part in.
+
+        Raises:
+            ConnectionError: If another worker has failed in the block.
+        """
+        try:
+            yield
+        except Exception:
+            with contextlib.suppress(*_LOSSES, *_PERHAPS_LOSSES):
+                self._gather(1.0)
+            raise
+        failed = [rank for rank, one in enumerate(self._gather(0.0)) if one]
+        if failed:
+            raise ConnectionError(
+                f"Expected all {self.size} workers to go on: the output of one "
+                "that has failed says why. Received: an error of worker "
+                f"{failed[0]}"
             )
 
     @contextlib.contextmanager
     def leader_first(self):
-        """Lets the others begin when the leader has ended: with files."""
-        if not self.leads:
-            self.wait()
-        yield
-        if self.leads:
-            self.wait()
+        """Lets the others begin when the leader has ended: with files.
 
+        Raises:
+            ConnectionError: If another worker has failed in the block.
+        """
+        if not self.leads:
+            with self.together():
+                pass  # The leader is at it.
+        with self.together():
+            yield
+        if self.leads:
+            with self.together():
+                pass  # The others are at it.
+
+    @staticmethod
     @contextlib.contextmanager
-    def at_work(self):
+    def at_work():
         """Lets the leader alone print, and says so if a worker is lost.
 
         Raises:
             ConnectionError: If a worker is lost.
         """
+        here = workers.from_environment()
         try:
             with contextlib.ExitStack() as stack:
-                if not self.leads:
+                if not here.leads:
                     nowhere = stack.enter_context(open(os.devnull, "w"))
                     stack.enter_context(contextlib.redirect_stdout(nowhere))
                 yield
-        except _LOSSES as error:
-            if self.size == 1:
-                raise
+        except (*_LOSSES, *_PERHAPS_LOSSES) as error:
             # Among the names of operations: what happened.
-            found = re.search(r"aborted by: (.*)", error.message)
+            found = _REASON.search(error.message)
+            if here.count == 1 or not (found or isinstance(error, _LOSSES)):
+                raise
             reason = found.group(1) if found else type(error).__name__
             raise ConnectionError(
-                f"Expected all {self.size} workers to the end: one is lost, "
+                f"Expected all {here.count} workers to the end: one is lost, "
                 "and its own output may say why. Stop the others, and start "
                 f"all of them again with --resume. Received: {reason}"
             ) from error

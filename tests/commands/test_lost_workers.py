@@ -1,6 +1,7 @@
 """A worker is killed: the other one says so, and both go on."""
 
 import json
+import shutil
 import signal
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import time
 import numpy as np
 import pytest
 
+from keras_attention import files
 from keras_attention.training import checkpoints
 
 
@@ -106,4 +108,39 @@ def test_workers_with_other_choices_are_refused(
     for _, words in ended(processes):
         assert b"Expected the same choices on all 2 workers" in words
     assert [process.returncode for process in processes] == [1, 1]
-    assert [*run.iterdir()] == []
+    assert not run.exists()
+
+
+@pytest.mark.slow
+def test_workers_with_other_data_are_refused(
+    corpus, train_arguments, command, environment, tmp_path
+):
+    """Both say so before they train."""
+    run, other = tmp_path / "run", tmp_path / "corpus"
+    shutil.copytree(corpus, other)
+    lines = (other / "train.en").read_text().splitlines()
+    (other / "train.en").write_text("\n".join(["7", *lines[1:]]) + "\n")
+    arguments = [
+        command(train_arguments(folder, run)) for folder in (corpus, other)
+    ]
+    processes = start_two(arguments, environment)
+    for _, words in ended(processes):
+        assert b"Expected the same data on all 2 workers" in words
+    assert [process.returncode for process in processes] == [1, 1]
+    assert not (run / "history.json").exists()
+
+
+@pytest.mark.slow
+def test_the_others_end_when_the_leader_fails(
+    corpus, train_arguments, command, environment, tmp_path
+):
+    """Here it may not write in the folder."""
+    run = tmp_path / "run"
+    arguments = command(train_arguments(corpus, run))
+    with files.lock(run):
+        processes = start_two([arguments] * 2, environment)
+        (_, own), (_, others) = ended(processes)
+    assert b"Expected a folder that nobody else writes in now" in own
+    assert b"Expected all 2 workers to go on" in others
+    assert others.strip().endswith(b"Received: an error of worker 0")
+    assert [process.returncode for process in processes] == [1, 1]

@@ -2,6 +2,7 @@
 
 import pathlib
 import re
+import shutil
 import subprocess
 import time
 
@@ -33,7 +34,7 @@ def written(folder):
 
 @pytest.mark.slow
 def test_two_workers_write_what_one_prints(
-    command, environment, model, inputs, tmp_path, capsys
+    command, environment, model, inputs, tmp_path, capsys, random_translator
 ):
     """A line that is too long stays empty, and is named when it goes on."""
     with pytest.raises(SystemExit) as plain:
@@ -52,6 +53,13 @@ def test_two_workers_write_what_one_prints(
     again = subprocess.run(command(told), capture_output=True, env=environment)
     assert again.stderr.splitlines()[-1] == error
     assert written(tmp_path / "out") == printed
+    # The model is known by its files, wherever they lie.
+    told[1] = str(shutil.copytree(model, tmp_path / "copy"))
+    with pytest.raises(SystemExit, match="301 tokens in line 4"):
+        cli.main(told)
+    random_translator("rnnsearch").export(tmp_path / "copy")
+    with pytest.raises(SystemExit, match="Expected model='sha256:"):
+        cli.main(told)
 
 
 def children(pid):
@@ -103,11 +111,70 @@ def test_the_others_do_the_work_of_a_killed_worker(
     assert written(out) == plain.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.skipif(
+    not pathlib.Path("/proc/self/status").is_file(), reason="needs /proc"
+)
+def test_workers_end_with_a_killed_command(
+    command, environment, model, tmp_path
+):
+    """Also in the middle of a shard, here one that takes minutes."""
+    source, out = tmp_path / "lines.txt", tmp_path / "out"
+    source.write_text("one two three four five six seven\n" * 100_000)
+    told = ["translate", str(model), "--input", str(source), "--shards=1"]
+    told += ["--output", str(out)]
+    with subprocess.Popen(command(told), env=environment) as process:
+        try:
+            while not [*out.glob(".locks/*")]:
+                assert process.poll() is None
+                time.sleep(0.1)
+            (worker,) = children(process.pid)
+        finally:
+            process.kill()
+    status = pathlib.Path(f"/proc/{worker}/cmdline")
+    killed = time.monotonic()
+    # A process that has ended has no words any more, or no file.
+    while status.is_file() and status.read_bytes():
+        assert time.monotonic() - killed < 30
+        time.sleep(0.1)
+    assert not [*out.glob("*.txt")]
+
+
+@pytest.mark.slow
+def test_two_commands_share_a_folder(
+    command, environment, model, tmp_path, capsys
+):
+    source, out = tmp_path / "lines.txt", tmp_path / "out"
+    source.write_text("one two\nthree\n\nfour\n")
+    cli.main(["translate", str(model), "one two", "three", "", "four"])
+    told = ["translate", str(model), "--input", str(source), "--shards=3"]
+    told += ["--output", str(out)]
+    processes = [
+        subprocess.Popen(command(told), env=environment) for _ in range(2)
+    ]
+    assert [process.wait(600) for process in processes] == [0, 0]
+    assert written(out) == capsys.readouterr().out.encode()
+    assert {path.name for path in out.glob(".*")} == {".too_long"}
+
+
+@pytest.mark.slow
+def test_options_are_refused_before_the_lines_are_split(
+    model, inputs, tmp_path
+):
+    told = ["translate", str(model), "--input", str(inputs[0])]
+    told += ["--output", str(tmp_path / "out"), "--num_beams=3"]
+    with pytest.raises(SystemExit, match="Received: num_beams=3"):
+        cli.main(told)
+    assert not (tmp_path / "out").exists()
+
+
 @pytest.mark.parametrize(
     "more",
     [
         ["--output={tmp}/out"],
         ["--input", "{tmp}/first.txt"],
+        ["--shards=3"],
+        ["--workers=2"],
         ["a", "--input", "{tmp}/first.txt", "--output={tmp}/out"],
         ["--input", "{tmp}/first.txt", "--output=x", "--attention=a.png"],
     ],

@@ -316,3 +316,17 @@ def test_versions_may_be_links(model, tmp_path, monkeypatch):
         savedmodel.load(model)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert savedmodel.versions("~/m")[0] == model / "1"
+
+
+def test_a_checksum_is_that_of_what_is_read(model):
+    """Whatever the number, the path and what file managers leave."""
+    first, second = (manifest.checksum(model / name) for name in ("1", "2"))
+    same = shutil.copytree(model / "1", model / "copies" / "7")
+    (same / ".DS_Store").write_bytes(b"stray")
+    assert manifest.checksum(same) == first
+    for name in FILES:
+        path = same / name
+        path.write_bytes(b"other")
+        assert manifest.checksum(same) not in (first, second)
+        path.write_bytes(FILES[name])
+    assert manifest.checksum(same) == first

@@ -47,6 +47,29 @@ def test_order_and_number_of_lines_are_kept(tmp_path, inputs, count):
     assert (split.missing(), split.num_done()) == ([], 24)
 
 
+def test_names_keep_the_order_of_many_shards(tmp_path):
+    many = shards.Shards(tmp_path, 0, 100_001)
+    names = [many.answers(index).name for index in (9, 10, 99_999, 100_000)]
+    assert names == sorted(names)
+    assert names[0] == "000009-of-100001.txt"
+
+
+def test_a_second_call_waits_for_the_first_to_split(tmp_path, inputs):
+    """Then they share the shards."""
+    found = []
+    thread = threading.Thread(
+        target=lambda: found.append(shards.split(inputs, tmp_path / "out"))
+    )
+    with files.lock(tmp_path / "out"):
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive() and not found
+    first = shards.split(inputs, tmp_path / "out")
+    thread.join(30)
+    assert found == [first]
+    assert not (tmp_path / "out" / ".lock").exists()
+
+
 def test_a_file_without_lines_is_one_empty_shard(tmp_path):
     (tmp_path / "empty").write_text("")
     split = shards.split([tmp_path / "empty"], tmp_path / "out")
@@ -59,7 +82,6 @@ def test_another_call_answers_only_what_is_missing(tmp_path, inputs):
     (tmp_path / "out" / "00002-of-00004.txt").unlink()
     split = shards.split(inputs, tmp_path / "out")
     assert (split.missing(), split.num_done()) == ([2], 18)
-    split.lines(2).write_text("\n".join(EXPECTED[12:18]) + "\n")
     asked = []
     shards.work(split, lambda lines: (asked.append(lines) or lines, {}))
     assert asked == [EXPECTED[12:18]]
@@ -95,7 +117,7 @@ def test_lines_that_are_too_long_are_numbered_through(tmp_path, inputs):
 def test_a_shard_that_another_works_on_is_left_to_it(tmp_path, inputs):
     """It waits for it, and takes it where the other one gives up."""
     split = shards.split(inputs, tmp_path / "out", 3)
-    with files.lock(split.lock(1)):
+    with split.lock(1):
         thread = threading.Thread(target=shards.work, args=(split, upper))
         thread.start()
         thread.join(0.8)

@@ -58,6 +58,11 @@ def test_keras_fit_across_two_workers_is_that_of_one_process(
     for expected, name in zip(weights, first.files, strict=True):
         np.testing.assert_allclose(first[name], expected, rtol=0, atol=1e-6)
         assert first[name].tobytes() == second[name].tobytes()
+    drawn = []
     for rank in range(2):
-        found = json.loads((tmp_path / f"{rank}.json").read_text())
+        found, masks = json.loads((tmp_path / f"{rank}.json").read_text())
         assert found == pytest.approx(logs, rel=1e-5)
+        drawn += masks
+    # All replicas draw the same dropout, and each step another one.
+    assert len(drawn) == 2 * replicas
+    assert drawn == [drawn[0]] * len(drawn) and drawn[0][0] != drawn[0][1]

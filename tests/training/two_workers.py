@@ -68,6 +68,22 @@ def fit(strategy=None):
     return [v.numpy() for v in model.trainable_variables], logs
 
 
+def masks(strategy):
+    """What dropout leaves of ones in two steps, on each of its replicas."""
+    with strategy.scope():
+        layer = keras.layers.Dropout(0.5, seed=1)
+
+    @tf.function(autograph=False)
+    def step():
+        return layer(tf.ones([24]), training=True)
+
+    drawn = [strategy.run(step) for _ in range(2)]
+    of_replicas = zip(
+        *map(strategy.experimental_local_results, drawn), strict=True
+    )
+    return [np.array(steps).tolist() for steps in of_replicas]
+
+
 def make_several_replicas(count):
     """Lets a worker have several CPUs, as TensorFlow lets it have GPUs."""
     devices.make_logical_devices(count)
@@ -83,6 +99,9 @@ if __name__ == "__main__":
     here = workers.from_environment()
     if replicas > 1:
         make_several_replicas(replicas)
-    weights, logs = fit(tf.distribute.MultiWorkerMirroredStrategy())
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    weights, logs = fit(strategy)
     np.savez(folder / f"{here.rank}.npz", *weights)
-    (folder / f"{here.rank}.json").write_text(json.dumps(logs))
+    (folder / f"{here.rank}.json").write_text(
+        json.dumps([logs, masks(strategy)])
+    )

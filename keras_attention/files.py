@@ -1,6 +1,7 @@
 """Files that are written whole or not at all, and locks on folders."""
 
 import contextlib
+import errno
 import fcntl
 import os
 import pathlib
@@ -55,27 +56,42 @@ def lock(folder: pathlib.Path, name: str = ".lock", wait: bool = False):
     """
     folder = pathlib.Path(folder)
     kind = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
-    is_held = False
-    while not is_held:
+    handle = None
+    while handle is None:
         folder.mkdir(parents=True, exist_ok=True)
-        handle = os.open(folder / name, os.O_RDWR | os.O_CREAT, 0o666)
         try:
-            fcntl.flock(handle, kind)
-            # Its last holder may have removed it after it was opened here.
-            is_held = os.fstat(handle).st_nlink > 0
+            handle = _open_locked(folder / name, kind)
         except BlockingIOError as error:
             raise ValueError(
                 "Expected a folder that nobody else writes in now: wait for "
                 f"the other process, or choose another. Received: {folder}"
             ) from error
-        finally:
-            if not is_held:
-                os.close(handle)
+        except OSError as error:
+            # Another holder has removed the file, or the folder.
+            if error.errno not in (errno.ENOENT, errno.ESTALE):
+                raise
     try:
         yield
     finally:
         (folder / name).unlink(missing_ok=True)
         os.close(handle)
+
+
+def _open_locked(path: pathlib.Path, kind: int) -> int | None:
+    """A handle of a file that is locked, or None if it is another by now."""
+    with contextlib.ExitStack() as stack:
+        handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        stack.callback(os.close, handle)
+        # Where a killed process leaves it, other users have to open it.
+        with contextlib.suppress(OSError):
+            os.fchmod(handle, 0o666)
+        fcntl.flock(handle, kind)
+        # Its last holder may have removed it after it was opened here. A
+        # network file system may only have renamed it.
+        if not os.path.samestat(os.fstat(handle), os.stat(path)):
+            return None
+        stack.pop_all()
+        return handle
 
 
 def file_mode() -> int:

@@ -1,8 +1,10 @@
 """Files are whole or the old ones; one writes in a folder at a time."""
 
+import fcntl
 import os
 import stat
 import threading
+import time
 
 import pytest
 
@@ -65,9 +67,10 @@ def test_one_at_a_time_holds_a_lock(tmp_path):
     inside, most = [], []
 
     def count():
-        for _ in range(200):
+        for _ in range(50):
             with files.lock(tmp_path, wait=True):
                 inside.append(1)
+                time.sleep(0.0005)
                 most.append(len(inside))
                 inside.pop()
 
@@ -76,7 +79,32 @@ def test_one_at_a_time_holds_a_lock(tmp_path):
         thread.start()
     for thread in threads:
         thread.join()
-    assert most == [1] * 800
+    assert most == [1] * 200
+
+
+def test_a_file_that_was_renamed_is_no_lock(tmp_path):
+    """As NFS renames a file that is removed while others have it open."""
+    names = []
+
+    def enter():
+        with files.lock(tmp_path, wait=True):
+            names.extend(sorted(os.listdir(tmp_path)))
+
+    thread = threading.Thread(target=enter)
+    with open(tmp_path / ".lock", "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        thread.start()
+        thread.join(0.3)
+        assert thread.is_alive()
+        os.rename(tmp_path / ".lock", tmp_path / ".nfs1")
+    thread.join(30)
+    assert names == [".lock", ".nfs1"]
+
+
+def test_other_users_may_open_a_file_that_is_left(tmp_path):
+    with files.lock(tmp_path):
+        mode = (tmp_path / ".lock").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o666
 
 
 def test_only_temporaries_are_removed(tmp_path):

@@ -109,8 +109,9 @@ def export(
 
 def _export(model, folder, card):
     number = max((int(path.name) for path in _numbered(folder)), default=0) + 1
-    for killed in folder.glob(".export-*"):
-        shutil.rmtree(killed)
+    # Those of exports that were killed.
+    for unfinished in folder.glob(".export-*"):
+        shutil.rmtree(unfinished)
     temporary = pathlib.Path(tempfile.mkdtemp(dir=folder, prefix=".export-"))
     try:
         version = temporary / "version"

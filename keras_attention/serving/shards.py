@@ -215,8 +215,8 @@ def _answer_one(shards, index, answer) -> bool:
     with contextlib.ExitStack() as stack:
         try:
             stack.enter_context(shards.lock(index))
-        except (ValueError, FileNotFoundError):
-            # Another one holds it, or has taken all locks away at the end.
+        except (ValueError, FileExistsError):
+            # Another one holds it, or takes the folder of locks away.
             return False
         if path.is_file():
             return False

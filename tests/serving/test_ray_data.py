@@ -45,11 +45,12 @@ def test_two_workers_of_ray_translate_in_order(random_translator, tmp_path):
     (tmp_path / "lines").write_text("".join(f"{text}\n" for text in texts))
     model = tmp_path / "luong"
     random_translator("luong").export(model)
-    ended = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", PROGRAM, model, tmp_path / "lines"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         stdout=subprocess.PIPE,
         check=True,
+        timeout=300,
     )
-    found = json.loads(ended.stdout.splitlines()[-1])
+    found = json.loads(process.stdout.splitlines()[-1])
     assert found == savedmodel.load(model)(texts)

@@ -143,11 +143,11 @@ shards.work(shards.Shards(pathlib.Path(sys.argv[1]), 24, 6), answer)
 
 def test_a_killed_worker_costs_its_shard_alone(tmp_path, inputs, monkeypatch):
     split = shards.split(inputs, tmp_path / "out", 6)
-    ended = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", KILLED, tmp_path / "out"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    assert ended.returncode == -signal.SIGKILL
+    assert process.returncode == -signal.SIGKILL
     assert split.missing() == [2, 3, 4, 5]
     (tmp_path / "out" / ".00002-of-00006.txt.writing-x").write_text("half")
     shards.work(split, upper)

@@ -60,13 +60,13 @@ def checksum(path: str | os.PathLike) -> str:
     directory = run_directory.at(path)
     if not directory.is_run:
         return manifest.checksum(path)
-    found = hashlib.sha256(directory.config.read_bytes())
-    contents = directory.vocabularies()
-    if directory.weights.is_file():
-        contents["weights"] = directory.weights.read_bytes()
-    for content in contents.values():
-        found.update(content)
-    return found.hexdigest()
+    paths = [directory.config, directory.weights, directory.classes]
+    digests = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+        for path in (*paths, *directory.vocabularies())
+        if path.is_file()
+    ]
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def train(

@@ -30,29 +30,32 @@ def translate(model: str, inputs, options) -> None:
 
     Raises:
         ValueError: If the folder holds other shards, if the model cannot
-            answer as the options ask, if workers ended before their time, or
-            if lines were too long.
+            answer as the options ask or trains on, if workers ended before
+            their time, or if lines were too long.
     """
-    is_told = "TF_CPP_MIN_LOG_LEVEL" in os.environ
+    is_set = "TF_CPP_MIN_LOG_LEVEL" in os.environ
     arguments.import_tensorflow()
+    from keras_attention import files
     from keras_attention.commands import runs
     from keras_attention.serving import savedmodel, shards
 
-    if not is_told:
+    if not is_set:
         # A worker asks the same question.
         del os.environ["TF_CPP_MIN_LOG_LEVEL"]
     if not arguments.is_run(model):
         # A version that is exported while the workers load is not theirs.
         model = str(savedmodel.newest(model))
     choices = {name: getattr(options, name) for name in CHOICES}
-    choices["model"] = f"sha256:{runs.checksum(model)}"
+    checksum = runs.checksum(model)
+    choices["model"] = f"sha256:{checksum}"
     workers = []
     if not shards.is_split(options.output):
         # Nothing is written before the model has taken the options.
-        workers = _start(model, options, options.workers)
+        count = min(options.workers, options.shards or options.workers)
+        workers = _start(model, checksum, options, count)
     split = shards.split(inputs, options.output, options.shards, choices)
     count = min(options.workers, len(split.missing()))
-    workers = workers or _start(model, options, count)
+    workers = workers or _start(model, checksum, options, count)
     for worker in workers:
         worker.begin(split)
     _watch(split, workers)
@@ -63,8 +66,11 @@ def translate(model: str, inputs, options) -> None:
             f"and it goes on. Received: {left} of {split.count} shards left, "
             f"from workers with the exit status {ends}"
         )
-    for name in (".lines", ".locks"):
-        shutil.rmtree(split.folder / name, ignore_errors=True)
+    with files.lock(split.folder, wait=True):
+        # Another command may have split lines again, of shards deleted since.
+        if not split.missing():
+            for name in (".lines", ".locks"):
+                shutil.rmtree(split.folder / name, ignore_errors=True)
     rows = split.lines_too_long()
     answers.refuse({line: (tokens, limit) for line, tokens, limit in rows})
 
@@ -76,12 +82,12 @@ class _Worker:
     process: multiprocessing.Process
     pipe: multiprocessing.connection.Connection
 
-    def refusal(self) -> str:
-        """Why the model cannot answer, or "": it is loaded, or was killed."""
+    def refusal(self) -> str | None:
+        """Why the model cannot answer; "" if it can, None without a word."""
         try:
             return self.pipe.recv()
         except (EOFError, OSError):
-            return ""
+            return None
 
     def begin(self, split) -> None:
         """Lets it answer shards, unless it was killed."""
@@ -89,12 +95,15 @@ class _Worker:
             self.pipe.send((split.folder, split.num_lines, split.count))
 
 
-def _start(model, options, count) -> list[_Worker]:
-    """Workers that have loaded the model.
+def _start(model, checksum, options, count) -> list[_Worker]:
+    """Workers that have loaded the model, but for those that were killed.
 
     Raises:
-        ValueError: If the model cannot answer as the options ask.
+        ValueError: If the model cannot answer as the options ask, if it is
+            another one by now, or if all workers were killed.
     """
+    from keras_attention.commands import runs
+
     context = multiprocessing.get_context("spawn")
     workers = []
     for number in range(count):
@@ -111,6 +120,19 @@ def _start(model, options, count) -> list[_Worker]:
     refusals = [worker.refusal() for worker in workers]
     for refusal in filter(None, refusals):
         raise ValueError(refusal)
+    if workers and "" not in refusals:
+        for worker in workers:
+            worker.process.join()
+        raise ValueError(
+            "Expected workers that load the model: fewer --workers need less "
+            "memory. Received: workers with the exit status "
+            f"{[worker.process.exitcode for worker in workers]}"
+        )
+    if runs.checksum(model) != checksum:
+        raise ValueError(
+            "Expected a model that stays as it is: wait until its training "
+            f"has ended, or export it. Received: {model}, which has changed"
+        )
     return workers
 
 

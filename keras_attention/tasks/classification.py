@@ -16,8 +16,6 @@ from keras_attention.tasks.task import Evaluation, Task, TestSet
 from keras_attention.training import losses
 
 NUM_SAMPLES = 5
-# In a run's folder, beside its vocabulary.
-CLASSES = "classes.txt"
 
 
 class Classification(Task):
@@ -57,20 +55,19 @@ class Classification(Task):
         # The labels of a run that goes on are those that it began with.
         if not directory.checkpoint.is_file():
             classes = "".join(f"{label}\n" for label in corpus.classes)
-            files.write_atomically(directory.path / CLASSES, classes.encode())
+            files.write_atomically(directory.classes, classes.encode())
         return self.load_tokenizers(directory)
 
     def load_tokenizers(self, directory):
         """The tokenizer, and the labels."""
-        path = directory.path / CLASSES
-        if not path.is_file():
+        if not directory.classes.is_file():
             raise ValueError(
                 "Expected the labels that `keras-attention train` wrote. "
-                f"Received: {path}, which is missing"
+                f"Received: {directory.classes}, which is missing"
             )
         return (
             vocabularies.load(directory, "joint"),
-            list(lines.read_lines(path)),
+            list(lines.read_lines(directory.classes)),
         )
 
     def pipeline(self, config, corpus, tokenizers, replicas):

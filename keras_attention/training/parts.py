@@ -103,9 +103,11 @@ def build(
             tokenizers = task.load_tokenizers(directory)
     with team.together():
         pipeline = task.pipeline(config, corpus, tokenizers, replicas)
+        paths = directory.vocabularies()
+        contents = {path.name: path.read_bytes() for path in paths}
     team.agree(
         "data",
-        f"{pipeline.checksums} {directory.vocabularies()}",
+        f"{pipeline.checksums} {contents}",
         "give each of them the same corpus, and the same folder --output",
     )
     num_steps = _num_steps(config, pipeline.report.batches)

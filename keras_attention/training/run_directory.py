@@ -69,12 +69,14 @@ class RunDirectory:
         """SentencePiece model: side "joint", "source" or "target"."""
         return self.path / f"vocabulary.{side}.model"
 
-    def vocabularies(self) -> dict[str, bytes]:
-        """The content of the vocabularies that are there, by file name."""
-        return {
-            path.name: path.read_bytes()
-            for path in sorted(self.path.glob("vocabulary.*.model"))
-        }
+    @property
+    def classes(self) -> pathlib.Path:
+        """The labels that a classifier gives, one a line."""
+        return self.path / "classes.txt"
+
+    def vocabularies(self) -> list[pathlib.Path]:
+        """The vocabularies that are there, in the order of their names."""
+        return sorted(self.path.glob("vocabulary.*.model"))
 
 
 def at(path: str | os.PathLike) -> RunDirectory:
@@ -169,8 +171,8 @@ def start(
         return directory
     _check_nothing_is_lost(directory, resume)
     # Nothing was trained. The vocabulary of a first try may be wrong.
-    for name in directory.vocabularies():
-        (directory.path / name).unlink()
+    for path in directory.vocabularies():
+        path.unlink()
     write_config(directory, config)
     return directory
 
@@ -211,5 +213,5 @@ def read_history(directory: RunDirectory) -> list[dict]:
 
 def copy_vocabulary(source: RunDirectory, directory: RunDirectory) -> None:
     """Gives a run the vocabularies of another."""
-    for name, content in source.vocabularies().items():
-        files.write_atomically(directory.path / name, content)
+    for path in source.vocabularies():
+        files.write_atomically(directory.path / path.name, path.read_bytes())

@@ -53,13 +53,14 @@ def build_teacher(
     wanted = configuration.replace(
         config, output=str(teacher.path), distillation_epochs=0
     )
-    if _paths(teacher):
-        saved = run_directory.read_config(teacher)
-        free = run_directory.FREE_ON_RESUME - SETTLED
-        run_directory.check_resumable(saved, wanted, free)
-        wanted = configuration.replace(
-            saved, output=wanted.run.output, corpus=config.data.corpus
-        )
+    with team.together():
+        if _paths(teacher):
+            saved = run_directory.read_config(teacher)
+            free = run_directory.FREE_ON_RESUME - SETTLED
+            run_directory.check_resumable(saved, wanted, free)
+            wanted = configuration.replace(
+                saved, output=wanted.run.output, corpus=config.data.corpus
+            )
     with team.leader_first():
         if team.leads:
             run_directory.start(wanted, resume=True)

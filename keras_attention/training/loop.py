@@ -67,9 +67,9 @@ def train(
     """
     replicas = devices.num_replicas(config.run.replicas)
     config = configuration.replace(config, replicas=replicas)
-    with Team.at_work(), contextlib.ExitStack() as held:
+    with Team.at_work(), contextlib.ExitStack() as locks:
         team = Team(devices.make_strategy(replicas))
-        directory = _start(config, resume, team, held)
+        directory = _start(config, resume, team, locks)
         with team.together():
             corpus = task.load(config.data)
         stage, initial_weights = config, None
@@ -80,30 +80,35 @@ def train(
                 )
                 progress = begin(teacher)
                 # Written only now: `begin` has refused another corpus.
-                if team.leads:
-                    run_directory.write_config(
-                        teacher.directory, teacher.config
-                    )
-                    run_directory.write_config(directory, config)
+                with team.together():
+                    if team.leads:
+                        run_directory.write_config(
+                            teacher.directory, teacher.config
+                        )
+                        run_directory.write_config(directory, config)
                 fit(teacher, progress)
                 with team.leader_first():
                     distillation.translate(teacher)
             stage = distillation.student_config(config)
-            corpus = distillation.with_translations(corpus, directory.teacher)
             initial_weights = directory.teacher.weights
-            if team.leads:
-                run_directory.copy_vocabulary(directory.teacher, directory)
+            with team.together():
+                corpus = distillation.with_translations(
+                    corpus, directory.teacher
+                )
+                if team.leads:
+                    run_directory.copy_vocabulary(directory.teacher, directory)
         parts = build(stage, task, directory, corpus, team)
         progress = begin(parts, initial_weights)
         # Here too, `begin` has refused another corpus.
-        if team.leads:
-            run_directory.write_config(directory, config)
+        with team.together():
+            if team.leads:
+                run_directory.write_config(directory, config)
         fit(parts, progress)
     # The run's choices, not those of its last stage.
     return dataclasses.replace(parts, config=config)
 
 
-def _start(config, resume, team, held) -> run_directory.RunDirectory:
+def _start(config, resume, team, locks) -> run_directory.RunDirectory:
     """The run's folder, which the leader makes or checks, and locks."""
     # A corpus and a folder may have another path on each machine.
     named = configuration.replace(config, output=None, corpus="")
@@ -115,8 +120,8 @@ def _start(config, resume, team, held) -> run_directory.RunDirectory:
     with team.leader_first():
         directory = run_directory.at(config.run.output)
         if team.leads:
-            # Other trainings are kept out until `held` ends.
-            held.enter_context(files.lock(directory.path))
+            # Other trainings are kept out until `locks` ends.
+            locks.enter_context(files.lock(directory.path))
             return run_directory.start(config, resume)
         if not directory.is_run:
             raise ValueError(

@@ -22,7 +22,7 @@ _PERHAPS_LOSSES = (
     tf.errors.InternalError,
 )
 # How a message of TensorFlow goes on that is about another process.
-_REASON = re.compile(r"[Cc]ollective ops is aborted by: (.*)")
+_REASON = re.compile(r"(?:[Cc]ollective ops is aborted by: |(?=NCCL))(.*)")
 
 
 class Team:

@@ -39,7 +39,7 @@ def start_two(arguments, environment):
     ]
 
 
-def ended(processes):
+def outputs(processes):
     """What both print, when both have ended."""
     try:
         return [process.communicate(timeout=500) for process in processes]
@@ -55,7 +55,7 @@ def test_a_lost_worker_is_reported_and_both_go_on(
 ):
     """The gradients are those of two replicas in one process."""
     run, whole = tmp_path / "run", tmp_path / "whole"
-    # Replicas of one process and of two draw dropout differently.
+    # Masks of dropout were not compared with those of one process.
     more = ["--epochs=4", "--dropout=0"]
     arguments = command(train_arguments(corpus, run, *more, "--resume"))
     processes = start_two([arguments] * 2, environment)
@@ -64,16 +64,16 @@ def test_a_lost_worker_is_reported_and_both_go_on(
             assert all(process.poll() is None for process in processes)
             time.sleep(0.1)
         processes[lost].kill()
-        killed = time.monotonic()
+        start = time.monotonic()
         words = processes[1 - lost].communicate(timeout=60)[1].decode()
-        assert time.monotonic() - killed < 30
+        assert time.monotonic() - start < 30
     finally:
-        ended(processes)
+        outputs(processes)
     assert processes[lost].returncode == -signal.SIGKILL
     assert processes[1 - lost].returncode == 1
     assert "keras-attention train: Expected all 2 workers" in words
     processes = start_two([arguments] * 2, environment)
-    (printed, _), (silence, _) = ended(processes)
+    (printed, _), (silence, _) = outputs(processes)
     assert [process.returncode for process in processes] == [0, 0]
     assert b"SavedModel:" in printed and silence == b""
     assert (run / "scores.json").is_file()
@@ -105,7 +105,7 @@ def test_workers_with_other_choices_are_refused(
         for seed in (1, 2)
     ]
     processes = start_two(arguments, environment)
-    for _, words in ended(processes):
+    for _, words in outputs(processes):
         assert b"Expected the same choices on all 2 workers" in words
     assert [process.returncode for process in processes] == [1, 1]
     assert not run.exists()
@@ -124,7 +124,7 @@ def test_workers_with_other_data_are_refused(
         command(train_arguments(folder, run)) for folder in (corpus, other)
     ]
     processes = start_two(arguments, environment)
-    for _, words in ended(processes):
+    for _, words in outputs(processes):
         assert b"Expected the same data on all 2 workers" in words
     assert [process.returncode for process in processes] == [1, 1]
     assert not (run / "history.json").exists()
@@ -139,7 +139,7 @@ def test_the_others_end_when_the_leader_fails(
     arguments = command(train_arguments(corpus, run))
     with files.lock(run):
         processes = start_two([arguments] * 2, environment)
-        (_, own), (_, others) = ended(processes)
+        (_, own), (_, others) = outputs(processes)
     assert b"Expected a folder that nobody else writes in now" in own
     assert b"Expected all 2 workers to go on" in others
     assert others.strip().endswith(b"Received: an error of worker 0")

@@ -35,11 +35,14 @@ def test_keras_fit_across_two_workers_is_that_of_one_process(
     addresses = [f"127.0.0.1:{port}" for port in free_ports(2)]
     processes = []
     for rank in range(2):
-        told = {
+        cluster = {
             "cluster": {"worker": addresses},
             "task": {"type": "worker", "index": rank},
         }
-        environment = {"PYTHONPATH": str(ROOT), "TF_CONFIG": json.dumps(told)}
+        environment = {
+            "PYTHONPATH": str(ROOT),
+            "TF_CONFIG": json.dumps(cluster),
+        }
         processes.append(
             subprocess.Popen(
                 [sys.executable, PROGRAM, tmp_path, str(replicas)],
@@ -58,11 +61,11 @@ def test_keras_fit_across_two_workers_is_that_of_one_process(
     for expected, name in zip(weights, first.files, strict=True):
         np.testing.assert_allclose(first[name], expected, rtol=0, atol=1e-6)
         assert first[name].tobytes() == second[name].tobytes()
-    drawn = []
+    draws = []
     for rank in range(2):
         found, masks = json.loads((tmp_path / f"{rank}.json").read_text())
         assert found == pytest.approx(logs, rel=1e-5)
-        drawn += masks
+        draws += masks
     # All replicas draw the same dropout, and each step another one.
-    assert len(drawn) == 2 * replicas
-    assert drawn == [drawn[0]] * len(drawn) and drawn[0][0] != drawn[0][1]
+    assert len(draws) == 2 * replicas
+    assert draws == [draws[0]] * len(draws) and draws[0][0] != draws[0][1]

@@ -16,11 +16,11 @@ def of_two(monkeypatch):
     """A function of a rank: this process is that one of two workers."""
 
     def become(rank):
-        told = {
+        cluster = {
             "cluster": {"worker": ["a:1", "b:1"]},
             "task": {"type": "worker", "index": rank},
         }
-        monkeypatch.setenv("TF_CONFIG", json.dumps(told))
+        monkeypatch.setenv("TF_CONFIG", json.dumps(cluster))
 
     return become
 
@@ -35,6 +35,7 @@ def fail(error, message):
     [
         (tf.errors.UnavailableError, "Socket closed", "UnavailableError"),
         (tf.errors.InternalError, OF_ANOTHER, "task 1 is gone$"),
+        (tf.errors.InternalError, "of step: NCCL: reset\n.", "NCCL: reset$"),
     ],
 )
 def test_a_lost_worker_is_reported(of_two, error, message, reason):

@@ -77,9 +77,9 @@ def masks(strategy):
     def step():
         return layer(tf.ones([24]), training=True)
 
-    drawn = [strategy.run(step) for _ in range(2)]
+    draws = [strategy.run(step) for _ in range(2)]
     of_replicas = zip(
-        *map(strategy.experimental_local_results, drawn), strict=True
+        *map(strategy.experimental_local_results, draws), strict=True
     )
     return [np.array(steps).tolist() for steps in of_replicas]
 

@@ -42,6 +42,7 @@ class Calls:
 
     Attributes:
         num_running: calls that are answered now.
+        is_stopping: whether calls are refused, as the server is about to end.
     """
 
     def __init__(
@@ -56,6 +57,7 @@ class Calls:
         self._metrics = metrics
         self._log_texts = log_texts
         self.num_running = 0
+        self.is_stopping = False
 
     async def answer(self, request, context, api: str, function: Callable):
         """Answers a call, logs it and counts it.
@@ -76,6 +78,8 @@ class Calls:
         code, message, response = Code.OK, "", None
         self.num_running += 1
         try:
+            if self.is_stopping:
+                raise RequestError(Code.UNAVAILABLE, "The server ends")
             response = await function(request, context, fields)
         except RequestError as error:
             code, message = error.code, error.message

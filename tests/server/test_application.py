@@ -246,3 +246,19 @@ def test_a_client_may_offer_another_protocol(run_server, configs):
         answer = server.raw(request + body)
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert answer.endswith(b'{"predictions": ["A"]}')
+
+
+def test_a_request_on_its_way_is_answered_at_the_end(run_server, configs):
+    with run_server(configs) as server:
+        address = "127.0.0.1", server.rest_port
+        with socket.create_connection(address, 20) as connection:
+            connection.sendall(ANSWERED + b"\r\n")
+            assert b"close" not in connection.recv(65536)
+            (one,) = server.application._http.server_state.connections
+            one.loop.call_soon_threadsafe(one.shutdown)
+            connection.sendall(ANSWERED + b"\r\n")
+            answer = b""
+            while part := connection.recv(65536):
+                answer += part
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"\r\nconnection: close\r\n" in answer.lower()

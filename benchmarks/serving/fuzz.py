@@ -24,10 +24,10 @@ import mutations
 import servers
 import small_models
 
-_NUM_CLIENTS = 32
+_NUM_CLIENTS = 64
 _FAULTS = {"500", "INTERNAL", "UNKNOWN"}
 # What would tell of the server's inside.
-INSIDE = re.compile(r'Traceback|File "|site-packages|\.py\b')
+INSIDE = re.compile(r'Traceback|File "|site-packages|\.py:|line \d')
 METHOD = "/tensorflow.serving.PredictionService/Predict"
 
 
@@ -121,7 +121,7 @@ def main():
         models = small_models.write(folder)
         with servers.ours(
             # A request that is never whole is given up soon.
-            *(folder / "log", *models, "--rest_api_timeout_in_ms=1000")
+            *(folder / "log", *models, "--rest_api_timeout_in_ms=500")
         ) as server:
             before = server.megabytes
             answers = asyncio.run(measure(server, options.requests // 2))
@@ -129,7 +129,7 @@ def main():
             last = servers.ask(server, "one")
             failures = server.events("request_failed")
     print("| protocol | requests | answers |\n|---|---|---|")
-    bad = [failure for failure in failures]
+    bad = [*failures]
     for protocol, found in answers.items():
         counts = collections.Counter(status for _, status, _ in found)
         print(f"| {protocol} | {len(found)} | {dict(counts.most_common())} |")

@@ -50,7 +50,7 @@ class Server:
 
     def events(self, name: str) -> list[dict]:
         """The lines of its log that tell of one kind of event."""
-        lines = self.log.read_text().splitlines()
+        lines = self.log.read_text().split("\n")
         events = [json.loads(line) for line in lines if line[:1] == "{"]
         return [event for event in events if event["event"] == name]
 

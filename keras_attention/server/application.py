@@ -168,6 +168,7 @@ class Application:
 
     def _grpc_server(self) -> grpc.aio.Server:
         server = grpc.aio.server(
+            interceptors=[grpc_services.Parsing()],
             options=[
                 (
                     "grpc.max_receive_message_length",

@@ -318,8 +318,8 @@ class Process:
 
     def events(self, name):
         """The lines of the log that tell of one kind of event."""
-        lines = self.log.read_text().splitlines()
-        events = [json.loads(line) for line in lines if line.startswith("{")]
+        lines = self.log.read_text().split("\n")
+        events = [json.loads(line) for line in lines if line[-1:] == "}"]
         return [event for event in events if event["event"] == name]
 
     def states(self, name="shout"):

@@ -67,15 +67,15 @@ def test_a_full_disk_stops_nothing(serve, shouter, small_disk):
     with pytest.raises(OSError):
         shutil.copytree(folder / "1", folder / "2")
     until(lambda: server.states().get(2, {}).get("state") == "END")
-    assert server.predict(["a"]) == ["A"]
     assert server.states()[1]["state"] == "AVAILABLE"
     # The log cannot be written either.
-    assert not server.events("refused")
+    for _ in range(50):
+        assert server.predict(["a"]) == ["A"]
+    assert len(server.events("request")) < 50
     (small_disk / "filling").unlink()
     shutil.rmtree(folder / "2")
     shouter(folder, "new ")
     until(lambda: server.predict(["a"]) == ["new A"])
-    assert server.events("request")
 
 
 def test_a_clock_that_jumps_changes_nothing(serve, shouter, tmp_path):

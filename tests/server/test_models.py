@@ -2,7 +2,9 @@
 
 import asyncio
 import dataclasses
+import gc
 import pathlib
+import weakref
 
 import pytest
 
@@ -16,11 +18,13 @@ from keras_attention.server import (
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.served_model import State
 
+collect = models._collect
+
 
 @pytest.fixture(autouse=True)
 def no_collection(monkeypatch):
     """Looking for garbage takes long where TensorFlow is loaded."""
-    monkeypatch.setattr(models.gc, "collect", int)
+    monkeypatch.setattr(models, "_collect", int)
 
 
 @dataclasses.dataclass
@@ -88,6 +92,21 @@ def test_a_new_version_takes_the_place_of_the_old_one(tmp_path):
         assert states(served) == {1: State.END, 2: State.AVAILABLE}
 
     scenario(test, config(tmp_path))
+
+
+def test_what_was_frozen_is_freed_too():
+    version = Fake(1)
+    version.itself = version
+    seen = weakref.ref(version)
+    gc.freeze()
+    try:
+        del version
+        gc.collect()
+        assert seen() is not None
+        collect()
+        assert seen() is None
+    finally:
+        gc.unfreeze()
 
 
 def test_a_bad_version_is_refused_and_tried_again_when_it_changes(tmp_path):

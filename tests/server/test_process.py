@@ -215,6 +215,32 @@ def test_sigterm_while_a_model_is_loaded_ends_cleanly(folder, tmp_path):
     assert names == ["load", "available", "load", "stopping", "stopped"]
 
 
+FROZEN = """
+import gc, os, signal, sys
+from keras_attention.server import limits, model_configs, process, settings
+
+def end(server):
+    print(gc.get_freeze_count())
+    os.kill(os.getpid(), signal.SIGTERM)
+
+configs = [model_configs.from_folder(sys.argv[1])]
+ports = {"rest_port": 0, "grpc_port": 0}
+process.run(configs, settings.Settings(**ports), limits.Limits(), end)
+"""
+
+
+def test_models_are_not_searched_for_garbage(folder):
+    root = str(pathlib.Path(keras_attention.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", FROZEN, folder],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        check=True,
+    )
+    # TensorFlow alone has some hundred thousand objects.
+    assert int(done.stdout) > 100_000
+
+
 def test_a_file_of_models(serve, folder, model_folders, tmp_path):
     config = tmp_path / "models.config"
     config.write_text(

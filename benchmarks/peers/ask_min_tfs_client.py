@@ -3,6 +3,8 @@
     python ask_min_tfs_client.py HOST:PORT MODEL < TEXTS
 
 It needs an environment of its own: it brings old copies of TensorFlow's files.
+Its `tensor_proto_to_ndarray` reads ASCII alone, so the strings are taken from
+the message.
 """
 
 import json
@@ -10,7 +12,6 @@ import sys
 
 import numpy as np
 from min_tfs_client.requests import TensorServingClient
-from min_tfs_client.tensors import tensor_proto_to_ndarray
 
 address, model = sys.argv[1:]
 host, _, port = address.partition(":")
@@ -18,6 +19,6 @@ client = TensorServingClient(host, int(port))
 answers = []
 for text in json.load(sys.stdin):
     response = client.predict_request(model, {"text": np.array([text])})
-    (answer,) = tensor_proto_to_ndarray(response.outputs["translation"])
-    answers.append(str(answer))
+    (answer,) = response.outputs["translation"].string_val
+    answers.append(answer.decode())
 print(json.dumps(answers))

@@ -30,7 +30,7 @@ triton) install "nvidia-pytriton==0.7.0" "tensorflow>=2.21,<2.22" \
     "tensorflow-text>=2.21.1,<2.22" ;;
 litserve) install "litserve==0.2.19" "tensorflow>=2.21,<2.22" \
     "tensorflow-text>=2.21.1,<2.22" ;;
-min_tfs_client) install "min-tfs-client==1.0.2" ;;
+min_tfs_client) install "min-tfs-client==1.0.2" "protobuf<3.21" ;;
 kserve) install "kserve==0.21.0" ;;
 *)
     echo "Expected pytorch, ctranslate2, joeynmt, opennmt_tf, triton," \

@@ -48,6 +48,10 @@ class _Http(uvicorn.Server):
     def capture_signals(self):
         yield
 
+    async def shutdown(self, sockets=None):
+        self.config.http.is_ending = True
+        await super().shutdown(sockets)
+
 
 class Application:
     """A server. Create it in the event loop that runs it.

@@ -27,7 +27,8 @@ def protocol(limits: server_limits.Limits) -> type[asyncio.Protocol]:
 
     class Connection(h11_impl.H11Protocol):
         _timer = None
-        _is_ending = False
+        # Of all connections, so that it holds for those to come, too.
+        is_ending = False
 
         def connection_made(self, transport):
             super().connection_made(transport)
@@ -35,6 +36,8 @@ def protocol(limits: server_limits.Limits) -> type[asyncio.Protocol]:
                 transport.abort()
                 return
             self._set_timer(limits.timeout)
+            if self.is_ending:
+                self.shutdown()
 
         def connection_lost(self, exc):
             if self._timer is not None:
@@ -46,7 +49,7 @@ def protocol(limits: server_limits.Limits) -> type[asyncio.Protocol]:
             super().handle_events()
             if self.cycle is not before and not self.cycle.response_complete:
                 self._set_timer(2 * limits.timeout)
-                if self._is_ending:
+                if self.is_ending:
                     self._end_after_answer()
 
         def on_response_complete(self):
@@ -54,8 +57,10 @@ def protocol(limits: server_limits.Limits) -> type[asyncio.Protocol]:
             super().on_response_complete()
 
         def shutdown(self):
-            self._is_ending = True
-            if self.cycle is None or self.cycle.response_complete:
+            if self.transport.get_write_buffer_size():
+                # Somebody still reads an answer, which goes on to its end.
+                super().shutdown()
+            elif self.cycle is None or self.cycle.response_complete:
                 self._set_timer(min(server_limits.GRACE, limits.drain_seconds))
             else:
                 self._end_after_answer()

@@ -173,6 +173,9 @@ class Models:
             for plan in plans:
                 self._take(plan)
             self.by_name = models
+            if any(plan.fresh for plan in plans):
+                # As `process.run` does at the start.
+                gc.freeze()
 
     async def _plan(self, model: ServedModel, config) -> _Plan:
         """Loads what is missing. It answers nothing yet."""

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import functools
+import itertools
 import time
 
 import aiohttp
@@ -18,7 +19,7 @@ from tensorflow_serving.apis import (
 CLOSED = "connection refused"
 # What one of gRPC is told that comes too late.
 ENDING = "UNAVAILABLE: The server ends"
-# The connection ended, and there was no answer.
+# There was no answer: the connection ended, or the time was over.
 LOST = "lost"
 
 
@@ -55,7 +56,7 @@ async def ask_rest(session, server, text: str) -> Outcome:
             result = LOST
     except aiohttp.ClientConnectorError:
         result = CLOSED
-    except aiohttp.ClientError:
+    except (aiohttp.ClientError, TimeoutError):
         result = LOST
     return Outcome("REST", result, start, time.monotonic() - start)
 
@@ -97,7 +98,7 @@ async def keep_asking(server, texts, is_over):
     outcomes = []
 
     async def repeat(ask, place):
-        for text in texts[place:] + texts * 1000:
+        for text in itertools.cycle(texts[place:] + texts[:place]):
             if is_over(outcomes):
                 return
             outcomes.append(await ask(server, text))

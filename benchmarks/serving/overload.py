@@ -14,6 +14,7 @@ memory grows by less than 5 % from the second row to the last.
 import argparse
 import asyncio
 import collections
+import math
 import pathlib
 import statistics
 import sys
@@ -52,17 +53,24 @@ async def offer(server, texts, rate, seconds):
     return begin, outcomes, memory
 
 
-def print_table(begin, outcomes, memory, width):
-    """A row for every `width` seconds. Gives the rows' memory."""
+def print_table(begin, outcomes, memory, seconds):
+    """A row for every 30 seconds or less. Gives the rows' memory."""
+    width = min(30, seconds / 4)
+
+    def row(moment):
+        # What was sent a little late is part of the last row.
+        last = math.ceil(seconds / width) - 1
+        return min(int((moment - begin) // width), last)
+
     print(
         "| seconds | requests | 200 | 429 | other | p50 of 200, s | p99, s "
         "| MB |\n|---|---|---|---|---|---|---|---|"
     )
     parts, samples = collections.defaultdict(list), {}
     for outcome in outcomes:
-        parts[int((outcome.start - begin) // width)].append(outcome)
+        parts[row(outcome.start)].append(outcome)
     for moment, megabytes in memory:
-        samples.setdefault(int((moment - begin) // width), []).append(megabytes)
+        samples.setdefault(row(moment), []).append(megabytes)
     for number, part in sorted(parts.items()):
         results = collections.Counter(outcome.result for outcome in part)
         good, refused = results.pop("200", 0), results.pop("429", 0)
@@ -104,11 +112,10 @@ def main():
             offer(server, texts, 2 * capacity, options.seconds)
         )
         servers.ask(server, "one")
-    megabytes = print_table(
-        begin, outcomes, memory, min(30, options.seconds / 4)
-    )
+    megabytes = print_table(begin, outcomes, memory, options.seconds)
     results = collections.Counter(outcome.result for outcome in outcomes)
-    rate = results["200"] / options.seconds
+    end = max(one.start + one.seconds for one in outcomes)
+    rate = results["200"] / (end - begin)
     most = _MARGIN * limits.Limits.max_queued_rows / rate
     growth = megabytes[-1] / megabytes[1] - 1
     _, p99 = latency(outcomes)

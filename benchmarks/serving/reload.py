@@ -24,7 +24,7 @@ import clients
 import servers
 
 
-def add_version(folder, outcomes):
+def add_version(folder):
     """Copies version 1 to version 2, and gives the time."""
     shutil.copytree(folder / "1", folder / "copy")
     (folder / "copy").rename(folder / "2")
@@ -37,7 +37,7 @@ async def measure(server, folder, texts, count):
 
     def is_over(outcomes):
         if len(outcomes) >= count / 3 and not added:
-            added.append(add_version(folder, outcomes))
+            added.append(add_version(folder))
         new = sum(one.version == 2 for one in outcomes[-count:])
         return len(outcomes) >= count and new >= count / 6
 

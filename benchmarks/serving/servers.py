@@ -44,9 +44,17 @@ class Server:
 
     @property
     def megabytes(self) -> float:
-        """The memory that it has now (VmRSS; Linux)."""
+        """The memory that it has now (Linux)."""
+        return self._status("VmRSS")
+
+    @property
+    def most_megabytes(self) -> float:
+        """The most memory that it has had (Linux)."""
+        return self._status("VmHWM")
+
+    def _status(self, name):
         status = pathlib.Path(f"/proc/{self.process.pid}/status").read_text()
-        return int(re.search(r"VmRSS:\s+(\d+) kB", status)[1]) / 1000
+        return int(re.search(rf"{name}:\s+(\d+) kB", status)[1]) / 1000
 
     def events(self, name: str) -> list[dict]:
         """The lines of its log that tell of one kind of event."""

@@ -95,15 +95,13 @@ def test_a_clock_that_jumps_changes_nothing(serve, shouter, tmp_path):
     )
     for jump, mark in (("+2d", "b"), ("-400d", "c"), ("+0", "d")):
         clock.write_text(jump)
-        before = server.predict(["a"])
         assert by_grpc(server, timeout=20)[0] == "OK"
         shouter(tmp_path / "shout", mark)
         until(lambda mark=mark: server.predict(["a"]) == [f"{mark}A"])
-        assert before != server.predict(["a"])
     server.process.send_signal(signal.SIGTERM)
     assert server.process.wait(timeout=60) == 0
     times = [event["time"] for event in server.events("request")]
-    # The year before last is among them: the clock has jumped.
+    # 400 days back is another year: the server saw the clock jump.
     assert len({moment[:4] for moment in times}) > 1
 
 

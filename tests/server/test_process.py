@@ -67,13 +67,15 @@ def test_versions_are_swapped_under_load(serve, folder, shouter):
             (broken / "variables" / data.name).write_bytes(b"")
             until(lambda: server.states().get(4, {}).get("state") == "END")
             until(lambda: server.states()[3]["state"] == "AVAILABLE")
+            assert server.predict(["a"]) == ["third A"]
+            # The one before takes its place.
             shutil.rmtree(truncated)
-            time.sleep(0.5)
+            until(lambda: server.predict(["a"]) == ["second A"])
         finally:
             is_over.set()
+        # No request has failed: that would be raised here.
         answers = [one for task in asking for one in task.result()]
     assert {*answers} <= {"A", "second A", "third A"}
-    assert server.predict(["a"]) == ["third A"]
     states = server.states()
     assert "was changed or damaged" in states[4]["status"]["error_message"]
     assert states[1]["state"] == "END"
@@ -123,6 +125,10 @@ def test_sigterm_loses_no_request(serve, folder):
                     stub.Predict(request)
                 except grpc.RpcError as error:
                     assert error.code() == grpc.StatusCode.UNAVAILABLE
+                    # Any other one was taken and lost.
+                    assert re.search(
+                        "^The server ends$|onnection refused", error.details()
+                    )
                     return number
 
     with concurrent.futures.ThreadPoolExecutor(16) as threads:

@@ -48,6 +48,10 @@ class _Http(uvicorn.Server):
     def capture_signals(self):
         yield
 
+    async def shutdown(self, sockets=None):
+        self.config.http.is_ending = True
+        await super().shutdown(sockets)
+
 
 class Application:
     """A server. Create it in the event loop that runs it.
@@ -168,6 +172,7 @@ class Application:
 
     def _grpc_server(self) -> grpc.aio.Server:
         server = grpc.aio.server(
+            interceptors=[grpc_services.Parsing()],
             options=[
                 (
                     "grpc.max_receive_message_length",
@@ -246,18 +251,19 @@ class Application:
     async def _stop_grpc(self) -> None:
         """Ends gRPC once our own calls are answered.
 
+        gRPC cancels the calls that it has received and not handed over. So
+        they are taken for a while, then refused, before it is stopped.
         Somebody who watches the health would be waited for without end.
         """
         end = time.monotonic() + self._limits.drain_seconds
-        stopping = asyncio.create_task(
-            self._grpc.stop(self._limits.drain_seconds)
-        )
-        while self._calls.num_running and time.monotonic() < end:
-            await asyncio.sleep(0.02)
-        # The last answers are still to be sent.
-        await asyncio.wait({stopping}, timeout=0.2)
+        await asyncio.sleep(min(limits.GRACE, self._limits.drain_seconds))
+        self._calls.is_stopping = True
+        num_quiet = 0
+        while num_quiet < 2 and time.monotonic() < end:
+            # The last answers are still to be sent.
+            await asyncio.sleep(0.1)
+            num_quiet = 0 if self._calls.num_running else num_quiet + 1
         await self._grpc.stop(None)
-        await stopping
 
 
 def _allow_files(num_connections: int) -> None:

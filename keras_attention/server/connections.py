@@ -3,26 +3,32 @@
 import asyncio
 
 import h11
-from uvicorn.protocols.http import h11_impl
+from uvicorn.protocols.http import flow_control, h11_impl
 
-from keras_attention.server import limits
+from keras_attention.server import limits as server_limits
 
 # Connections beyond the limit that are let in, so that the server's health is
 # still answered.
 SPARE = 64
 
 
-def protocol(limits: limits.Limits) -> type[asyncio.Protocol]:
+def protocol(limits: server_limits.Limits) -> type[asyncio.Protocol]:
     """A connection's class for uvicorn, with a timer that is always set.
 
     uvicorn waits as long as a client likes for a request's head and for a
     client that does not read its answer. Here each has the limits' `timeout`:
     the time until a request's head is there, that until it is answered
     (twice, for its body and for the model), and that after its answer.
+
+    When the server ends, uvicorn closes a connection although its client may
+    have sent a request a moment ago. Here such a request is answered. The
+    answer says that it is the connection's last.
     """
 
     class Connection(h11_impl.H11Protocol):
         _timer = None
+        # Of all connections, so that it holds for those to come, too.
+        is_ending = False
 
         def connection_made(self, transport):
             super().connection_made(transport)
@@ -30,6 +36,8 @@ def protocol(limits: limits.Limits) -> type[asyncio.Protocol]:
                 transport.abort()
                 return
             self._set_timer(limits.timeout)
+            if self.is_ending:
+                self.shutdown()
 
         def connection_lost(self, exc):
             if self._timer is not None:
@@ -41,10 +49,26 @@ def protocol(limits: limits.Limits) -> type[asyncio.Protocol]:
             super().handle_events()
             if self.cycle is not before and not self.cycle.response_complete:
                 self._set_timer(2 * limits.timeout)
+                if self.is_ending:
+                    self._end_after_answer()
 
         def on_response_complete(self):
             self._set_timer(limits.timeout)
             super().on_response_complete()
+
+        def shutdown(self):
+            if self.transport.get_write_buffer_size():
+                # Somebody still reads an answer, which goes on to its end.
+                super().shutdown()
+            elif self.cycle is None or self.cycle.response_complete:
+                self._set_timer(min(server_limits.GRACE, limits.drain_seconds))
+            else:
+                self._end_after_answer()
+
+        def _end_after_answer(self):
+            # As if the client had asked for it.
+            self.cycle.scope["headers"].append(flow_control.CLOSE_HEADER)
+            self.cycle.keep_alive = False
 
         def send_400_response(self, msg):
             try:

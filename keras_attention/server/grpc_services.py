@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 import grpc
+from google.protobuf import message
 from tensorflow_serving.apis import (
     model_management_pb2,
     model_service_pb2_grpc,
@@ -31,6 +32,29 @@ _MOST_MODELS = 100
 _STATUS = {code.value[0]: code for code in grpc.StatusCode}
 
 
+class Parsing(grpc.aio.ServerInterceptor):
+    """Gives our services None for a message that cannot be parsed.
+
+    gRPC itself would answer that the server failed.
+    """
+
+    async def intercept_service(self, continuation, handler_call_details):
+        handler = await continuation(handler_call_details)
+        method = handler_call_details.method
+        if handler is None or not method.startswith("/tensorflow.serving."):
+            return handler
+
+        def parse(data):
+            try:
+                return handler.request_deserializer(data)
+            except message.DecodeError:
+                return None
+
+        return grpc.unary_unary_rpc_method_handler(
+            handler.unary_unary, parse, handler.response_serializer
+        )
+
+
 class Calls:
     """What all services do around a call: its id, its log, its errors.
 
@@ -42,6 +66,7 @@ class Calls:
 
     Attributes:
         num_running: calls that are answered now.
+        is_stopping: whether calls are refused, as the server is about to end.
     """
 
     def __init__(
@@ -56,12 +81,13 @@ class Calls:
         self._metrics = metrics
         self._log_texts = log_texts
         self.num_running = 0
+        self.is_stopping = False
 
     async def answer(self, request, context, api: str, function: Callable):
         """Answers a call, logs it and counts it.
 
         Args:
-            request: its message.
+            request: its message, or None if it cannot be parsed.
             context: of gRPC.
             api: the method's name.
             function: function of the request, the context and the log's
@@ -73,12 +99,19 @@ class Calls:
         fields = {"id": request_id, "protocol": "GRPC"}
         if hasattr(request, "model_spec"):
             fields["model"] = request.model_spec.name[:200]
-        code, message, response = Code.OK, "", None
+        code, details, response = Code.OK, "", None
         self.num_running += 1
         try:
+            if self.is_stopping:
+                raise RequestError(Code.UNAVAILABLE, "The server ends")
+            if request is None:
+                raise errors.invalid(
+                    "Expected a message of the method's type. "
+                    "Received: bytes that are none"
+                )
             response = await function(request, context, fields)
         except RequestError as error:
-            code, message = error.code, error.message
+            code, details = error.code, error.message
             if code == Code.INTERNAL:
                 logs.failure("request_failed", error, **fields)
         except asyncio.CancelledError:
@@ -86,13 +119,13 @@ class Calls:
             raise
         except Exception as error:
             logs.failure("request_failed", error, **fields)
-            code, message = Code.INTERNAL, "The server failed"
+            code, details = Code.INTERNAL, "The server failed"
         finally:
             self.num_running -= 1
             self._record(request, fields, api, code, time.monotonic() - start)
         context.set_trailing_metadata((("x-request-id", request_id),))
         if code != Code.OK:
-            await context.abort(_STATUS[int(code)], message)
+            await context.abort(_STATUS[int(code)], details)
         return response
 
     def _record(self, request, fields, api, code, seconds) -> None:

@@ -2,6 +2,9 @@
 
 import dataclasses
 
+# The seconds that requests on their way are still taken after SIGTERM.
+GRACE = 0.5
+
 
 @dataclasses.dataclass(frozen=True)
 class Limits:

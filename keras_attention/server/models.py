@@ -173,6 +173,9 @@ class Models:
             for plan in plans:
                 self._take(plan)
             self.by_name = models
+            if any(plan.fresh for plan in plans):
+                # As `process.run` does at the start.
+                gc.freeze()
 
     async def _plan(self, model: ServedModel, config) -> _Plan:
         """Loads what is missing. It answers nothing yet."""
@@ -271,7 +274,7 @@ class Models:
             await asyncio.sleep(0.05)
         status.loaded = None
         status.state = State.END
-        await self._in_loader(gc.collect)
+        await self._in_loader(_collect)
         logs.event("freed", model=model.config.name, version=number)
 
     async def stop(self) -> None:
@@ -279,6 +282,13 @@ class Models:
         self._loader.shutdown(wait=False, cancel_futures=True)
         for task in self._tasks:
             task.cancel()
+
+
+def _collect() -> None:
+    """Frees what is no longer used, among what `process.run` froze, too."""
+    gc.unfreeze()
+    gc.collect()
+    gc.freeze()
 
 
 def _check(model: ServedModel, config, available) -> None:

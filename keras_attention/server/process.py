@@ -1,6 +1,7 @@
 """The server as a process, which signals end."""
 
 import asyncio
+import gc
 import os
 import signal
 from collections.abc import Callable, Sequence
@@ -41,6 +42,10 @@ async def _run(make: Callable, started: Callable) -> None:
         # A load cannot be interrupted.
         os._exit(0)
     await start
+    # Python looks for garbage again and again. In TensorFlow and the models,
+    # this takes tenths of a second, in which no request is answered.
+    gc.collect()
+    gc.freeze()
     started(server)
     failure = asyncio.create_task(server.fail())
     await asyncio.wait({failure, stopped}, return_when=asyncio.FIRST_COMPLETED)

@@ -5,12 +5,19 @@ import contextlib
 import dataclasses
 import http.client
 import json
+import os
+import pathlib
+import re
 import socket
+import subprocess
+import sys
 import threading
+import urllib.request
 
 import pytest
 import tensorflow as tf
 
+import keras_attention
 from keras_attention.serving import savedmodel
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
@@ -273,3 +280,63 @@ def server(model_folders, tmp_path_factory):
     root = tmp_path_factory.mktemp("root")
     with running(configs, bounds, reload_root=root) as client:
         yield client
+
+
+class Process:
+    """A server, its ports and its log."""
+
+    def __init__(self, log, *arguments, **environment):
+        root = str(pathlib.Path(keras_attention.__file__).parents[1])
+        with open(log, "w") as file:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "keras_attention", "serve"]
+                + [str(one) for one in arguments]
+                + ["--port=0", "--rest_api_port=0"]
+                + ["--file_system_poll_wait_seconds=0.1"],
+                env={**os.environ, "PYTHONPATH": root, **environment},
+                stdout=subprocess.PIPE,
+                stderr=file,
+                text=True,
+            )
+        self.log = log
+        lines = [self.process.stdout.readline() for _ in range(3)]
+        assert lines[0].startswith("Models: "), log.read_text()
+        self.rest_port, self.grpc_port = (
+            int(re.search(r"port: (\d+)", line)[1]) for line in lines[1:]
+        )
+
+    def predict(self, texts, signature="serving_default", name="shout"):
+        body = {"signature_name": signature, "instances": texts}
+        answer = self.request(f"/v1/models/{name}:predict", body)
+        return answer["predictions"]
+
+    def request(self, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        url = f"http://127.0.0.1:{self.rest_port}{path}"
+        with urllib.request.urlopen(url, data, timeout=120) as response:
+            return json.load(response)
+
+    def events(self, name):
+        """The lines of the log that tell of one kind of event."""
+        lines = self.log.read_text().split("\n")
+        events = [json.loads(line) for line in lines if line[-1:] == "}"]
+        return [event for event in events if event["event"] == name]
+
+    def states(self, name="shout"):
+        statuses = self.request(f"/v1/models/{name}")["model_version_status"]
+        return {int(one["version"]): one for one in statuses}
+
+
+@pytest.fixture
+def serve(tmp_path):
+    """A function of arguments that starts a server as a process."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*arguments, log=tmp_path / "log", **environment):
+            one = Process(log, *arguments, **environment)
+            stack.callback(one.process.stdout.close)
+            stack.callback(one.process.wait)
+            stack.callback(one.process.kill)
+            return one
+
+        yield start

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import gzip
+import http.client
 import io
 import json
 import socket
@@ -246,3 +247,46 @@ def test_a_client_may_offer_another_protocol(run_server, configs):
         answer = server.raw(request + body)
     assert answer.startswith(b"HTTP/1.1 200 ")
     assert answer.endswith(b'{"predictions": ["A"]}')
+
+
+def test_a_request_on_its_way_is_answered_at_the_end(run_server, configs):
+    with run_server(configs) as server:
+        address = "127.0.0.1", server.rest_port
+        with socket.create_connection(address, 20) as connection:
+            connection.sendall(ANSWERED + b"\r\n")
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            assert response.read() and "connection" not in response.headers
+            (one,) = server.application._http.server_state.connections
+            type(one).is_ending = True
+            one.loop.call_soon_threadsafe(one.shutdown)
+            connection.sendall(ANSWERED + b"\r\n")
+            answer = b""
+            while part := connection.recv(65536):
+                answer += part
+        # So is one on a connection that was made a moment later.
+        for one in (answer, server.raw(ANSWERED + b"\r\n", 20)):
+            assert one.startswith(b"HTTP/1.1 200 ")
+            assert b"\r\nconnection: close\r\n" in one.lower()
+        assert server.raw(b"", 20) == b""
+
+
+@pytest.mark.slow
+def test_a_slow_reader_gets_its_whole_answer_at_the_end(run_server, configs):
+    # More than the system itself keeps for a connection.
+    body = json.dumps({"instances": ["a" * 60_000] * 200}).encode()
+    request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
+    bounds = limits.Limits(max_body_bytes=len(body))
+    with run_server(configs, bounds) as server:
+        address = "127.0.0.1", server.rest_port
+        with socket.create_connection(address, 20) as connection:
+            connection.sendall(request)
+            (one,) = server.application._http.server_state.connections
+            while not one.transport.get_write_buffer_size():
+                time.sleep(0.01)
+            one.loop.call_soon_threadsafe(one.shutdown)
+            time.sleep(limits.GRACE + 0.2)
+            response = http.client.HTTPResponse(connection)
+            response.begin()
+            answer = json.load(response)
+    assert answer["predictions"] == ["A" * 60_000] * 200

@@ -118,6 +118,13 @@ def test_a_message_is_measured_when_it_is_decompressed(predictions):
         predictions.Predict(request, compression=grpc.Compression.Gzip)
 
 
+def test_bytes_that_are_no_message_are_refused(channel):
+    for name in ("PredictionService/Predict", "ModelService/GetModelStatus"):
+        call = channel.unary_unary(f"/tensorflow.serving.{name}")
+        with refused(grpc.StatusCode.INVALID_ARGUMENT):
+            call(b"\xff")
+
+
 def test_a_deadline_that_is_over(predictions):
     with refused(grpc.StatusCode.DEADLINE_EXCEEDED):
         predictions.Predict(predict_request(text=["a"]), timeout=1e-6)

@@ -2,7 +2,9 @@
 
 import asyncio
 import dataclasses
+import gc
 import pathlib
+import weakref
 
 import pytest
 
@@ -16,11 +18,16 @@ from keras_attention.server import (
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.served_model import State
 
+collect = models._collect
+
 
 @pytest.fixture(autouse=True)
 def no_collection(monkeypatch):
     """Looking for garbage takes long where TensorFlow is loaded."""
-    monkeypatch.setattr(models.gc, "collect", int)
+    monkeypatch.setattr(models, "_collect", int)
+    gc.unfreeze()
+    yield
+    gc.unfreeze()
 
 
 @dataclasses.dataclass
@@ -88,6 +95,18 @@ def test_a_new_version_takes_the_place_of_the_old_one(tmp_path):
         assert states(served) == {1: State.END, 2: State.AVAILABLE}
 
     scenario(test, config(tmp_path))
+
+
+def test_what_was_frozen_is_freed_too():
+    version = Fake(1)
+    version.itself = version
+    seen = weakref.ref(version)
+    gc.freeze()
+    del version
+    gc.collect()
+    assert seen() is not None
+    collect()
+    assert seen() is None
 
 
 def test_a_bad_version_is_refused_and_tried_again_when_it_changes(tmp_path):
@@ -192,11 +211,14 @@ def test_a_reload_changes_the_models_or_nothing(tmp_path):
                 await served.reload([made("a"), bad])
             assert refused.value.code == Code.FAILED_PRECONDITION
             assert [*served.by_name] == ["a"] and first.available == [1]
+        assert gc.get_freeze_count() == 0
         labels = {"old": 1}
         await served.reload([made("b", num_latest=2, labels=labels)])
         assert [*served.by_name] == ["b"]
         assert served.get("b").find(None, "old").loaded.number == 1
         assert first.available == []
+        # No garbage is looked for in what was added.
+        assert gc.get_freeze_count() > 0
 
     scenario(test, made("a"))
 

@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import contextlib
+import http.client
+import itertools
 import json
 import os
 import pathlib
@@ -15,66 +17,18 @@ import time
 import urllib.error
 import urllib.request
 
+import grpc
 import pytest
+import tensorflow as tf
+from tensorflow_serving.apis import (
+    predict_pb2,
+    prediction_service_pb2_grpc,
+)
 
 import keras_attention
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytestmark = pytest.mark.slow
-
-
-class Process:
-    """A server, its ports and its log."""
-
-    def __init__(self, log, *arguments):
-        root = str(pathlib.Path(keras_attention.__file__).parents[1])
-        with open(log, "w") as file:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "keras_attention", "serve"]
-                + [str(one) for one in arguments]
-                + ["--port=0", "--rest_api_port=0"]
-                + ["--file_system_poll_wait_seconds=0.1"],
-                env={**os.environ, "PYTHONPATH": root},
-                stdout=subprocess.PIPE,
-                stderr=file,
-                text=True,
-            )
-        self.log = log
-        lines = [self.process.stdout.readline() for _ in range(3)]
-        assert lines[0].startswith("Models: "), log.read_text()
-        self.rest_port, self.grpc_port = (
-            int(re.search(r"port: (\d+)", line)[1]) for line in lines[1:]
-        )
-
-    def predict(self, texts, signature="serving_default", name="shout"):
-        body = {"signature_name": signature, "instances": texts}
-        answer = self.request(f"/v1/models/{name}:predict", body)
-        return answer["predictions"]
-
-    def request(self, path, body=None):
-        data = None if body is None else json.dumps(body).encode()
-        url = f"http://127.0.0.1:{self.rest_port}{path}"
-        with urllib.request.urlopen(url, data, timeout=120) as response:
-            return json.load(response)
-
-    def states(self, name="shout"):
-        statuses = self.request(f"/v1/models/{name}")["model_version_status"]
-        return {int(one["version"]): one for one in statuses}
-
-
-@pytest.fixture
-def serve(tmp_path):
-    """A function of arguments that starts a server."""
-    with contextlib.ExitStack() as stack:
-
-        def start(*arguments):
-            one = Process(tmp_path / "log", *arguments)
-            stack.callback(one.process.stdout.close)
-            stack.callback(one.process.wait)
-            stack.callback(one.process.kill)
-            return one
-
-        yield start
 
 
 @pytest.fixture
@@ -113,20 +67,19 @@ def test_versions_are_swapped_under_load(serve, folder, shouter):
             (broken / "variables" / data.name).write_bytes(b"")
             until(lambda: server.states().get(4, {}).get("state") == "END")
             until(lambda: server.states()[3]["state"] == "AVAILABLE")
+            assert server.predict(["a"]) == ["third A"]
+            # The one before takes its place.
             shutil.rmtree(truncated)
-            time.sleep(0.5)
+            until(lambda: server.predict(["a"]) == ["second A"])
         finally:
             is_over.set()
+        # No request has failed: that would be raised here.
         answers = [one for task in asking for one in task.result()]
     assert {*answers} <= {"A", "second A", "third A"}
-    assert server.predict(["a"]) == ["third A"]
     states = server.states()
     assert "was changed or damaged" in states[4]["status"]["error_message"]
     assert states[1]["state"] == "END"
-    lines = server.log.read_text().splitlines()
-    events = [json.loads(line) for line in lines if line.startswith("{")]
-    refused = [one for one in events if one["event"] == "refused"]
-    assert {one["version"] for one in refused} >= {4}
+    assert {one["version"] for one in server.events("refused")} >= {4}
 
 
 def test_sigterm_answers_what_is_in_flight(serve, folder):
@@ -141,6 +94,53 @@ def test_sigterm_answers_what_is_in_flight(serve, folder):
     assert server.process.wait() == 0
     with pytest.raises(urllib.error.URLError):
         server.request("/healthz")
+
+
+def test_sigterm_loses_no_request(serve, folder):
+    server = serve(folder)
+    address = f"127.0.0.1:{server.grpc_port}"
+    request = predict_pb2.PredictRequest()
+    request.model_spec.name = "shout"
+    request.inputs["text"].CopyFrom(tf.make_tensor_proto(["a"]))
+    path, body = "/v1/models/shout:predict", '{"instances": ["a"]}'
+
+    def rest():
+        """How many are answered on one connection until the port is closed."""
+        connection = http.client.HTTPConnection("127.0.0.1", server.rest_port)
+        with contextlib.closing(connection):
+            for number in itertools.count():
+                try:
+                    connection.request("POST", path, body)
+                except ConnectionRefusedError:
+                    return number
+                response = connection.getresponse()
+                assert response.status == 200
+                assert json.load(response) == {"predictions": ["A"]}
+
+    def by_grpc():
+        with grpc.insecure_channel(address) as channel:
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            for number in itertools.count():
+                try:
+                    stub.Predict(request)
+                except grpc.RpcError as error:
+                    assert error.code() == grpc.StatusCode.UNAVAILABLE
+                    # Any other one was taken and lost.
+                    assert re.search(
+                        "^The server ends$|onnection refused", error.details()
+                    )
+                    return number
+
+    with concurrent.futures.ThreadPoolExecutor(16) as threads:
+        asking = [threads.submit(ask) for ask in (rest, by_grpc) * 8]
+        time.sleep(2)
+        server.process.send_signal(signal.SIGTERM)
+        num_answers = sum(task.result() for task in asking)
+    assert server.process.wait() == 0
+    codes = [event["code"] for event in server.events("request")]
+    assert codes.count("OK") == num_answers > 16
+    # The others came too late.
+    assert {*codes} <= {"OK", "UNAVAILABLE"}
 
 
 def _num_queued(server):
@@ -219,6 +219,32 @@ def test_sigterm_while_a_model_is_loaded_ends_cleanly(folder, tmp_path):
         assert server.wait() == 0
     names = [event["event"] for event in events]
     assert names == ["load", "available", "load", "stopping", "stopped"]
+
+
+FROZEN = """
+import gc, os, signal, sys
+from keras_attention.server import limits, model_configs, process, settings
+
+def end(server):
+    print(gc.get_freeze_count())
+    os.kill(os.getpid(), signal.SIGTERM)
+
+configs = [model_configs.from_folder(sys.argv[1])]
+ports = {"rest_port": 0, "grpc_port": 0}
+process.run(configs, settings.Settings(**ports), limits.Limits(), end)
+"""
+
+
+def test_models_are_not_searched_for_garbage(folder):
+    root = str(pathlib.Path(keras_attention.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-c", FROZEN, folder],
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+        check=True,
+    )
+    # TensorFlow alone has some hundred thousand objects.
+    assert int(done.stdout) > 100_000
 
 
 def test_a_file_of_models(serve, folder, model_folders, tmp_path):

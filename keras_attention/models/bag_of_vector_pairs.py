@@ -10,7 +10,7 @@ from keras_attention.tokens import PAD
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class BagOfVectorPairs(classifier.Classifier):
-    """The baseline of words without order (Bowman et al. 2015, section 3.2).
+    """The baseline of words without order (Bowman et al. 2015, section 3).
 
     ```
     a = mean_i tanh(P E a_i + p)    b = mean_j tanh(P E b_j + p)
@@ -130,5 +130,5 @@ def tiny(vocabulary_size, **overrides):
 
 
 def base(vocabulary_size, **overrides):
-    """The paper's widths (Bowman et al. 2015, section 3.2)."""
+    """The paper's widths (Bowman et al. 2015, section 3)."""
     return BagOfVectorPairs(vocabulary_size, **{**SIZES["base"], **overrides})

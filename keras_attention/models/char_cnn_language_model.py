@@ -97,7 +97,8 @@ class CharCNNLanguageModel(language_model.LanguageModel):
 
     Deviations: characters are bytes of UTF-8, where Kim et al. take those of
     the data. The padding of a word has an embedding, where theirs is zero. The
-    softmax is over all words, where Jozefowicz et al. sample. The initial
+    softmax is over all words, where Jozefowicz et al. sample. The filters end
+    in tanh, where those of their published graph end in a ReLU. The initial
     weights are Keras's. Dropout acts on the words too, as in Jozefowicz et al.
     A text starts from a state of zeros.
 
@@ -336,7 +337,7 @@ SIZES = {
         "character_dim": 16,
         "filters": (
             *((1, 32), (2, 32), (3, 64), (4, 128)),
-            *((5, 256), (6, 512), (7, 1024), (8, 2048)),
+            *((5, 256), (6, 512), (7, 1024), (7, 2048)),
         ),
         "num_highways": 2,
         "embedding_dim": 1024,
@@ -375,8 +376,10 @@ def large(vocabulary_size, **overrides):
 def big(vocabulary_size, **overrides):
     """BIG LSTM+CNN inputs of Jozefowicz et al. 2016, table 1.
 
-    Its filters and its highways are those of the weights that the authors
-    have published.
+    Its filters and its highways are those of the graph that the authors have
+    published.
+
+    Reference: https://github.com/tensorflow/models, research/lm_1b
     """
     sizes = {**SIZES["big"], **overrides}
     return CharCNNLanguageModel(vocabulary_size, **sizes)

@@ -189,5 +189,9 @@ def tiny(vocabulary_size, **overrides):
 
 
 def base(vocabulary_size, **overrides):
-    """The paper's model of one layer (Cheng et al. 2016, section 5.1)."""
+    """The paper's model of one layer (Cheng et al. 2016, section 5.1).
+
+    Its widths are those of the first author's code for the Penn Treebank:
+    https://github.com/cheng6076/mlm, train_baseline.lua.
+    """
     return LSTMN(vocabulary_size, **{**SIZES["base"], **overrides})

@@ -168,6 +168,16 @@ def test_sizes(size, vocabulary_size, printed, without_memory):
         assert round(count / digit) == round(printed / digit)
 
 
+def test_the_filters_of_big_are_those_of_the_published_graph():
+    """`char_embedding/cnn_0/kernel` to `cnn_7/kernel`; a highway's width."""
+    widths, numbers = zip(
+        *char_cnn_language_model.SIZES["big"]["filters"], strict=True
+    )
+    assert widths == (1, 2, 3, 4, 5, 6, 7, 7)
+    assert numbers == (32, 32, 64, 128, 256, 512, 1024, 2048)
+    assert sum(numbers) == 4096
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

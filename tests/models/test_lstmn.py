@@ -77,7 +77,11 @@ def formula(v, e, u):
     "size, e, u", [("mini", 64, 128), ("tiny", 150, 300), ("base", 150, 300)]
 )
 def test_sizes(size, e, u, without_memory):
-    """The paper's: words 150 wide, 300 hidden units (section 5.1)."""
+    """The paper's: words 150 wide, 300 hidden units (section 5.1).
+
+    So has the first author's code for the Penn Treebank:
+    https://github.com/cheng6076/mlm, train_baseline.lua.
+    """
     with without_memory():
         model = getattr(lstmn, size)(10_000)
         model.build()

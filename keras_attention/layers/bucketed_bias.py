@@ -85,6 +85,7 @@ class BucketedBias(positions.Positions):
         return offset + ops.where(distances < exact, near, wide)
 
     def bias(self, query, query_positions, key_positions):
+        self._build_if_new(query)
         buckets = self.buckets(
             positions.distances(query_positions, key_positions)
         )

@@ -44,6 +44,7 @@ class LinearBias(positions.Positions):
         self.slopes = alibi_slopes(heads_shape[1])
 
     def bias(self, query, query_positions, key_positions):
+        self._build_if_new(query)
         distances = positions.distances(query_positions, key_positions)
         distances = ops.cast(ops.abs(distances), "float32")  # [T, S]
         slopes = ops.convert_to_tensor(self.slopes, dtype="float32")

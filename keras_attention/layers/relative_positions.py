@@ -62,6 +62,7 @@ class RelativePositions(positions.Positions):
         return ops.take(table, clipped + self.max_distance, axis=0)
 
     def bias(self, query, query_positions, key_positions):
+        self._build_if_new(query)
         rows = self._rows(self.key_table, query_positions, key_positions)
         rows = ops.cast(rows, query.dtype)
         return ops.einsum("bhtd,tsd->bhts", query, rows)

@@ -60,7 +60,8 @@ class Trainer(keras.Model):
     Raises:
         ValueError: If there is fewer than one micro-batch. If the model
             computes in float16, whose gradients need scaling: take bfloat16.
-            If `compile` gets a loss or metrics.
+            If `compile` gets a loss or metrics, or if the model is not built
+            by then.
     """
 
     def __init__(
@@ -99,6 +100,12 @@ class Trainer(keras.Model):
                     "own (or fit the model itself, with others). Received: "
                     f"{name}={options[name]!r}"
                 )
+        if not self.model.built:
+            raise ValueError(
+                "Expected a model that is built: call it once on a batch, or "
+                "`build` it, under the strategy's scope. Received: one without "
+                "weights"
+            )
         super().compile(optimizer, **options)
 
     def call(self, inputs, training=None):

@@ -145,6 +145,19 @@ def attend_at(layer, x, shift):
 
 
 @each_kind
+def test_attend_before_the_first_call(kind, rng):
+    query, key, value = (
+        rng.normal(size=(B, HEADS, S, HEAD_DIM)).astype("float32")
+        for _ in range(3)
+    )
+    layer, places = POSITIONS[kind](), np.arange(S)
+    context, weights = layer.attend(query, key, value, places, places)
+    again, _ = layer.attend(query, key, value, places, places)
+    assert weights.shape == (B, HEADS, S, S)
+    np.testing.assert_array_equal(context, again)
+
+
+@each_kind
 @pytest.mark.parametrize("shift", [1, 29, 500])
 def test_a_shift_of_all_changes_nothing(kind, shift, x, randomize):
     layer = new_attention(kind)

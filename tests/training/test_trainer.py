@@ -331,6 +331,9 @@ def test_what_would_train_something_else_is_refused():
         trainer.Trainer(make_model("transformer", "mixed_float16"))
     model = make_model("transformer")
     fitted = trainer.Trainer(model)
+    new = trainer.Trainer(keras.Sequential([keras.layers.Dense(2)]))
+    with pytest.raises(ValueError, match="a model that is built"):
+        new.compile(make_optimizer("sgd"))
     for name in ("loss", "metrics", "weighted_metrics"):
         with pytest.raises(ValueError, match=f"Received: {name}="):
             fitted.compile(make_optimizer("sgd"), **{name: ["accuracy"]})

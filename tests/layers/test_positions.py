@@ -360,3 +360,88 @@ def test_a_layer_without_a_source_takes_positions():
     for place in range(5):
         output, _, cache = layer.step(x[:, place], cache, place)
         np.testing.assert_allclose(output, outputs[:, place], atol=1e-5)
+
+
+TOKENS, BACK, LENGTH = 10, 3, 24
+
+
+def copies(count, length, seed):
+    """Random ids [B, T], those three places back, and which of these exist."""
+    ids = np.random.default_rng(seed).integers(TOKENS, size=(count, length))
+    counts = np.broadcast_to(np.arange(length) >= BACK, ids.shape)
+    return ids, np.roll(ids, BACK, axis=1), counts.astype("float32")
+
+
+def right(model, length):
+    """The share of right copies; of longer texts, in their second half."""
+    ids, labels, _ = copies(100, length, seed=2)
+    first = BACK if length == LENGTH else length // 2
+    found = np.argmax(model(ids), axis=-1)
+    return np.mean((found == labels)[:, first:])
+
+
+# The argument that takes the positions, the positions, and between which bounds
+# the share of right copies is at twice the length of training.
+EXTRAPOLATION = {
+    # New places: a blind guess is right in 0.1.
+    "learned": ("added", lambda: layers.LearnedPositions(2 * LENGTH), 0, 0.3),
+    "sinusoids": ("added", layers.PositionEncoding, 0, 0.5),
+    # Known distances.
+    "relative": ("positions", lambda: layers.RelativePositions(8), 0.97, 1),
+    "rotary": ("positions", layers.RotaryPositions, 0.97, 1),
+    # Known distances, but for the last bucket.
+    "bucketed": (
+        "positions",
+        lambda: layers.BucketedBias(16, 32, bidirectional=False),
+        0.8,
+        1,
+    ),
+}
+
+
+def trained_to_copy(added=None, positions=None):
+    """One causal layer after training at `LENGTH`, as in chapter 13."""
+    keras.utils.set_random_seed(1)
+    inputs = keras.Input((None,), dtype="int32")
+    x = keras.layers.Embedding(TOKENS, 32)(inputs)
+    x = x if added is None else added(x)
+    layer = layers.TransformerEncoderLayer(
+        num_heads=2, intermediate_dim=64, norm_first=True, positions=positions
+    )
+    x, _ = layer(x, use_causal_mask=True)
+    model = keras.Model(inputs, keras.layers.Dense(TOKENS)(x))
+    epochs, batches, batch_size = 10, 100, 64
+    schedule = keras.optimizers.schedules.CosineDecay(3e-3, epochs * batches)
+    model.compile(
+        keras.optimizers.Adam(schedule),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,
+    )
+    ids, labels, counts = copies(batch_size * batches, LENGTH, seed=1)
+    model.fit(
+        ids,
+        labels,
+        sample_weight=counts,
+        batch_size=batch_size,
+        epochs=epochs,
+        verbose=0,
+    )
+    return model
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", EXTRAPOLATION)
+def test_what_knows_distances_alone_copies_in_longer_texts(kind):
+    argument, positions, least, most = EXTRAPOLATION[kind]
+    model = trained_to_copy(**{argument: positions()})
+    assert right(model, LENGTH) > 0.97
+    assert least <= right(model, 2 * LENGTH) <= most
+
+
+@pytest.mark.slow
+def test_a_bias_that_falls_with_the_distance_is_as_bad_in_longer_texts():
+    """It cannot prefer the third word back to the second."""
+    model = trained_to_copy(positions=layers.LinearBias())
+    shares = [right(model, length) for length in (LENGTH, 2 * LENGTH)]
+    assert max(shares) < 0.5
+    assert abs(shares[0] - shares[1]) < 0.1

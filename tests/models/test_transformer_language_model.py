@@ -6,8 +6,9 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attention import models
+from keras_attention import losses, models
 from keras_attention.models import transformer_language_model
+from keras_attention.tokens import END, PAD, START
 
 V, D, D_FF, HEADS, LIMIT = 23, 14, 11, 7, 13
 SIZES = {
@@ -241,3 +242,84 @@ def test_more_tokens_than_positions_are_refused(is_call):
 def test_no_layers_are_refused():
     with pytest.raises(ValueError, match="at least 1. Received: num_layers=0"):
         models.TransformerLanguageModel(V, num_layers=0)
+
+
+PAIRS, KEYS, VALUES = 8, 12, 12
+FIRST_KEY = END + 1
+FIRST_VALUE = FIRST_KEY + KEYS
+
+
+def prompts(rng, count):
+    """`token_ids` and `labels` [B, 33]: the texts of chapter 14.
+
+    START and eight keys, each with its value. Then each key again, in another
+    order, and its value, which is the key's label. All others are PAD.
+    """
+    keys = rng.permuted(np.tile(np.arange(KEYS), (count, 1)), axis=1)
+    values = rng.integers(VALUES, size=(count, PAIRS))
+    pairs = np.stack(
+        [FIRST_KEY + keys[:, :PAIRS], FIRST_VALUE + values], axis=-1
+    )  # [B, 8, 2]
+    asked = rng.permuted(np.tile(np.arange(PAIRS), (count, 1)), axis=1)
+    answers = np.take_along_axis(pairs, asked[:, :, None], axis=1)
+    token_ids = np.full((count, 1 + 4 * PAIRS), START)
+    token_ids[:, 1 : 1 + 2 * PAIRS] = pairs.reshape(count, -1)
+    token_ids[:, 1 + 2 * PAIRS :] = answers.reshape(count, -1)
+    labels = np.full_like(token_ids, PAD)
+    labels[:, 1 + 2 * PAIRS :: 2] = answers[:, :, 1]
+    return token_ids, labels
+
+
+def without_keys(labels):
+    """The best recall of who knows the values, and not their keys.
+
+    The best answer is the value that was given most often of those that were
+    not yet asked for.
+    """
+    answers = labels[labels != PAD].reshape(-1, PAIRS)
+    shares = [
+        np.unique(row[i:], return_counts=True)[1].max() / (PAIRS - i)
+        for row in answers
+        for i in range(PAIRS)
+    ]
+    return np.mean(shares)
+
+
+@pytest.mark.slow
+def test_two_layers_recall_by_the_key_and_one_does_not():
+    """Elhage et al. 2021: a head looks where another has looked before it.
+
+    In one layer, a question sees values, and not which key stands before each.
+    """
+    token_ids, labels = prompts(np.random.default_rng(1), 19_200)
+    new_ids, new_labels = prompts(np.random.default_rng(2), 500)
+    epochs, batch_size, warmup = 10, 128, 100
+    steps = epochs * len(labels) // batch_size
+    recall = {}
+    for num_layers in (1, 2):
+        keras.utils.set_random_seed(1)
+        model = models.TransformerLanguageModel(
+            FIRST_VALUE + VALUES,
+            num_layers=num_layers,
+            hidden_dim=64,
+            intermediate_dim=64,
+            num_heads=2,
+            dropout=0.0,
+        )
+        schedule = keras.optimizers.schedules.CosineDecay(
+            0.0, steps - warmup, warmup_target=3e-3, warmup_steps=warmup
+        )
+        model.compile(
+            keras.optimizers.Adam(schedule, global_clipnorm=1.0),
+            losses.TokenCrossEntropy(),
+            jit_compile=False,
+        )
+        model.fit(
+            token_ids, labels, batch_size=batch_size, epochs=epochs, verbose=0
+        )
+        found = np.argmax(model.predict(new_ids, verbose=0), axis=-1)
+        recall[num_layers] = np.mean((found == new_labels)[new_labels != PAD])
+    blind, best = 1 / VALUES, without_keys(new_labels)
+    deviation = np.sqrt(0.25 / (new_labels != PAD).sum())
+    assert blind + 3 * deviation < recall[1] < best + 3 * deviation
+    assert recall[2] > 0.95

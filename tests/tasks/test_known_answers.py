@@ -1,4 +1,4 @@
-"""Trainings on the embedded corpora, whose right answers are known."""
+"""Classifiers on the embedded corpora, whose right answers are known."""
 
 import collections
 import itertools
@@ -8,22 +8,18 @@ import numpy as np
 import pytest
 
 from keras_attention import cli
-from keras_attention.data import addition, colours
+from keras_attention.data import colours
 
 pytestmark = pytest.mark.slow
 
 
-def scores(folder, model, **arguments):
+def accuracy(folder, model, **arguments):
     """Of a model that `train` has trained without another argument."""
     cli.main(
         ["train", f"--model={model}", f"--output={folder}"]
         + ["--model_arguments", json.dumps(arguments)]
     )
-    return json.loads((folder / "scores.json").read_text())
-
-
-def accuracy(folder, model, **arguments):
-    return scores(folder, model, **arguments)["accuracy"]
+    return json.loads((folder / "scores.json").read_text())["accuracy"]
 
 
 def ceiling(rows):
@@ -81,23 +77,3 @@ def test_words_compared_one_by_one_decide_inclusion(
     model, least, most, tmp_path
 ):
     assert least <= accuracy(tmp_path / "run", model) <= most
-
-
-def longest_carry(source):
-    """The most places in a row through which a carry runs."""
-    longest = run = carry = 0
-    for a, b in zip(*source.split("+"), strict=True):
-        run = run + 1 if a != b and carry else 0
-        carry = (int(a) + int(b) + carry) // 2
-        longest = max(longest, run)
-    return longest
-
-
-@pytest.mark.timeout(900)
-def test_the_neural_gpu_adds_ten_bits(tmp_path):
-    """More sums are right than by carries of at most four places."""
-    sums = addition.generate()["test"]
-    short = np.mean([longest_carry(source) <= 4 for source, _ in sums])
-    found = scores(tmp_path / "run", "extended_neural_gpu")
-    assert found["sentences"] == len(sums)
-    assert found["exact_match"] > 100 * short

@@ -5,15 +5,15 @@ import asyncio
 import h11
 from uvicorn.protocols.http import flow_control, h11_impl
 
-from keras_attention.server import limits as server_limits
+from keras_attention.server import limits
 
 # Connections beyond the limit that are let in, so that the server's health is
 # still answered.
 SPARE = 64
 
 
-def protocol(limits: server_limits.Limits) -> type[asyncio.Protocol]:
-    """A connection's class for uvicorn, with a timer that is always set.
+class Connection(h11_impl.H11Protocol):
+    """One connection of uvicorn's, with a timer that is always set.
 
     uvicorn waits as long as a client likes for a request's head and for a
     client that does not read its answer. Here each has the limits' `timeout`:
@@ -23,68 +23,75 @@ def protocol(limits: server_limits.Limits) -> type[asyncio.Protocol]:
     When the server ends, uvicorn closes a connection although its client may
     have sent a request a moment ago. Here such a request is answered. The
     answer says that it is the connection's last.
+
+    Attributes:
+        bounds: the server's limits. A subclass has them.
+        is_ending: whether the server ends.
     """
 
-    class Connection(h11_impl.H11Protocol):
-        _timer = None
-        # Of all connections, so that it holds for those to come, too.
-        is_ending = False
+    bounds = None
+    _timer = None
+    # Of all connections, so that it holds for those to come, too.
+    is_ending = False
 
-        def connection_made(self, transport):
-            super().connection_made(transport)
-            if len(self.connections) > limits.max_connections + SPARE:
-                transport.abort()
-                return
-            self._set_timer(limits.timeout)
+    def connection_made(self, transport):
+        super().connection_made(transport)
+        if len(self.connections) > self.bounds.max_connections + SPARE:
+            transport.abort()
+            return
+        self._set_timer(self.bounds.timeout)
+        if self.is_ending:
+            self.shutdown()
+
+    def connection_lost(self, exc):
+        if self._timer is not None:
+            self._timer.cancel()
+        super().connection_lost(exc)
+
+    def handle_events(self):
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before and not self.cycle.response_complete:
+            self._set_timer(2 * self.bounds.timeout)
             if self.is_ending:
-                self.shutdown()
-
-        def connection_lost(self, exc):
-            if self._timer is not None:
-                self._timer.cancel()
-            super().connection_lost(exc)
-
-        def handle_events(self):
-            before = self.cycle
-            super().handle_events()
-            if self.cycle is not before and not self.cycle.response_complete:
-                self._set_timer(2 * limits.timeout)
-                if self.is_ending:
-                    self._end_after_answer()
-
-        def on_response_complete(self):
-            self._set_timer(limits.timeout)
-            super().on_response_complete()
-
-        def shutdown(self):
-            if self.transport.get_write_buffer_size():
-                # Somebody still reads an answer, which goes on to its end.
-                super().shutdown()
-            elif self.cycle is None or self.cycle.response_complete:
-                self._set_timer(min(server_limits.GRACE, limits.drain_seconds))
-            else:
                 self._end_after_answer()
 
-        def _end_after_answer(self):
-            # As if the client had asked for it.
-            self.cycle.scope["headers"].append(flow_control.CLOSE_HEADER)
-            self.cycle.keep_alive = False
+    def on_response_complete(self):
+        self._set_timer(self.bounds.timeout)
+        super().on_response_complete()
 
-        def send_400_response(self, msg):
-            try:
-                super().send_400_response(msg)
-            except h11.LocalProtocolError:
-                # The answer was sent before the rest of the request came.
-                self.transport.abort()
+    def shutdown(self):
+        if self.transport.get_write_buffer_size():
+            # Somebody still reads an answer, which goes on to its end.
+            super().shutdown()
+        elif self.cycle is None or self.cycle.response_complete:
+            self._set_timer(min(limits.GRACE, self.bounds.drain_seconds))
+        else:
+            self._end_after_answer()
 
-        def _should_upgrade(self):
-            # A client that offers another protocol goes on in this one.
-            return False
+    def _end_after_answer(self):
+        # As if the client had asked for it.
+        self.cycle.scope["headers"].append(flow_control.CLOSE_HEADER)
+        self.cycle.keep_alive = False
 
-        def _set_timer(self, seconds):
-            if self._timer is not None:
-                self._timer.cancel()
-            # What waits to be sent is not waited for: nobody reads it.
-            self._timer = self.loop.call_later(seconds, self.transport.abort)
+    def send_400_response(self, msg):
+        try:
+            super().send_400_response(msg)
+        except h11.LocalProtocolError:
+            # The answer was sent before the rest of the request came.
+            self.transport.abort()
 
-    return Connection
+    def _should_upgrade(self):
+        # A client that offers another protocol goes on in this one.
+        return False
+
+    def _set_timer(self, seconds):
+        if self._timer is not None:
+            self._timer.cancel()
+        # What waits to be sent is not waited for: nobody reads it.
+        self._timer = self.loop.call_later(seconds, self.transport.abort)
+
+
+def protocol(bounds: limits.Limits) -> type[asyncio.Protocol]:
+    """The class of a server's connections, for uvicorn."""
+    return type("Connection", (Connection,), {"bounds": bounds})

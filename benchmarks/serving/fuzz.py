@@ -3,7 +3,8 @@
     python benchmarks/serving/fuzz.py --requests 100000
 
 Half of the requests go over each protocol. They are right ones, changed at
-random (`mutations.py`). Each one over REST has a connection of its own.
+random (`mutations.py`); another seed changes them otherwise. Each one over REST
+has a connection of its own.
 
 Expected: each has an answer, with a status for right or malformed requests. A
 connection ends without one only if its request's head is not whole, or if not
@@ -38,11 +39,11 @@ INSIDE = re.compile(r'Traceback|File "|site-packages|\.py:|line \d')
 METHOD = "/tensorflow.serving.PredictionService/Predict"
 
 
-def drawn(strategy, count):
+def drawn(strategy, count, seed):
     """So many values."""
     values = []
 
-    @hypothesis.seed(0)
+    @hypothesis.seed(seed)
     @hypothesis.settings(
         max_examples=count,
         database=None,
@@ -99,19 +100,19 @@ async def send_all(send, requests):
     return answers
 
 
-async def measure(server, count):
+async def measure(server, count, seed):
     """Protocol -> request, status and text of each answer."""
     host, port = server.url.split("/")[2].split(":")
     answers = {}
     answers["REST"] = await send_all(
         lambda request: send_http((host, int(port)), request),
-        drawn(mutations.http(), count),
+        drawn(mutations.http(), count, seed),
     )
     async with grpc.aio.insecure_channel(server.grpc) as channel:
         call = channel.unary_unary(METHOD)
         answers["gRPC"] = await send_all(
             lambda request: send_grpc(call, request),
-            drawn(mutations.grpc(), count),
+            drawn(mutations.grpc(), count, seed),
         )
     return answers
 
@@ -129,16 +130,19 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--requests", type=int, default=100_000)
+    parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         models = small_models.write(folder)
         with servers.ours(
             # A request that is never whole is given up soon.
-            *(folder / "log", *models, "--rest_api_timeout_in_ms=500")
+            *(folder / "log", *models, "--rest_api_timeout_in_ms=3000")
         ) as server:
             before = server.megabytes
-            answers = asyncio.run(measure(server, options.requests // 2))
+            answers = asyncio.run(
+                measure(server, options.requests // 2, options.seed)
+            )
             after = server.megabytes
             last = servers.ask(server, "one")
             bad = server.events("request_failed")

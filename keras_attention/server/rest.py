@@ -73,7 +73,7 @@ class Rest:
             ],
             exception_handlers={404: _not_found, 405: _not_allowed},
         )
-        # `/v1` is not sent to `/v1/`: it is not found.
+        # "/v1" would lead to "/v1/" on the host that the request names.
         self.app.router.redirect_slashes = False
 
     async def _show_metrics(self, request: Request) -> Response:

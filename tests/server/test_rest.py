@@ -157,7 +157,8 @@ def test_versions_and_labels(server, path):
         ("GET", "/page/..%2f__init__.py", None, 404),
         ("GET", "/page/__init__.py", None, 404),
         ("GET", "/etc/passwd", None, 404),
-        ("POST", "/v1?models/shout:predict", '{"instances": [1]}', 404),
+        ("POST", "/v1?x", "{}", 404),
+        ("GET", "/healthz/", None, 404),
         ("PUT", "/healthz", None, 405),
     ],
 )

@@ -248,8 +248,8 @@ def _refusal(error: RequestError) -> Response:
     response = _json({"error": error.message}, error.http_status)
     if error.http_status in (429, 503):
         response.headers["retry-after"] = "1"
-    if error.http_status in (408, 413):
-        # The rest of the body is not read.
+    if error.http_status in (408, 413, 503):
+        # The rest of the body is not read, or connections are too many.
         response.headers["connection"] = "close"
     return response
 

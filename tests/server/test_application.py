@@ -162,6 +162,8 @@ def test_one_connection_is_one_and_health_is_always_answered(
         ):
             status, headers, answer = server.predict("shout", instances=["a"])
             assert (status, headers["retry-after"]) == (503, "1")
+            # Clients that keep theirs open would keep all others out.
+            assert headers["connection"] == "close"
             assert "at most 1 connections" in answer["error"]
             assert server.request("/healthz")[0] == 200
             assert server.request("/readyz")[0] == 200

@@ -84,7 +84,9 @@ def run_loader(program, arguments, texts):
     "loader, search, texts",
     [
         ("fresh_python", "serving_default", "sentences"),
-        ("c_api", "serving_default", "sentences"),
+        pytest.param(
+            "c_api", "serving_default", "sentences", marks=pytest.mark.slow
+        ),
         *(
             pytest.param(
                 loader, search, "thousand_sentences", marks=pytest.mark.slow

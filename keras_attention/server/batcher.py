@@ -116,17 +116,7 @@ class Batcher:
             RequestError: If too much waits, if the deadline is over, or what
                 the function gave as the job's exception.
         """
-        # Rows of clients that are gone take no room.
-        if not self._has_room(job):
-            self._drop_dead()
-        if not self._has_room(job):
-            raise RequestError(
-                Code.RESOURCE_EXHAUSTED,
-                f"Expected at most {self._max_queued_rows} rows of "
-                f"{self._max_queued_bytes} bytes that wait: try again later. "
-                f"Received: {job.size} rows of {job.num_bytes} bytes, where "
-                f"{self.queued_rows} of {self.queued_bytes} bytes wait",
-            )
+        self.check_room(job.size, job.num_bytes)
         job.answer = asyncio.get_running_loop().create_future()
         self._queue.append(job)
         self.queued_rows += job.size
@@ -140,12 +130,28 @@ class Batcher:
                 return await job.answer
         except TimeoutError as error:
             raise _too_late() from error
+        finally:
+            if job.answer.cancelled():
+                # Rows of a client that is gone take no room.
+                self._drop_dead()
 
-    def _has_room(self, job) -> bool:
-        return (
-            self.queued_rows + job.size <= self._max_queued_rows
-            and self.queued_bytes + job.num_bytes <= self._max_queued_bytes
-        )
+    def check_room(self, num_rows: int = 1, num_bytes: int = 0) -> None:
+        """Refuses what has no room.
+
+        Raises:
+            RequestError: If so much cannot wait as well.
+        """
+        if (
+            self.queued_rows + num_rows > self._max_queued_rows
+            or self.queued_bytes + num_bytes > self._max_queued_bytes
+        ):
+            raise RequestError(
+                Code.RESOURCE_EXHAUSTED,
+                f"Expected at most {self._max_queued_rows} rows of "
+                f"{self._max_queued_bytes} bytes that wait: try again later. "
+                f"Received: more, where {self.queued_rows} of "
+                f"{self.queued_bytes} bytes wait",
+            )
 
     async def _work(self) -> None:
         while True:

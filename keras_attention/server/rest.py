@@ -155,6 +155,10 @@ class Rest:
                 Code.UNIMPLEMENTED,
                 f"Expected :predict. Received: :{api}, which takes tf.Example",
             )
+        # A refusal is cheap, so that those who are accepted wait less. A
+        # client that expects to be asked for its body is asked first.
+        if "expect" not in request.headers:
+            self._predictor.queue.check_room()
         deadline = time.monotonic() + self._limits.timeout
         async with self._bodies.read(request) as body:
             return await self._predict(request, spec, body, deadline, fields)

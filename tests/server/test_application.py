@@ -47,6 +47,30 @@ def test_more_than_may_wait_is_refused_for_now(run_server, configs):
         assert refused.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
+def status(connection):
+    """The status of the next answer on a connection."""
+    response = http.client.HTTPResponse(connection)
+    response.begin()
+    response.read()
+    return response.status
+
+
+def test_a_full_queue_refuses_before_it_reads_the_body(run_server, configs):
+    body = json.dumps({"instances": ["a"]}).encode()
+    head = HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode()
+    with run_server(configs, limits.Limits(max_queued_rows=8)) as server:
+        queue = server.application.predictor.queue
+        address = "127.0.0.1", server.rest_port
+        with socket.create_connection(address, 20) as connection:
+            queue.queued_rows = 8
+            connection.sendall(head)
+            assert status(connection) == 429
+            queue.queued_rows = 0
+            # The rest of the one, and the next on the same connection.
+            connection.sendall(body + head + body)
+            assert status(connection) == 200
+
+
 def test_a_slow_client_is_not_waited_for(run_server, configs):
     with run_server(configs, limits.Limits(timeout=0.2)) as server:
         # Nothing, half a head, and half a body.

@@ -100,6 +100,7 @@ def test_a_full_queue_refuses_and_dead_jobs_take_no_room():
         assert refused.value.code == Code.RESOURCE_EXHAUSTED
         waiting.cancel()
         await asyncio.sleep(0.01)
+        assert queue.queued_rows == 0
         next_one = asyncio.create_task(queue.submit(job("next", num_rows=8)))
         await asyncio.sleep(0.01)
         slow.may_go.set()
@@ -118,6 +119,7 @@ def test_a_deadline_ends_the_waiting_and_the_job():
         with pytest.raises(RequestError) as late:
             await queue.submit(job("late", deadline=time.monotonic() + 0.02))
         assert late.value.code == Code.DEADLINE_EXCEEDED
+        assert queue.queued_rows == 0
         with pytest.raises(RequestError):
             await queue.submit(job("later", deadline=time.monotonic() - 1))
         slow.may_go.set()

@@ -45,7 +45,7 @@ def together(model, num_beams):
     return search(model, SOURCES, LIMITS, num_beams)
 
 
-@pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")
+@pytest.mark.fast_for("rnnsearch", "transformer")
 @pytest.mark.parametrize("row, length", [(0, None), (1, 11), (2, 11)])
 def test_a_row_alone_and_padded_gives_the_same(
     model, num_beams, together, row, length

@@ -235,6 +235,7 @@ def test_mixed_precision_keeps_masked_weights_at_zero(name, dtype, x, y, mask):
     assert np.isfinite(arrays_of(context)[0]).all()
 
 
+@pytest.mark.fast_for("additive", "multi_head")
 @every_layer
 def test_unknown_lengths(name, rng):
     layer = EVERY[name]()

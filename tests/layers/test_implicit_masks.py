@@ -135,6 +135,7 @@ def test_eager(case, use, embeddings):
     assert_equal(use(layer, plain(QUERY_IDS), masked(VALUE_IDS)), expected)
 
 
+@pytest.mark.slow
 @each_case
 def test_in_a_graph(case, use, embeddings):
     layer, expected = case

@@ -151,6 +151,7 @@ def test_wrong_sizes_are_refused(argument):
         models.ByteNet(V, **argument)
 
 
+@pytest.mark.slow
 def test_papers_size(without_memory):
     """30 + 30 blocks, d = 800, k = 3, dilations 1 ... 16 six times."""
     v, d, k = 300, 800, 3

@@ -53,6 +53,7 @@ def test_entry_agrees_with_the_file(name):
     assert str(entry.year) in model_class.__doc__
 
 
+@pytest.mark.fast_for("transformer", "rnnsearch", "lstmn")
 @every_name
 def test_a_size_by_name_is_the_function_of_that_name(name, without_memory):
     for size in catalog.sizes(name):

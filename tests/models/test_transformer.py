@@ -102,6 +102,7 @@ def formula(v, d, d_ff, n):
     return v * d + n * (encoder_layer + decoder_layer)
 
 
+@pytest.mark.fast_for("base")
 @pytest.mark.parametrize(
     ("size", "d", "d_ff", "printed"),
     [("base", 512, 2048, 65e6), ("big", 1024, 4096, 213e6)],

@@ -80,17 +80,14 @@ def run_loader(program, arguments, texts):
     return json.loads(result.stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "loader, search, texts",
     [
         ("fresh_python", "serving_default", "sentences"),
-        pytest.param(
-            "c_api", "serving_default", "sentences", marks=pytest.mark.slow
-        ),
+        ("c_api", "serving_default", "sentences"),
         *(
-            pytest.param(
-                loader, search, "thousand_sentences", marks=pytest.mark.slow
-            )
+            (loader, search, "thousand_sentences")
             for loader in ("fresh_python", "session", "c_api")
             for search in ("serving_default", "greedy")
         ),

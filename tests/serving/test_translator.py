@@ -22,7 +22,9 @@ def transformer(random_translator):
 
 
 @pytest.mark.fast_for("transformer")
-@pytest.mark.parametrize("num_beams", [1, 4])
+@pytest.mark.parametrize(
+    "num_beams", [pytest.param(1, marks=pytest.mark.slow), 4]
+)
 @pytest.mark.parametrize("name", MODELS)
 def test_an_answer_does_not_depend_on_the_batch(
     name, num_beams, random_translator, sentences
@@ -90,6 +92,7 @@ def test_no_text_gives_no_translation(transformer):
             assert value.shape[0] == 0, name
 
 
+@pytest.mark.fast_for("transformer")
 @pytest.mark.parametrize("name", WITH_ATTENTION)
 def test_attention_sums_to_one_over_the_source(
     name, random_translator, sentences

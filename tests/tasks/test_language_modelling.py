@@ -45,6 +45,7 @@ def last_line(capsys):
     return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_perplexity_is_that_of_the_models_own_probabilities(
     run, folder, capsys
 ):

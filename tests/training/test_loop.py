@@ -327,9 +327,14 @@ class ByLoss(UpsideDown):
 @pytest.mark.parametrize(
     "task, logs, best",
     [
-        (UpsideDown, [(0, 3.0), (0, 2.0), (0, 2.5)], 1),
         (UpsideDown, [(1, 3.0), (7, 4.0), (7, 4.0)], 1),
-        (ByLoss, [(9, 3.0), (1, 2.0), (9, 2.5)], 1),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                (UpsideDown, [(0, 3.0), (0, 2.0), (0, 2.5)], 1),
+                (ByLoss, [(9, 3.0), (1, 2.0), (9, 2.5)], 1),
+            )
+        ),
     ],
 )
 def test_the_best_epoch_is_kept(choose, task, logs, best):

@@ -176,9 +176,8 @@ def test_bfloat16_stays_close():
     assert greatest_difference(expected, weights) < 2e-2
 
 
-@pytest.mark.parametrize(
-    "make_batches", [seven_rows, pytest.param(batches, marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("make_batches", [seven_rows, batches])
 def test_plain_fit_does_not_depend_on_replicas(make_batches):
     results = []
     for replicas in (1, 2):
@@ -341,7 +340,13 @@ def test_what_would_train_something_else_is_refused():
 
 @pytest.mark.parametrize(
     "replicas, micro_batches",
-    [(1, 1), pytest.param(1, 3, marks=pytest.mark.slow), (4, 1)],
+    [
+        (1, 1),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in ((1, 3), (4, 1))
+        ),
+    ],
 )
 def test_losses_of_the_model_are_means_over_the_whole_batch(
     replicas, micro_batches

@@ -56,7 +56,6 @@ def loaded_once():
         yield
 
 
-@pytest.mark.slow
 def test_five_functions_from_the_command_line_to_the_gradient(run):
     way = [
         f"{pathlib.Path(frame.filename).stem}.{frame.name}"

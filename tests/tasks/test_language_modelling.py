@@ -45,7 +45,6 @@ def last_line(capsys):
     return json.loads(capsys.readouterr().out.strip().splitlines()[-1])
 
 
-@pytest.mark.slow
 def test_perplexity_is_that_of_the_models_own_probabilities(
     run, folder, capsys
 ):
@@ -92,7 +91,6 @@ def stream_run(folder, tmp_path_factory):
     return output
 
 
-@pytest.mark.slow
 def test_a_stream_is_scored_after_the_lines_before(stream_run, folder, capsys):
     """Each line once, by the logits of the model after all that it has seen."""
     cli.main(["evaluate", str(stream_run)])

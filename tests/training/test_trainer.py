@@ -341,10 +341,10 @@ def test_what_would_train_something_else_is_refused():
 @pytest.mark.parametrize(
     "replicas, micro_batches",
     [
-        (1, 1),
+        (2, 2),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
-            for case in ((1, 3), (4, 1))
+            for case in ((1, 1), (1, 3), (4, 1))
         ),
     ],
 )

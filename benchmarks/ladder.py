@@ -1,8 +1,8 @@
 """How fast each translator trains by the recipe of one table for all of them.
 
-    python benchmarks/ladder.py --corpus FOLDER --seconds 60
+    python benchmarks/ladder.py --corpus FOLDER --steps 50
 
-Each model trains for so many seconds by `multi30k_en_de_ladder`, one after the
+Each model trains for so many steps by `multi30k_en_de_ladder`, one after the
 other. The table has target tokens a second, END included, and the minutes that
 the recipe's epochs take at this speed. Validation is left out.
 
@@ -13,7 +13,6 @@ import argparse
 import tempfile
 import time
 
-import keras
 import numpy as np
 
 from keras_attention import config, devices, tasks
@@ -32,20 +31,6 @@ CHOICES = {
 WARM_UP = 5
 
 
-class Timer(keras.callbacks.Callback):
-    """Notes when each step ends, and stops the training after `seconds`."""
-
-    def __init__(self, seconds):
-        super().__init__()
-        self.seconds, self.ends = seconds, []
-
-    def on_train_batch_end(self, batch, logs=None):
-        self.ends.append(time.perf_counter())
-        counted = self.ends[WARM_UP - 1 :]
-        if len(counted) > 1:
-            self.model.stop_training = counted[-1] - counted[0] > self.seconds
-
-
 def num_tokens(batches) -> int:
     """Target tokens of batches."""
     return sum(np.count_nonzero(labels != PAD) for _, labels, _ in batches)
@@ -61,14 +46,12 @@ def measure(name, options):
         directory = run_directory.start(choices)
         run = parts.build(choices, task, directory, task.load(choices.data))
         batches = run.pipeline.training(epoch=0)
-        timer = Timer(options.seconds)
-        run.trainer.fit(
-            batches.repeat(), verbose=0, shuffle=False, callbacks=[timer]
-        )
-        counted = len(timer.ends) - WARM_UP
-        seen = batches.repeat().skip(WARM_UP).take(counted)
-        seconds = timer.ends[-1] - timer.ends[WARM_UP - 1]
-        speed = num_tokens(seen.as_numpy_iterator()) / seconds
+        run.trainer.fit(batches.take(WARM_UP), verbose=0, shuffle=False)
+        counted = batches.skip(WARM_UP).take(options.steps)
+        start = time.perf_counter()
+        run.trainer.fit(counted, verbose=0, shuffle=False)
+        seconds = time.perf_counter() - start
+        speed = num_tokens(counted.as_numpy_iterator()) / seconds
         total = num_tokens(batches.as_numpy_iterator())
         return (
             run.model.count_params(),
@@ -83,7 +66,7 @@ def main():
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--corpus", required=True)
-    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--steps", type=int, default=50)
     options = parser.parse_args()
     devices.keep_memory()
     print("| model | parameters | tokens/s | minutes |\n|---|---|---|---|")

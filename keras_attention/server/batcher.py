@@ -116,7 +116,7 @@ class Batcher:
             RequestError: If too much waits, if the deadline is over, or what
                 the function gave as the job's exception.
         """
-        self.check_room(job.size, job.num_bytes)
+        self.check_room(job)
         job.answer = asyncio.get_running_loop().create_future()
         self._queue.append(job)
         self.queued_rows += job.size
@@ -135,23 +135,37 @@ class Batcher:
                 # Rows of a client that is gone take no room.
                 self._drop_dead()
 
-    def check_room(self, num_rows: int = 1, num_bytes: int = 0) -> None:
+    def check_room(self, job: Job | None = None) -> None:
         """Refuses what has no room.
+
+        Args:
+            job: what is to wait as well. None: a request whose size is not
+                known yet. It has a row at least.
 
         Raises:
             RequestError: If so much cannot wait as well.
         """
+        num_rows, num_bytes = (job.size, job.num_bytes) if job else (1, 0)
         if (
-            self.queued_rows + num_rows > self._max_queued_rows
-            or self.queued_bytes + num_bytes > self._max_queued_bytes
+            self.queued_rows + num_rows <= self._max_queued_rows
+            and self.queued_bytes + num_bytes <= self._max_queued_bytes
         ):
-            raise RequestError(
-                Code.RESOURCE_EXHAUSTED,
-                f"Expected at most {self._max_queued_rows} rows of "
-                f"{self._max_queued_bytes} bytes that wait: try again later. "
-                f"Received: more, where {self.queued_rows} of "
-                f"{self.queued_bytes} bytes wait",
-            )
+            return
+        never_fits = (
+            num_rows > self._max_queued_rows
+            or num_bytes > self._max_queued_bytes
+        )
+        remedy = "send less at a time" if never_fits else "try again later"
+        received = (
+            f"{num_rows} rows of {num_bytes} bytes" if job else "one more"
+        )
+        raise RequestError(
+            Code.RESOURCE_EXHAUSTED,
+            f"Expected at most {self._max_queued_rows} rows of "
+            f"{self._max_queued_bytes} bytes that wait: {remedy}. "
+            f"Received: {received}, where {self.queued_rows} rows of "
+            f"{self.queued_bytes} bytes wait",
+        )
 
     async def _work(self) -> None:
         while True:

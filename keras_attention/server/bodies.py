@@ -24,6 +24,19 @@ class Bodies:
         self._limits = limits
         self._num_bytes = 0
 
+    def check_length(self, request: Request) -> None:
+        """Refuses a body by the length that its request's head tells.
+
+        Raises:
+            RequestError: If it is too large.
+        """
+        length = request.headers.get("content-length", "0")
+        if (
+            length.isdecimal()
+            and int(length[:20]) > self._limits.max_body_bytes
+        ):
+            raise self._too_large()
+
     @contextlib.asynccontextmanager
     async def read(self, request: Request) -> AsyncIterator[bytes]:
         """A request's body, as long as the context lasts.
@@ -50,12 +63,7 @@ class Bodies:
             self._num_bytes -= len(body)
 
     async def _collect(self, request: Request, body: bytearray) -> None:
-        length = request.headers.get("content-length", "0")
-        if (
-            length.isdecimal()
-            and int(length[:20]) > self._limits.max_body_bytes
-        ):
-            raise self._too_large()
+        self.check_length(request)
         async for part in request.stream():
             if len(body) + len(part) > self._limits.max_body_bytes:
                 raise self._too_large()

@@ -156,8 +156,11 @@ class Rest:
                 f"Expected :predict. Received: :{api}, which takes tf.Example",
             )
         # A refusal is cheap, so that those who are accepted wait less. A
-        # client that expects to be asked for its body is asked first.
+        # client that expects to be asked for its body is asked first. What
+        # can never be answered is not told to try again later.
         if "expect" not in request.headers:
+            self._bodies.check_length(request)
+            self._predictor.find(spec)
             self._predictor.queue.check_room()
         deadline = time.monotonic() + self._limits.timeout
         async with self._bodies.read(request) as body:

@@ -31,11 +31,12 @@ def configs(model_folders):
     return [model_configs.ModelConfig("shout", model_folders["shout"])]
 
 
-def test_more_than_may_wait_is_refused_for_now(run_server, configs):
+def test_more_than_may_wait_is_refused(run_server, configs):
     bounds = limits.Limits(max_queued_rows=1)
     with run_server(configs, bounds) as server:
-        status, headers, _ = server.predict("shout", instances=["a", "b"])
+        status, headers, answer = server.predict("shout", instances=["a", "b"])
         assert (status, headers["retry-after"]) == (429, "1")
+        assert "send less at a time. Received: 2 rows of " in answer["error"]
         assert server.predict("shout", instances=["a"])[0] == 200
         request = predict_pb2.PredictRequest()
         request.model_spec.name = "shout"
@@ -69,6 +70,41 @@ def test_a_full_queue_refuses_before_it_reads_the_body(run_server, configs):
             # The rest of the one, and the next on the same connection.
             connection.sendall(body + head + body)
             assert status(connection) == 200
+
+
+def test_a_full_queue_asks_for_a_body_if_its_client_expects_so(
+    run_server, configs
+):
+    body = json.dumps({"instances": ["a"]}).encode()
+    head = HEAD + b"Content-Length: %d\r\n" % len(body)
+    with run_server(configs, limits.Limits(max_queued_rows=8)) as server:
+        queue = server.application.predictor.queue
+        address = "127.0.0.1", server.rest_port
+        with socket.create_connection(address, 20) as connection:
+            queue.queued_rows = 8
+            connection.sendall(head + b"Expect: 100-continue\r\n\r\n")
+            assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
+            connection.sendall(body)
+            assert status(connection) == 429
+            queue.queued_rows = 0
+            # The connection stays.
+            connection.sendall(head + b"\r\n" + body)
+            assert status(connection) == 200
+
+
+def test_a_full_queue_hides_no_other_refusal(run_server, configs):
+    bounds = limits.Limits(max_queued_rows=1, max_body_bytes=20_000)
+    with run_server(configs, bounds) as server:
+        server.application.predictor.queue.queued_rows = 1
+
+        def predict(name):
+            return server.predict(name, instances=["a"])[0]
+
+        assert predict("x") == predict("shout/versions/9") == 404
+        assert predict("shout/labels/x") == 400
+        answer = server.raw(HEAD + b"Content-Length: 20001\r\n\r\n", 20)
+        assert answer.startswith(b"HTTP/1.1 413 ")
+        assert predict("shout") == 429
 
 
 def test_a_slow_client_is_not_waited_for(run_server, configs):

@@ -110,6 +110,32 @@ def test_a_full_queue_refuses_and_dead_jobs_take_no_room():
     assert slow.calls == [["first"], ["next"]]
 
 
+@pytest.mark.parametrize(
+    "refused, remedy, received",
+    [
+        (job("x", num_rows=9), "send less at a time", "9 rows of 0 bytes"),
+        (job("x", num_bytes=101), "send less at a time", "1 rows of 101 bytes"),
+        (job("x", num_rows=7), "try again later", "7 rows of 0 bytes"),
+        (job("x", num_bytes=71), "try again later", "1 rows of 71 bytes"),
+        # Before its size is known.
+        (None, "try again later", "one more"),
+    ],
+)
+def test_a_refusal_says_what_was_refused(refused, remedy, received):
+    async def test(queue):
+        queue.queued_rows, queue.queued_bytes = (2, 30) if refused else (8, 30)
+        with pytest.raises(RequestError) as error:
+            queue.check_room(refused)
+        assert error.value.code == Code.RESOURCE_EXHAUSTED
+        assert error.value.message == (
+            f"Expected at most 8 rows of 100 bytes that wait: {remedy}. "
+            f"Received: {received}, where {queue.queued_rows} rows of "
+            "30 bytes wait"
+        )
+
+    with_batcher(test, Slow())
+
+
 def test_a_deadline_ends_the_waiting_and_the_job():
     slow = Slow()
 

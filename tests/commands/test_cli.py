@@ -148,6 +148,7 @@ def test_a_run_is_scored_on_its_held_out_pairs(run, capsys, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_model_beside_itself_has_a_line_each_time(run, capsys):
     cli.main(["evaluate", str(run), "--beside", str(run)])
     lines = capsys.readouterr().out.strip().splitlines()
@@ -195,6 +196,7 @@ def test_n_best_with_scores_is_sorted(run, capsys):
         assert scores[start] >= scores[start + 1] >= scores[start + 2]
 
 
+@pytest.mark.slow
 def test_standard_error_is_empty(run, command, environment):
     """TensorFlow's own lines say nothing that a reader could do about."""
     name = "TF_CPP_MIN_LOG_LEVEL"
@@ -359,6 +361,7 @@ def moved(run, corpus, tmp_path):
     return directory, shutil.copytree(corpus, tmp_path / "now")
 
 
+@pytest.mark.slow
 def test_a_corpus_that_moved_is_found_by_evaluate(moved, capsys):
     run, place = moved
     with pytest.raises(SystemExit, match="Received: .*before"):

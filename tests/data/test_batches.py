@@ -197,6 +197,7 @@ def test_long_pairs_are_dropped_never_cut():
     assert sorted(rows_of(pipeline(pairs, max_length=9))) == kept
 
 
+@pytest.mark.fast_for(14)
 @pytest.mark.parametrize("max_tokens", [14, 40, 100])
 def test_the_token_budget_holds(max_tokens):
     sizes = []
@@ -372,6 +373,7 @@ def test_fit_is_told_of_the_end(model):
     assert model.optimizer.iterations == 2 * count
 
 
+@pytest.mark.fast_for(30)
 @pytest.mark.parametrize("pool_size", [1000, 30])
 def test_batches_are_counted_where_pairs_are_not(pool_size):
     """As of text lines, whose number TensorFlow does not know."""
@@ -557,7 +559,9 @@ def test_a_plan_by_hand():
 
 
 @pytest.mark.fast_for(9)
-@pytest.mark.parametrize("multiple_of", [1, 3])
+@pytest.mark.parametrize(
+    "multiple_of", [pytest.param(1, marks=pytest.mark.slow), 3]
+)
 @pytest.mark.parametrize("max_length", [100, 9])
 def test_the_report_counts_what_training_sees(multiple_of, max_length):
     pairs = corpus()
@@ -614,6 +618,7 @@ def test_the_report_of_nothing():
     assert (report.batches, report.tokens) == (0, 0)
 
 
+@pytest.mark.fast_for(5)
 @pytest.mark.parametrize("pool_size, batches", [(100, 3), (15, 3), (5, 5)])
 def test_the_report_counts_pool_by_pool(pool_size, batches):
     """3 tokens a row, 10 rows a batch; pools of 15 and 10, or of 5 rows."""

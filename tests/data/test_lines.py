@@ -21,6 +21,7 @@ COMPRESS = {
         content, options={zstd.CompressionParameter.checksum_flag: 1}
     ),
 }
+FAST = ("", ".gz")
 BOM = "\ufeff".encode()
 LONG = b"long" * 300_000  # Longer than the buffer.
 
@@ -58,7 +59,13 @@ ODD = {
 }
 
 
-@pytest.mark.parametrize("suffix", COMPRESS)
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        pytest.param(one, marks=() if one in FAST else pytest.mark.slow)
+        for one in COMPRESS
+    ],
+)
 @pytest.mark.parametrize("content, expected", ODD.values(), ids=ODD)
 def test_counter_and_dataset_read_the_same_lines(
     tmp_path, read, content, expected, suffix

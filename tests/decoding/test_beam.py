@@ -67,6 +67,7 @@ def test_stopping_early_loses_nothing(
             check_hypothesis(result, row, rank, chain, ids, alpha, beta)
 
 
+@pytest.mark.fast_for(3)
 @pytest.mark.parametrize("num_beams", [2, 3, 5])
 @pytest.mark.parametrize("alpha, beta", PENALTIES)
 def test_narrow_beams_equal_a_slow_search(

@@ -88,6 +88,7 @@ TRUNCATIONS = [
     {"top_k": 2, "top_p": 0.9},
     {"top_k": 5, "top_p": 0.6},
 ]
+FAST = [{"top_k": 3}, {"top_p": 0.5}, {"top_k": 5, "top_p": 0.6}]
 
 
 @pytest.mark.parametrize("kwargs", TRUNCATIONS, ids=str)
@@ -105,7 +106,14 @@ def test_truncation_keeps_the_most_probable(kwargs):
         np.testing.assert_array_equal(result[row, kept], log_probs[row, kept])
 
 
-@pytest.mark.parametrize("kwargs", TRUNCATIONS[1:], ids=str)
+@pytest.mark.parametrize(
+    "kwargs",
+    [
+        pytest.param(one, marks=() if one in FAST else pytest.mark.slow)
+        for one in TRUNCATIONS[1:]
+    ],
+    ids=str,
+)
 def test_first_tokens_follow_the_truncated_softmax(kwargs):
     temperature = 1.5
     probabilities = softmax(LOGITS / temperature)

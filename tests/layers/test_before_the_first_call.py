@@ -139,7 +139,7 @@ def assert_equal(outputs, expected):
         np.testing.assert_allclose(got, want, atol=1e-6)
 
 
-@pytest.mark.fast_for("additive", "multi_head")
+@pytest.mark.fast_for("additive")
 @each_use
 def test_the_weights_are_those_of_build_in_its_order(name, x):
     make, use = USES[name]
@@ -166,7 +166,7 @@ def built_in_a_graph(model, x):
     tf.function(model, reduce_retracing=True)(tf.constant(x))
 
 
-@pytest.mark.fast_for("additive", "multi_head")
+@pytest.mark.fast_for("additive")
 @each_use
 @pytest.mark.parametrize(
     "first",
@@ -189,6 +189,7 @@ def test_inside_a_model(name, first, x, tmp_path):
     assert_equal(tf.function(loaded)(tf.constant(x)), outputs)
 
 
+@pytest.mark.fast_for("additive_narrow")
 @pytest.mark.parametrize("name", ["additive_narrow", "multi_head_narrow"])
 def test_fit_trains_every_weight(name, x):
     model = Model(name)

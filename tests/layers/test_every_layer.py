@@ -157,6 +157,7 @@ def test_file_round_trip(name, x, y, mask, randomize, save_and_load):
 
 
 @every_layer
+@pytest.mark.fast_for("float32", "mixed_bfloat16")
 @pytest.mark.parametrize("policy", ["float32", "mixed_bfloat16", "float16"])
 def test_shapes_and_dtypes_are_those_promised(name, policy, x, y):
     layer = EVERY[name](dtype=policy)
@@ -172,7 +173,9 @@ def test_shapes_and_dtypes_are_those_promised(name, policy, x, y):
 
 
 @every_layer
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize(
+    "known", [pytest.param(True, marks=pytest.mark.slow), False]
+)
 def test_output_shape_is_computed(name, known, rng):
     layer = EVERY[name]()
     x, y = rng.normal(size=(2, 4, D)), rng.normal(size=(2, 6, D))
@@ -205,6 +208,7 @@ def test_context_of_integer_values_is_what_is_promised(name, x):
 
 
 @every_layer
+@pytest.mark.fast_for("bfloat16")
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 def test_mixed_precision(name, dtype, x, y, mask, randomize):
     exact = EVERY[name]()

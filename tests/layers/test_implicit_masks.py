@@ -96,6 +96,14 @@ IDS = [
     *(f"{name}-{u}" for name in DECODERS for u in ("memory", "inputs")),
 ]
 each_case = pytest.mark.parametrize("make, use", CASES, ids=IDS)
+FAST = {
+    "additive-value",
+    "multi_head-key",
+    "multi_head-attend_to_the_past",
+    "encoder-attend_to_itself",
+    "decoder-memory",
+    "decoder-inputs",
+}
 
 
 @pytest.fixture
@@ -148,7 +156,14 @@ def test_in_a_graph(case, use, embeddings):
     assert_equal(graph(QUERY_IDS, VALUE_IDS), expected)
 
 
-@each_case
+@pytest.mark.parametrize(
+    "make, use",
+    [
+        pytest.param(*one, marks=() if name in FAST else pytest.mark.slow)
+        for one, name in zip(CASES, IDS, strict=True)
+    ],
+    ids=IDS,
+)
 def test_in_a_functional_model(case, use, embeddings, save_and_load):
     layer, expected = case
     masked, plain = embeddings

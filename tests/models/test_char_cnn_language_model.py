@@ -143,6 +143,7 @@ def formula(v, d, filters, highways, embedding, units, projection, num_layers):
     return total + (output + 1) * v
 
 
+@pytest.mark.fast_for("mini", "small", "big")
 @pytest.mark.parametrize(
     "size, vocabulary_size, printed",
     [

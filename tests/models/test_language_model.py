@@ -274,7 +274,7 @@ def test_no_layer_hides_a_method_of_keras(name):
     assert not hidden
 
 
-@pytest.mark.fast_for("rnn_language_model_lstm", "lstmn")
+@pytest.mark.fast_for("rnn_language_model_lstm")
 @every_model
 def test_trains_by_compile_and_fit(name):
     """With Keras's own choice of a compiler, and batches of two lengths."""

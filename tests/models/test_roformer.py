@@ -80,7 +80,7 @@ def test_the_weights_are_those_of_the_transformer(randomize):
     assert np.abs(other(IDS) - model(IDS)).max() > 1e-3
 
 
-@pytest.mark.fast_for("tiny", "mini")
+@pytest.mark.fast_for("mini")
 @pytest.mark.parametrize("size", roformer.SIZES)
 def test_sizes_are_those_of_the_transformer(size, without_memory):
     with without_memory():

@@ -117,6 +117,7 @@ def steps(model, inputs, max_length=7):
     return np.stack(logits, axis=1), np.stack(weights, axis=1)
 
 
+@pytest.mark.fast_for((V,), "rnnsearch", "transformer_pre")
 @every_vocabulary
 @every_model
 def test_steps_equal_call(name, sizes, inputs):
@@ -223,7 +224,9 @@ def test_each_source_token_reaches_the_logits(name, inputs):
 
 
 @pytest.mark.fast_for("rnnsearch", "transformer_pre")
-@pytest.mark.parametrize("vocabulary_size", [53, 997])
+@pytest.mark.parametrize(
+    "vocabulary_size", [53, pytest.param(997, marks=pytest.mark.slow)]
+)
 @each_paper
 def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
     """-log(1 / V) on random labels: the logits start small."""
@@ -299,7 +302,7 @@ def test_weights_file_round_trip(name, inputs, tmp_path):
     np.testing.assert_array_equal(other(inputs), model(inputs))
 
 
-@pytest.mark.fast_for("rnnsearch", "transformer_pre")
+@pytest.mark.fast_for("rnnsearch")
 @each_paper
 def test_export_takes_any_shape(name, inputs, tmp_path):
     """Keras's own export, of a model that was built and never called."""
@@ -347,7 +350,9 @@ def test_unknown_lengths(name, inputs):
 
 
 @pytest.mark.fast_for("rnnsearch", "transformer_pre")
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
+)
 @each_paper
 def test_mixed_precision(name, dtype, inputs):
     exact = random_model(name, V)

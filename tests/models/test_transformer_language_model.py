@@ -177,6 +177,7 @@ def formula(v, limit, d, d_ff, n, final_norm):
     return v * d + limit * d + n * layer + final_norm * 2 * d
 
 
+@pytest.mark.fast_for("gpt2")
 @pytest.mark.parametrize(
     "size, vocabulary_size, limit, final_norm, total",
     [

@@ -215,6 +215,7 @@ def test_a_continuer_that_cannot_be(wrong, live):
         continuer.Continuer(live.model, live.tokenizer, **wrong)
 
 
+@pytest.mark.slow
 def test_half_precision_is_that_of_rounded_weights(tokenizers):
     whole = make(tokenizers[0])
     half = make(tokenizers[0], stored_precision="float16")

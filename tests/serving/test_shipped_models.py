@@ -59,6 +59,7 @@ def test_it_translates(model):
     assert len(shown["attention"]) == len(shown["target_tokens"]) > 1
 
 
+@pytest.mark.fast_for("phrases_en_de")
 def test_its_card_is_its_own(model):
     name, folder, translate = model
     card = (folder / "README.md").read_text("utf-8")

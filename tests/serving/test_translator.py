@@ -227,6 +227,7 @@ def test_a_signature_wants_one_reference_for_each_text(
         )
 
 
+@pytest.mark.slow
 def test_a_text_over_the_limit(random_translator):
     """Python refuses it; the function translates what fits, and says so."""
     translator = random_translator("transformer", max_source_length=6)
@@ -370,7 +371,7 @@ def test_another_rank_or_type_is_refused(text, transformer):
             function(**inputs)
 
 
-@pytest.mark.fast_for("transformer")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", MODELS)
 def test_a_batch_of_no_texts_has_no_answers(name, random_translator):
     translator = random_translator(name)

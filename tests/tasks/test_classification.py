@@ -137,16 +137,17 @@ def test_a_run_that_was_stopped_goes_on_exactly(run, task, folder, tmp_path):
     assert set(ours[-1]) == {"accuracy", "loss", "val_accuracy", "val_loss"}
 
 
+@pytest.mark.fast_for("classification")
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["translate", "{run}", "a\tb", "--n_best=2"], "Received: n_best"),
-        (["export", "{run}", "--to=x", "--num_beams=2"], "num_beams"),
-        (["evaluate", "{run}", "--num_beams=2"], "Received: num_beams"),
-        (["evaluate", "{run}", "--source={run}/classes.txt"], "--reference"),
+        (("translate", "{run}", "a\tb", "--n_best=2"), "Received: n_best"),
+        (("export", "{run}", "--to=x", "--num_beams=2"), "num_beams"),
+        (("evaluate", "{run}", "--num_beams=2"), "Received: num_beams"),
+        (("evaluate", "{run}", "--source={run}/classes.txt"), "--reference"),
         (
-            ["train", "--model=bag_of_vectors", "--subword_sampling=0.1"]
-            + ["--output={run}2"],
+            ("train", "--model=bag_of_vectors", "--subword_sampling=0.1")
+            + ("--output={run}2",),
             "subword_sampling=0 for classification",
         ),
     ],

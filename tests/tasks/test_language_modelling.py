@@ -91,6 +91,7 @@ def stream_run(folder, tmp_path_factory):
     return output
 
 
+@pytest.mark.slow
 def test_a_stream_is_scored_after_the_lines_before(stream_run, folder, capsys):
     """Each line once, by the logits of the model after all that it has seen."""
     cli.main(["evaluate", str(stream_run)])
@@ -117,6 +118,7 @@ def test_a_stream_is_scored_after_the_lines_before(stream_run, folder, capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_stream_trains_on_every_line_after_the_end_of_the_one_before(
     stream_run, folder
 ):

@@ -349,6 +349,7 @@ def test_the_best_epoch_is_kept(choose, task, logs, best):
     assert checkpoints.load(run.directory.weights)[1]["epoch"] == best
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_ends_the_run(choose):
     choices = choose(learning_rate=1e30, schedule="constant", clip_norm=0.0)
     with pytest.raises(ValueError, match="lower learning_rate"):
@@ -400,6 +401,7 @@ def finished(choose):
     return run.directory
 
 
+@pytest.mark.fast_for("checkpoint.npz")
 @pytest.mark.parametrize(
     "lost, resume", [("checkpoint.npz", True), ("weights.npz", False)]
 )
@@ -478,6 +480,7 @@ def test_no_pair_fits(choose):
         begin(choose(max_length=2))
 
 
+@pytest.mark.slow
 def test_the_logs_are_kept_for_people_and_for_tensorboard(finished):
     history = json.loads(finished.history.read_text())
     assert [sorted(logs) for logs in history] == 2 * [

@@ -151,18 +151,13 @@ class Batcher:
             and self.queued_bytes + num_bytes <= self._max_queued_bytes
         ):
             return
-        never_fits = (
-            num_rows > self._max_queued_rows
-            or num_bytes > self._max_queued_bytes
-        )
-        remedy = "send less at a time" if never_fits else "try again later"
         received = (
             f"{num_rows} rows of {num_bytes} bytes" if job else "one more"
         )
         raise RequestError(
             Code.RESOURCE_EXHAUSTED,
             f"Expected at most {self._max_queued_rows} rows of "
-            f"{self._max_queued_bytes} bytes that wait: {remedy}. "
+            f"{self._max_queued_bytes} bytes that wait: try again later. "
             f"Received: {received}, where {self.queued_rows} rows of "
             f"{self.queued_bytes} bytes wait",
         )

@@ -156,12 +156,15 @@ class Rest:
                 f"Expected :predict. Received: :{api}, which takes tf.Example",
             )
         # A refusal is cheap, so that those who are accepted wait less. A
-        # client that expects to be asked for its body is asked first. What
-        # can never be answered is not told to try again later.
+        # client that expects to be asked for its body is asked first.
         if "expect" not in request.headers:
-            self._bodies.check_length(request)
-            self._predictor.find(spec)
-            self._predictor.queue.check_room()
+            try:
+                self._predictor.queue.check_room()
+            except RequestError:
+                # What would be refused later, too, has its own reason.
+                self._bodies.check_length(request)
+                self._predictor.find(spec)
+                raise
         deadline = time.monotonic() + self._limits.timeout
         async with self._bodies.read(request) as body:
             return await self._predict(request, spec, body, deadline, fields)

@@ -361,7 +361,6 @@ def moved(run, corpus, tmp_path):
     return directory, shutil.copytree(corpus, tmp_path / "now")
 
 
-@pytest.mark.slow
 def test_a_corpus_that_moved_is_found_by_evaluate(moved, capsys):
     run, place = moved
     with pytest.raises(SystemExit, match="Received: .*before"):

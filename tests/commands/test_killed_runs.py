@@ -99,6 +99,7 @@ def timed_run(arguments, options):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
     "model, kills",
     [("transformer", 10), ("rnnsearch", 3), ("rnn_language_model", 3)],

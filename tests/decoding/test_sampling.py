@@ -89,6 +89,7 @@ TRUNCATIONS = [
     {"top_k": 5, "top_p": 0.6},
 ]
 FAST = [{"top_k": 3}, {"top_p": 0.5}, {"top_k": 5, "top_p": 0.6}]
+assert all(one in TRUNCATIONS for one in FAST)
 
 
 @pytest.mark.parametrize("kwargs", TRUNCATIONS, ids=str)

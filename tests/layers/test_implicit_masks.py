@@ -104,6 +104,7 @@ FAST = {
     "decoder-memory",
     "decoder-inputs",
 }
+assert {*IDS} >= FAST
 
 
 @pytest.fixture

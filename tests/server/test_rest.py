@@ -135,8 +135,7 @@ def test_versions_and_labels(server, path):
 @pytest.mark.parametrize(
     "method, path, body, status",
     [
-        ("POST", "/v1/models/x:predict", "{}", 404),
-        ("POST", PREDICT, "{}", 400),
+        ("POST", "/v1/models/x:predict", "{}", 400),
         ("POST", "/v1/models/x:predict", '{"instances": [1]}', 404),
         ("POST", "/v1/models/shout/versions/9:predict", '{"inputs": 1}', 404),
         ("POST", "/v1/models/shout/labels/x:predict", '{"inputs": 1}', 400),

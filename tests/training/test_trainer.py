@@ -128,8 +128,10 @@ def one_replica(kind, optimizer):
     return fit(kind, 1, optimizer)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["transformer", "rnnsearch"])
+@pytest.mark.parametrize(
+    "kind",
+    ["transformer", pytest.param("rnnsearch", marks=pytest.mark.slow)],
+)
 def test_clipping_acts_in_what_is_compared(kind):
     clipped, _, _ = one_replica(kind, "sgd")
     unclipped, _, _ = fit(kind, 1, "sgd", clip_norm=0.0)
@@ -138,16 +140,19 @@ def test_clipping_acts_in_what_is_compared(kind):
 
 TOLERANCES = {"sgd": 1e-6, "adam": 1e-4}
 SHARES = ((2, 1), (2, 2), (4, 1), (1, 3), (4, 2))
+FAST = ("transformer", "sgd", 2, 2)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind, optimizer, replicas, micro_batches",
     [
-        (kind, optimizer, *share)
-        for kind in ("transformer", "rnnsearch")
-        for optimizer in TOLERANCES
-        for share in SHARES
+        pytest.param(*case, marks=() if case == FAST else pytest.mark.slow)
+        for case in (
+            (kind, optimizer, *share)
+            for kind in ("transformer", "rnnsearch")
+            for optimizer in TOLERANCES
+            for share in SHARES
+        )
     ],
 )
 def test_replicas_and_micro_batches_give_the_same_weights(

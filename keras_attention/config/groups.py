@@ -109,7 +109,8 @@ class Data(Choices):
     max_tokens: int | None = choice(
         None,
         "The most target tokens of a batch, padding included. Source tokens "
-        "may be twice as many.",
+        "may be twice as many. It takes the place of a batch size: the longer "
+        "the texts, the fewer make a batch.",
         at_least=1,
         defaults={
             "phrases": 512,

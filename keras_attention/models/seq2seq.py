@@ -20,7 +20,8 @@ class Seq2Seq(keras.Model):
       every leaf is [B, ...];
     - `step(token_ids, memory, state)` -> `(logits, state,
       attention_weights)`: one token [B] in; logits float32 [B, V] of the
-      next one, and weights [B, S] or [B, H, S] over the source.
+      next one, and weights [B, S] or [B, H, S] over the source. They sum to 1
+      and are 0 at padding, also in a model that has no attention.
 
     A search takes `prepared_step()`, which is `step` with what no step changes
     computed once.

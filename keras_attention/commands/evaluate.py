@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import pathlib
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -103,7 +104,11 @@ def evaluate(
             "model: a SavedModel has no corpus of its own. "
             f"Received: {model}, source=None"
         )
-    configuration.check_corpus(options.corpus)
+    corpus = options.corpus
+    if is_run and not (options.source or corpus):
+        saved = configuration.read(pathlib.Path(model) / "config.yaml")
+        corpus = saved.get("corpus")
+    configuration.check_corpus(corpus)
     arguments.check_picture(options.by_length)
     arguments.import_tensorflow()
     from keras_attention.commands import scoring

@@ -7,6 +7,7 @@ from keras_attention.layers import (
     attention,
     masks,
     multiplicative_attention,
+    weights,
 )
 
 PLACES = ("monotonic", "predictive")
@@ -82,11 +83,13 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
     def build(self, query_shape, value_shape, key_shape=None):
         super().build(query_shape, value_shape, key_shape)
         if self.place == "predictive":
-            query_dim = query_shape[-1]
-            self.place_kernel = self._add_kernel(
-                "place_kernel", (query_dim, query_dim)
-            )
-            self.place_vector = self._add_kernel("place_vector", (query_dim, 1))
+            self._add_place(query_shape[-1])
+
+    def _add_place(self, query_dim):
+        self.place_kernel = self._add_kernel(
+            "place_kernel", (query_dim, query_dim)
+        )
+        self.place_vector = self._add_kernel("place_vector", (query_dim, 1))
 
     def places(self, query, lengths, start=0):
         """p_t for each query: float32 [B, T, 1].
@@ -99,6 +102,10 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
         if self.place == "monotonic":
             places = start + ops.arange(ops.shape(query)[1])
             return ops.cast(places, "float32")[None, :, None]
+        weights.check_tensor(query)
+        if not hasattr(self, "place_kernel"):
+            with weights.scope(self):
+                self._add_place(query.shape[-1])
         hidden = ops.tanh(ops.matmul(query, self._cast(self.place_kernel)))
         share = ops.matmul(hidden, self._cast(self.place_vector))
         return lengths * ops.sigmoid(ops.cast(share, "float32"))

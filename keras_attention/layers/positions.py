@@ -57,6 +57,10 @@ class Positions(keras.layers.Layer):
 
         Returns:
             A tensor [B, H, T, key_dim].
+
+        Raises:
+            ValueError: If the layer needs the width of a head and is not
+                built.
         """
         return None
 

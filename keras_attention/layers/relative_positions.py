@@ -68,6 +68,12 @@ class RelativePositions(positions.Positions):
         return ops.einsum("bhtd,tsd->bhts", query, rows)
 
     def added_context(self, attention_weights, query_positions, key_positions):
+        if not self.built:
+            raise ValueError(
+                "Expected a layer that knows the width of a head. Call "
+                "`bias` or `build(heads_shape)` before `added_context`. "
+                "Received: a layer that is not built"
+            )
         rows = self._rows(self.value_table, query_positions, key_positions)
         rows = ops.cast(rows, attention_weights.dtype)
         return ops.einsum("bhts,tsd->bhtd", attention_weights, rows)

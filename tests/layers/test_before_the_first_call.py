@@ -57,6 +57,11 @@ def decode(layer, x):
     return outputs, weights
 
 
+def attend_to_a_place(layer, x):
+    layer.places(x[:, :1], lengths=T * np.ones((B, 1, 1), "float32"))
+    return attend(layer, x)
+
+
 def around(layer, x):
     return layer.leave(x, keras.ops.tanh(layer.enter(x)))
 
@@ -77,6 +82,7 @@ USES = {
         lambda: layers.MultiplicativeAttention("concat", 11),
         attend_narrow,
     ),
+    "local": (lambda: layers.LocalAttention(half_width=2), attend_to_a_place),
     "multi_head": (lambda: layers.MultiHeadAttention(2, 3), attend_heads),
     "multi_head_narrow": (
         lambda: layers.MultiHeadAttention(2, 3, use_bias=False),

@@ -445,3 +445,11 @@ def test_a_bias_that_falls_with_the_distance_is_as_bad_in_longer_texts():
     shares = [right(model, length) for length in (LENGTH, 2 * LENGTH)]
     assert max(shares) < 0.5
     assert abs(shares[0] - shares[1]) < 0.1
+
+
+def test_added_context_needs_the_width_of_a_head():
+    weights = np.full((B, HEADS, T, S), 1 / S, "float32")
+    with pytest.raises(ValueError, match="`bias` or `build"):
+        layers.RelativePositions(2).added_context(
+            weights, np.arange(T), np.arange(S)
+        )

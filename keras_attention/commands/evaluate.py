@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import pathlib
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -105,9 +104,11 @@ def evaluate(
             f"Received: {model}, source=None"
         )
     corpus = options.corpus
-    if is_run and not (options.source or corpus):
-        saved = configuration.read(pathlib.Path(model) / "config.yaml")
-        corpus = saved.get("corpus")
+    if corpus is None and not any(files):
+        from keras_attention.training import run_directory
+
+        saved = run_directory.read_config(run_directory.at(model))
+        corpus = saved.data.corpus
     configuration.check_corpus(corpus)
     arguments.check_picture(options.by_length)
     arguments.import_tensorflow()

@@ -13,7 +13,7 @@ batches = (
     .apply(to_examples())                    # (inputs, labels, weights)
     .prefetch(tf.data.AUTOTUNE)
 )
-model.fit(batches)
+model.fit(batches, shuffle=False)
 ```
 
 The order is a function of seed, epoch and TensorFlow's global seed: training

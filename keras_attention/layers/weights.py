@@ -1,4 +1,4 @@
-"""Weights of an attention, which `project` may need before `build`."""
+"""Weights of an attention, which its methods may need before `build`."""
 
 import keras
 
@@ -7,8 +7,8 @@ def add(layer, name, shape, initializer):
     """`layer.add_weight`, or the weight of this name if there is one.
 
     Keras lists weights, and stores them, in the order in which a layer
-    assigns them. What `project` has made before is therefore taken away and
-    assigned again: now it stands where `build` has it.
+    assigns them. What a method such as `project` has made before is therefore
+    taken away and assigned again: now it stands where `build` has it.
 
     Args:
         layer: the layer; it must assign what is returned to `name`.
@@ -27,9 +27,9 @@ def add(layer, name, shape, initializer):
     weight = getattr(layer, name)
     if tuple(weight.shape) != tuple(shape):
         raise ValueError(
-            f"Expected inputs of the width that `project` saw, for which "
-            f"`{name}` has the shape {tuple(weight.shape)}. Received: inputs "
-            f"for which its shape is {tuple(shape)}"
+            "Expected inputs of the width that `project` or `places` saw, for "
+            f"which `{name}` has the shape {tuple(weight.shape)}. Received: "
+            f"inputs for which its shape is {tuple(shape)}"
         )
     # A weight of a frozen layer is listed first, and then frozen: one that is
     # frozen already would stay so when the layer is thawed.

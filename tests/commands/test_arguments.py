@@ -173,7 +173,7 @@ def model(tmp_path):
     folder = tmp_path / "model"
     (folder / "savedmodel" / "1").mkdir(parents=True)
     (folder / "savedmodel" / "1" / "saved_model.pb").write_text("")
-    (folder / "config.yaml").write_text("")
+    (folder / "config.yaml").write_text("corpus: gone\n")
     return str(folder)
 
 
@@ -297,6 +297,7 @@ def answers_at_once(*argv):
         (["evaluate", "{model}", "--source=nowhere"], "Received: nowhere"),
         (["evaluate", "{model}/savedmodel"], "no corpus of its own"),
         (["evaluate", "{model}", "--corpus=nowhere"], "Received: nowhere"),
+        (["evaluate", "{model}"], "Received: gone"),
         (["evaluate", "{model}", "--beside", "nowhere"], "Received: nowhere"),
         (["translate", "nowhere", "a"], "Received: nowhere"),
         (["translate", "{model}", "a", "--n_best=0"], "Received: n_best=0"),

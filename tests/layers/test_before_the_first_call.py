@@ -259,7 +259,7 @@ def test_keys_that_project_did_not_make_are_refused(name, x):
 def test_keys_of_two_widths_are_refused(x):
     layer = layers.AdditiveAttention(11)
     layer.project(x)
-    with pytest.raises(ValueError, match="the width that `project` saw"):
+    with pytest.raises(ValueError, match="the width that `project` or"):
         layer(query=x, value=x[:, :, :NARROW])
 
 

@@ -94,6 +94,28 @@ def _open_locked(path: pathlib.Path, kind: int) -> int | None:
         return handle
 
 
+def check_folder(folder: str | os.PathLike) -> None:
+    """That a folder is there, or can be made, and takes files.
+
+    Raises:
+        ValueError: If something else has its name, or that of a folder above
+            it, or if nobody may write there.
+    """
+    folder = pathlib.Path(folder).expanduser()
+    place = next(
+        path for path in (folder, *folder.parents) if os.path.lexists(path)
+    )
+    if not place.is_dir():
+        raise ValueError(
+            f"Expected a folder. Received: {folder}, where {place} is none"
+        )
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise ValueError(
+            "Expected a folder that you may write in. "
+            f"Received: {folder}, where {place} is closed to you"
+        )
+
+
 def file_mode() -> int:
     """The mode that `open` gives a new file, unlike `mkstemp`."""
     umask = os.umask(0)

@@ -111,6 +111,10 @@ def evaluate(
         corpus = saved.data.corpus
     configuration.check_corpus(corpus)
     arguments.check_picture(options.by_length)
+    if options.tokenize is not None:
+        from keras_attention.evaluation import scores
+
+        scores.check_tokenizer(options.tokenize)
     arguments.import_tensorflow()
     from keras_attention.commands import scoring
 

@@ -49,10 +49,18 @@ def export(
 ) -> None:
     """Writes the next version, with its card, and prints its path."""
     arguments.check_run(run)
-    configuration.check_corpus(options.corpus)
     from keras_attention.serving import destination
+    from keras_attention.training import run_directory
 
+    directory = run_directory.at(run)
+    corpus = options.corpus
+    if corpus is None and (
+        options.stored_precision != "float32" or not directory.scores.is_file()
+    ):
+        # Its held-out examples are scored.
+        corpus = run_directory.read_config(directory).data.corpus
     destination.check(to)
+    configuration.check_corpus(corpus)
     arguments.import_tensorflow()
     from keras_attention.commands import runs, scoring
     from keras_attention.training import report, restore

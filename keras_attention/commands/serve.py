@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from keras_attention.commands import arguments
 from keras_attention.config.choices import Choices, choice
 from keras_attention.server.limits import Limits
-from keras_attention.server.settings import Settings
+from keras_attention.server.settings import Settings, check_name
 
 # Top packages of the extra `serve`.
 _PACKAGES = ("starlette", "uvicorn", "h11", "grpc", "grpc_health")
@@ -191,7 +191,8 @@ def _paths(models: tuple[str, ...], options: Options) -> tuple[str, ...]:
     """The folders of the models, which are there.
 
     Raises:
-        ValueError: If there is none, or if they are named in two ways.
+        ValueError: If there is none, if they are named in two ways, or if a
+            name, a file or a folder that belongs to them is wrong.
     """
     ways = {
         "MODEL": bool(models),
@@ -212,8 +213,15 @@ def _paths(models: tuple[str, ...], options: Options) -> tuple[str, ...]:
             "Expected one model where --model_name is given. "
             f"Received: {len(models)}, or those of a file"
         )
+    if options.model_name is not None:
+        check_name(options.model_name)
     for path in models:
         _check_model(path)
+    root = options.reload_root
+    if root is not None and not pathlib.Path(root).is_dir():
+        raise ValueError(
+            f"Expected a folder as --reload_root. Received: {root}"
+        )
     return models
 
 

@@ -101,11 +101,12 @@ def train(
     )
     configuration.check_corpus(data.corpus)
     choices = configuration.resolve(choices)
-    from keras_attention import workers
+    from keras_attention import files, workers
 
+    files.check_folder(choices.run.output)
     count = workers.from_environment().count
     arguments.import_tensorflow()
-    from keras_attention import devices, files, tasks
+    from keras_attention import devices, tasks
     from keras_attention.training import loop, report
 
     if choices.data.max_tokens <= devices.SMALL_BATCH:

@@ -140,6 +140,8 @@ def _standard_input() -> list[str]:
 
 def _check_files(words, input, options) -> None:
     """That lines of files go to a folder, and nothing else is asked for."""
+    from keras_attention import files
+
     for path in input:
         arguments.find_file("input", path)
     others = {"texts": words, "attention": options.attention}
@@ -151,6 +153,7 @@ def _check_files(words, input, options) -> None:
             f"input={list(input)}, output={options.output}"
             + "".join(f", {name}={others[name]!r}" for name in given)
         )
+    files.check_folder(options.output)
 
 
 def _draw_attention(translator, texts, options) -> None:

@@ -277,6 +277,16 @@ def _tokenizer(target_language, tokenize):
     """Sacrebleu's tokenizer: the one asked for, or the language's."""
     if tokenize is None:
         return bleu_tokenizer(target_language)
+    check_tokenizer(tokenize)
+    return tokenize
+
+
+def check_tokenizer(tokenize: str) -> None:
+    """That sacrebleu has a tokenizer of this name, and what it needs.
+
+    Raises:
+        ValueError: If it has not.
+    """
     if tokenize not in metrics.BLEU.TOKENIZERS:
         raise ValueError(
             "`tokenize` must be one of sacrebleu's tokenizers "
@@ -289,7 +299,6 @@ def _tokenizer(target_language, tokenize):
             f'-m pip install "sacrebleu[{language}]"). '
             f"Received: tokenize={tokenize!r}"
         )
-    return tokenize
 
 
 @functools.cache

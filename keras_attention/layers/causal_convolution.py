@@ -3,6 +3,8 @@
 import keras
 from keras import ops
 
+from keras_attention.layers import weights
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class CausalConvolution(keras.layers.Layer):
@@ -125,6 +127,9 @@ class CausalConvolution(keras.layers.Layer):
             `(outputs, buffer)`: [B, F], and the buffer with this position in
             the place of the oldest.
         """
+        weights.check_tensor(inputs)
+        if not self.built:
+            self.build((None, None, inputs.shape[-1]))
         inputs = ops.cast(inputs, self.compute_dtype)
         window = ops.concatenate([buffer, inputs[:, None]], axis=1)
         starts = [j * self.dilation_rate for j in range(self.kernel_size)]

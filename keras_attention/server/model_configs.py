@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
+from keras_attention.server import settings
 from keras_attention.serving import savedmodel
 
-_NAME = re.compile(r"[^/:\s]{1,200}")
 # Versions are 64 bits wide in the protocol.
 _MOST = 2**63 - 1
 
@@ -48,11 +48,7 @@ class ModelConfig:
     labels: Mapping[str, int] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        if not _NAME.fullmatch(self.name):
-            raise ValueError(
-                "Expected a model's name without blanks, slashes and colons. "
-                f"Received: {self.name!r}"
-            )
+        settings.check_name(self.name)
 
     def versions_on_disk(self) -> dict[int, pathlib.Path]:
         """The versions that are there: number -> folder."""

@@ -2,6 +2,22 @@
 
 import dataclasses
 import pathlib
+import re
+
+_NAME = re.compile(r"[^/:\s]{1,200}")
+
+
+def check_name(name: str) -> None:
+    """That a model's name can stand in the path of a request.
+
+    Raises:
+        ValueError: If it cannot.
+    """
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            "Expected a model's name without blanks, slashes and colons. "
+            f"Received: {name!r}"
+        )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -39,18 +39,7 @@ def check(folder: str | os.PathLike, card: bool = True) -> None:
             "Expected a folder for a model and its versions: its README.md "
             f"would be lost. Received: {folder}"
         )
-    place = next(
-        path for path in (folder, *folder.parents) if os.path.lexists(path)
-    )
-    if not place.is_dir():
-        raise ValueError(
-            f"Expected a folder. Received: {folder}, where {place} is none"
-        )
-    if not os.access(place, os.W_OK | os.X_OK):
-        raise ValueError(
-            "Expected a folder that you may write in. "
-            f"Received: {folder}, where {place} is closed to you"
-        )
-    if place == folder:
+    files.check_folder(folder)
+    if folder.is_dir():
         with files.lock(folder):
             pass  # Nobody else writes in it.

@@ -266,7 +266,7 @@ try:
 except SystemExit as error:
     print(error, file=sys.stderr)
 seconds = time.process_time()
-loaded = {{"tensorflow", "keras", "numpy"}} & set(sys.modules)
+loaded = {{"tensorflow", "keras"}} & set(sys.modules)
 if loaded or seconds > 1.5:
     sys.exit(f"{{seconds}} seconds, {{loaded}}")
 """
@@ -293,15 +293,27 @@ def answers_at_once(*argv):
         (["train", "--corpus=nowhere"], "Received: nowhere"),
         (["train", "--config=nowhere"], "Received: nowhere"),
         (["train", "--size=huge"], "Received: size='huge'"),
+        (["train", "--target=en"], "Expected two languages"),
+        (["train", "--output={model}/config.yaml/a"], "config.yaml is none"),
         (["evaluate", "nowhere"], "Received: nowhere"),
         (["evaluate", "{model}", "--source=nowhere"], "Received: nowhere"),
         (["evaluate", "{model}/savedmodel"], "no corpus of its own"),
         (["evaluate", "{model}", "--corpus=nowhere"], "Received: nowhere"),
+        (
+            ["evaluate", "{model}", "--corpus=phrases", "--tokenize=foo"],
+            "Received: 'foo'",
+        ),
         (["evaluate", "{model}"], "Received: gone"),
         (["evaluate", "{model}", "--beside", "nowhere"], "Received: nowhere"),
         (["translate", "nowhere", "a"], "Received: nowhere"),
         (["translate", "{model}", "a", "--n_best=0"], "Received: n_best=0"),
+        (
+            ["translate", "{model}", "--input={model}/config.yaml"]
+            + ["--output={model}/config.yaml"],
+            "config.yaml is none",
+        ),
         (["export", "nowhere", "--to=there"], "Received: nowhere"),
+        (["export", "{model}", "--to=there"], "Received: gone"),
         (["export", "{model}"], "Expected a value of to"),
         (["export", "{model}", "--to=a", "--corpus=b"], "Received: b"),
         (["export", "{model}", "--to={model}"], "the folder of a run"),

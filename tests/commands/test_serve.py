@@ -36,6 +36,8 @@ def refusal(*arguments):
         (["MODEL", "--max_rows=1000"], "at least max_rows"),
         (["--model_config_file=none"], "Expected a file"),
         (["MODEL", "--prt=1"], "did you mean --port?"),
+        (["MODEL", "--model_name=a/b"], "without blanks, slashes"),
+        (["MODEL", "--reload_root=none"], "Expected a folder as --reload_root"),
     ],
 )
 def test_wrong_arguments_are_refused(model, arguments, message):

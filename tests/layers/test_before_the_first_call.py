@@ -70,6 +70,13 @@ def leave(layer, x):
     return layer.leave(x, keras.ops.tanh(x))
 
 
+def convolve(layer, x):
+    buffer = keras.ops.zeros((keras.ops.shape(x)[0], layer.buffer_length, D))
+    for position in range(T):
+        outputs, buffer = layer.step(x[:, position], buffer)
+    return outputs, buffer
+
+
 # A layer, and a function that uses it without calling it.
 USES = {
     "additive": (lambda: layers.AdditiveAttention(11), attend),
@@ -94,6 +101,7 @@ USES = {
     "residual_post_norm": (lambda: layers.Residual(), around),
     "residual_leave": (lambda: layers.Residual(), leave),
     "decoder": (lambda: layers.TransformerDecoderLayer(7, 11), decode),
+    "convolution": (lambda: layers.CausalConvolution(11, 3, 2), convolve),
 }
 each_use = pytest.mark.parametrize("name", USES)
 
@@ -131,7 +139,7 @@ def built(name):
         layer.build(narrow, wide, (None, None, 11))
     elif name.endswith("_narrow"):
         layer.build(narrow, wide)
-    elif name.startswith(("residual", "decoder")):
+    elif name.startswith(("residual", "decoder", "convolution")):
         layer.build(wide)
     else:
         layer.build(wide, wide)

@@ -101,10 +101,13 @@ def train(
     )
     configuration.check_corpus(data.corpus)
     choices = configuration.resolve(choices)
+    if choices.task == "translation":
+        _check_languages(choices.data)
     from keras_attention import files, workers
 
-    files.check_folder(choices.run.output)
-    count = workers.from_environment().count
+    team = workers.from_environment()
+    if team.leads:
+        files.check_folder(choices.run.output)
     arguments.import_tensorflow()
     from keras_attention import devices, tasks
     from keras_attention.training import loop, report
@@ -112,7 +115,7 @@ def train(
     if choices.data.max_tokens <= devices.SMALL_BATCH:
         devices.share_cores()
     devices.keep_memory()
-    if count == 1 and choices.run.replicas and choices.run.replicas > 1:
+    if team.count == 1 and choices.run.replicas and choices.run.replicas > 1:
         devices.make_logical_devices(choices.run.replicas)
     parts = loop.train(choices, tasks.get(choices.task), resume)
     # The others wait: if the leader fails, all of them have to start again.
@@ -123,6 +126,14 @@ def train(
                     print(_nothing_to_do(choices, parts.directory))
                 else:
                     report.finish(parts)
+
+
+def _check_languages(data: configuration.Data) -> None:
+    if data.source == data.target:
+        raise ValueError(
+            f"Expected two languages. Received: source={data.source!r}, "
+            f"target={data.target!r}"
+        )
 
 
 def _models() -> str:

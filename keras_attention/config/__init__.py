@@ -185,9 +185,8 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     the run can be used from anywhere.
 
     Raises:
-        ValueError: If the model has no such size, if a translator's two
-            languages are one, or if its task has no translations to be
-            distilled from, or no context.
+        ValueError: If the model has no such size, or if its task has no
+            translations to be distilled from, or no context.
     """
     model, task = config.architecture.model, config.task
     if config.training.distillation_epochs and task != "translation":
@@ -217,11 +216,6 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     label = re.sub(r"\W+", "_", name).strip("_")
     given = flat(config)
     sides = [given[side] or missing[side] for side in ("source", "target")]
-    if task == "translation" and sides[0] == sides[1]:
-        raise ValueError(
-            f"Expected two languages. Received: source={sides[0]!r}, "
-            f"target={sides[1]!r}"
-        )
     languages = f"{'_'.join(sides)}_" if task == "translation" else ""
     missing["output"] = f"runs/{label}_{languages}{model}"
     filled = replace(

@@ -23,7 +23,7 @@ import itertools
 import re
 from collections.abc import Sequence
 
-from sacrebleu import metrics, significance
+from sacrebleu import metrics
 
 # By ISO 639 codes, of two letters and of three; "cn" and "jp", which name
 # countries, are often written for the languages.
@@ -313,6 +313,8 @@ def _is_installed(tokenize):
 
 def _bootstrap(systems, references, metric, num_samples):
     """Sacrebleu's result for each system; the first is the baseline."""
+    from sacrebleu import significance
+
     test = significance.PairedTest(
         [(name, list(texts)) for name, texts in systems],
         {"BLEU": metric},

@@ -121,11 +121,16 @@ class CausalConvolution(keras.layers.Layer):
 
         Args:
             inputs: [B, D].
-            buffer: as `initial_buffer` or the last `step` returned it.
+            buffer: as `initial_buffer` or the last `step` returned it. Zeros
+                [B, (k - 1) d, D] are the first one.
 
         Returns:
             `(outputs, buffer)`: [B, F], and the buffer with this position in
             the place of the oldest.
+
+        Raises:
+            ValueError: If the inputs are symbolic inputs of a functional
+                model.
         """
         weights.check_tensor(inputs)
         if not self.built:

@@ -266,7 +266,7 @@ try:
 except SystemExit as error:
     print(error, file=sys.stderr)
 seconds = time.process_time()
-loaded = {{"tensorflow", "keras"}} & set(sys.modules)
+loaded = {{"tensorflow", "keras", "numpy"}} & set(sys.modules)
 if loaded or seconds > 1.5:
     sys.exit(f"{{seconds}} seconds, {{loaded}}")
 """

@@ -313,6 +313,7 @@ def _is_installed(tokenize):
 
 def _bootstrap(systems, references, metric, num_samples):
     """Sacrebleu's result for each system; the first is the baseline."""
+    # It imports numpy, and the command line checks a name before that.
     from sacrebleu import significance
 
     test = significance.PairedTest(

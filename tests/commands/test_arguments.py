@@ -1,5 +1,6 @@
 """The command line's arguments: flags, files and constructors alike."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -132,6 +133,32 @@ def test_a_resumed_run_has_its_choices_below_file_and_flags(
         "corpus": str(tmp_path / "elsewhere"),
         "output": str(folder),
     }
+
+
+def test_a_resumed_run_has_two_languages_where_its_flags_have_one(
+    chosen, tmp_path
+):
+    """The default target is the source that is named again."""
+    output = tmp_path / "run"
+    begun = config.resolve(
+        config.make(source="de", target="en", output=str(output))
+    )
+    output.mkdir()
+    (output / "config.yaml").write_text(config.text(begun), "utf-8")
+    resumed = chosen("--resume", f"--output={output}", "--source=de")
+    assert resumed == config.flat(begun)
+
+
+def test_only_the_worker_that_leads_needs_a_folder_to_write_in(
+    chosen, tmp_path, monkeypatch
+):
+    (tmp_path / "file").write_text("")
+    output = f"--output={tmp_path}/file/run"
+    assert "file is none" in mistake("train", output)
+    cluster = {"worker": ["a:1", "b:1"]}
+    second = {"cluster": cluster, "task": {"type": "worker", "index": 1}}
+    monkeypatch.setenv("TF_CONFIG", json.dumps(second))
+    assert chosen(output)["output"].endswith("file/run")
 
 
 def test_a_recipe_gives_way_to_flags_and_to_a_file_of_its_name(

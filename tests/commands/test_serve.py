@@ -56,11 +56,12 @@ def test_without_the_extra_it_says_what_to_install(model, monkeypatch):
     assert "pip install" in message and "no no_such_package" in message
 
 
-def test_a_mistake_imports_no_tensorflow():
+@pytest.mark.parametrize("mistake", ["--prt=1", "--model_name=a/b"])
+def test_a_mistake_imports_no_tensorflow(model, mistake):
     code = (
         "import sys\n"
         "from keras_attention import cli\n"
-        "try:\n    cli.main(['serve', 'nothing/there'])\n"
+        f"try:\n    cli.main(['serve', {str(model)!r}, {mistake!r}])\n"
         "except SystemExit:\n    print('tensorflow' in sys.modules)"
     )
     done = subprocess.run(

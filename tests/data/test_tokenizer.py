@@ -256,6 +256,7 @@ def answer(tokenizer):
     return function
 
 
+@pytest.mark.slow
 def test_two_tokenizers_after_an_export(pair, tmp_path):
     tokenizers, expected = pair
     texts = sentences(30, 5)

@@ -153,7 +153,7 @@ def assert_equal(outputs, expected):
         np.testing.assert_allclose(got, want, atol=1e-6)
 
 
-@pytest.mark.fast_for("additive")
+@pytest.mark.fast_for("additive", "local", "convolution")
 @each_use
 def test_the_weights_are_those_of_build_in_its_order(name, x):
     make, use = USES[name]

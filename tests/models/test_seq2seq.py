@@ -174,6 +174,7 @@ def test_a_prepared_step_is_the_step(name, inputs):
 
 
 @each_paper
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 def test_padding_changes_nothing(name, inputs):
     model = random_model(name, V)
     padded = {key: np.pad(ids, ((0, 0), (0, 3))) for key, ids in inputs.items()}
@@ -185,6 +186,7 @@ def test_padding_changes_nothing(name, inputs):
 
 
 @each_paper
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 def test_a_row_alone_is_the_row_in_its_batch(name, inputs):
     model = random_model(name, V)
     logits = model(inputs).numpy()
@@ -199,6 +201,7 @@ def test_a_row_alone_is_the_row_in_its_batch(name, inputs):
 
 
 @every_model
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 def test_a_target_token_changes_nothing_before_it(name, inputs):
     model = random_model(name, V)
     before = model(inputs).numpy()
@@ -212,6 +215,7 @@ def test_a_target_token_changes_nothing_before_it(name, inputs):
 
 
 @each_paper
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 def test_each_source_token_reaches_the_logits(name, inputs):
     model = random_model(name, V)
     before = model(inputs).numpy()
@@ -388,6 +392,7 @@ def test_an_empty_batch(name):
 
 
 @each_paper
+@pytest.mark.fast_for("rnnsearch", "transformer_pre")
 def test_a_source_of_padding_alone_is_finite(name, inputs):
     model = random_model(name, V)
     inputs["source_ids"][1] = 0

@@ -80,6 +80,7 @@ def test_blank_texts_translate_to_blank(transformer):
     assert transformer.n_best(blank) == [[("", 0.0)]] * 4
 
 
+@pytest.mark.slow
 def test_no_text_gives_no_translation(transformer):
     assert transformer([]) == []
     result = transformer.search(tf.zeros([0, 0], tf.int32), 2, n_best=2)

@@ -118,6 +118,7 @@ def test_a_stream_is_scored_after_the_lines_before(stream_run, folder, capsys):
     )
 
 
+@pytest.mark.slow
 def test_a_stream_trains_on_every_line_after_the_end_of_the_one_before(
     stream_run, folder
 ):

@@ -128,6 +128,7 @@ def one_replica(kind, optimizer):
     return fit(kind, 1, optimizer)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "kind",
     ["transformer", pytest.param("rnnsearch", marks=pytest.mark.slow)],

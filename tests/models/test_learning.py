@@ -13,18 +13,17 @@ from keras_attention.tokens import END, PAD, START
 V = 24
 SMALL = {"embedding_dim": 64, "units": 128}
 # (size, arguments, longest sequence, training pairs, epochs, learning rate).
-# Without attention a sentence has to fit into one state: shorter ones, more
-# training.
+# A state of one width, or local operations: shorter sentences, more training.
 SETTINGS = {
     "transformer": ("mini", {}, 8, 4000, 12, 1e-3),
-    "roformer": ("mini", {}, 8, 4000, 20, 1e-3),
+    "roformer": ("mini", {}, 8, 8000, 15, 1e-3),
     "rnnsearch": ("tiny", SMALL, 8, 4000, 6, 3e-3),
     "luong": ("tiny", SMALL, 8, 4000, 12, 3e-3),
     "rnn_encoder_decoder": ("tiny", SMALL, 6, 16000, 8, 3e-3),
     "lstm_encoder_decoder": ("tiny", SMALL, 6, 8000, 12, 3e-3),
     "conv_seq2seq": ("mini", {}, 8, 4000, 12, 1e-3),
-    "bytenet": ("mini", {}, 8, 4000, 12, 1e-3),
-    "extended_neural_gpu": ("mini", {}, 6, 8000, 12, 2e-3),
+    "bytenet": ("mini", {}, 6, 16000, 6, 2e-3),
+    "extended_neural_gpu": ("mini", {}, 5, 16000, 20, 2e-3),
 }
 
 

@@ -13,7 +13,7 @@ from keras_attention.tokens import END, PAD, START
 V = 24
 SMALL = {"embedding_dim": 64, "units": 128}
 # (size, arguments, longest sequence, training pairs, epochs, learning rate).
-# A state of one width, or local operations: shorter sentences, more training.
+# Without attention: shorter sentences, more training.
 SETTINGS = {
     "transformer": ("mini", {}, 8, 4000, 12, 1e-3),
     "roformer": ("mini", {}, 8, 8000, 15, 1e-3),

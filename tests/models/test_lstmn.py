@@ -89,13 +89,13 @@ def test_sizes(size, e, u, without_memory):
 
 
 NUMBERS = 8
-# The token of number n, which asks or answers, and that of the pair (k, v).
+# FIRST + n: number n. FIRST_PAIR + k * NUMBERS + v: the pair (k, v).
 FIRST = START + 2
 FIRST_PAIR = FIRST + NUMBERS
 
 
 def recall(rng, count):
-    """START, a pair (k, v) of each k in any order, a k; and its v."""
+    """START, a pair (k, v) for each k in any order, and one k. Then its v."""
     keys = rng.permuted(np.tile(np.arange(NUMBERS), (count, 1)), axis=1)
     values = rng.integers(0, NUMBERS, (count, NUMBERS))
     rows, asked = np.arange(count), rng.integers(0, NUMBERS, count)
@@ -112,7 +112,7 @@ def recall(rng, count):
 
 @pytest.mark.slow
 def test_recalls_what_an_lstm_forgets():
-    """Eight pairs are more than the state of an LSTM of like size holds."""
+    """Eight pairs. An LSTM of as many parameters, trained alike, fails."""
     size = FIRST_PAIR + NUMBERS**2
     token_ids, answers = recall(np.random.default_rng(1), 60_000)
     held_out, truth = recall(np.random.default_rng(2), 1_000)

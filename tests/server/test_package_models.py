@@ -82,7 +82,7 @@ def test_an_answer_is_that_of_its_request_alone(version):
             for name, expected in alone.items():
                 if expected.dtype.kind == "f":
                     np.testing.assert_allclose(
-                        answer[name], expected, rtol=1e-4, atol=1e-5
+                        answer[name], expected, rtol=1e-4, atol=1e-4
                     )
                 else:
                     np.testing.assert_array_equal(answer[name], expected)

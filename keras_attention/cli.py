@@ -5,6 +5,7 @@ verb's arguments are known to be right: `--help` and mistakes answer at once.
 """
 
 import os
+import signal
 import sys
 
 import cyclopts
@@ -55,4 +56,5 @@ def main(argv: list[str] | None = None) -> None:
         sys.exit(f"{name}: {error}")
     except KeyboardInterrupt:
         goes_on = "; it goes on with --resume" if verb == "train" else ""
-        sys.exit(f"{name}: interrupted{goes_on}")
+        print(f"{name}: interrupted{goes_on}", file=sys.stderr)
+        sys.exit(128 + signal.SIGINT)

@@ -31,6 +31,8 @@ def make_app(name: str, help_text: str, **options) -> cyclopts.App:
         print_error=False,
         exit_on_error=False,
         result_action="return_value",
+        # `cli.main` answers it.
+        suppress_keyboard_interrupt=False,
         **options,
     )
 

@@ -109,8 +109,9 @@ class Data(Choices):
     max_tokens: int | None = choice(
         None,
         "The most target tokens of a batch, padding included. Source tokens "
-        "may be twice as many. It takes the place of a batch size: the longer "
-        "the texts, the fewer make a batch.",
+        "may be twice as many. Where there is no target, the tokens are the "
+        "text's. It takes the place of a batch size: the longer the texts, "
+        "the fewer make a batch.",
         at_least=1,
         defaults={
             "phrases": 512,

@@ -18,7 +18,7 @@ from keras_attention import cli, config, files, tasks
 from keras_attention.commands import runs
 from keras_attention.serving import translator
 from keras_attention.tasks import translation
-from keras_attention.training import report, run_directory
+from keras_attention.training import loop, report, run_directory
 
 PACKAGE = pathlib.Path(keras_attention.__file__).parent
 # Our functions from the command line to the gradient.
@@ -496,6 +496,20 @@ def test_the_report_is_written_while_nobody_else_trains(
     go_on = ["train", f"--output={run.path}", "--resume"]
     cli.main([*go_on, f"--corpus={place}"])
     assert run.scores.read_text() == "{}"
+
+
+def test_an_interrupted_training_says_how_it_goes_on(
+    corpus, train_arguments, tmp_path, monkeypatch, capsys
+):
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "fit", interrupt)
+    with pytest.raises(SystemExit) as end:
+        cli.main(train_arguments(corpus, tmp_path / "run"))
+    assert end.value.code == 130
+    line = "keras-attention train: interrupted; it goes on with --resume\n"
+    assert capsys.readouterr().err.endswith(line)
 
 
 def test_two_processes_do_not_train_in_one_folder(

@@ -9,7 +9,7 @@ import shutil
 import pytest
 import tensorflow as tf
 
-pytest.importorskip("httptools", reason="the extra `serve` is not installed")
+pytest.importorskip("h11", reason="the extra `serve` is not installed")
 
 from keras_attention.server import model_configs, page  # noqa: E402
 from keras_attention.serving import savedmodel  # noqa: E402

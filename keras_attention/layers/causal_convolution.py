@@ -91,12 +91,16 @@ class CausalConvolution(keras.layers.Layer):
         return ops.matmul(ops.concatenate(taps, axis=-1), kernel) + bias
 
     def call(self, inputs):
-        length = ops.shape(inputs)[1]
         padding = ((0, 0), (self.buffer_length, 0), (0, 0))
         padded = ops.pad(inputs, padding)  # [B, (k - 1) d + T, D]
         starts = [j * self.dilation_rate for j in range(self.kernel_size)]
+        # On a CPU, TensorFlow's gradient of `slice` is several times as fast
+        # as that of an index.
         return self._product(
-            [padded[:, start : start + length] for start in starts]
+            [
+                ops.slice(padded, (0, start, 0), ops.shape(inputs))
+                for start in starts
+            ]
         )
 
     def initial_buffer(self, batch_size):

@@ -27,7 +27,8 @@
 # 2. XOR: what adding up can never say, and why a layer can.
 # 3. Two texts whose words ask each other: decomposable attention.
 # 4. One text that is asked several questions: the self-attentive embedding.
-# 5. A text whose words ask each other: the encoder, and who "it" is.
+# 5. A state that looks back: the LSTMN.
+# 6. A text whose words ask each other: the encoder, and who "it" is.
 #
 # Each model gets a corpus that a program of ours wrote, so all right answers
 # are known. "It can" and "it cannot" are then numbers.
@@ -460,11 +461,132 @@ print(f"equal weights would put {share:.2f} on it")
 # The LSTM has done the binding, and has carried it along the text: a state far
 # from "my" may know the colour as well. So the answer is right wherever the
 # hops look, and their map need not point at what decided it. The hops only
-# collect. Cheng et al. (2016) moved attention *into* the recurrence: their
-# LSTMN keeps all the states that it has had, and at each word looks back at
-# them. Words then ask the words before them, one after the other, and the name
-# for it was *intra-attention*. (`ka.models.LSTMN` is this model. It predicts
-# the next word, as chapter 1's models do.)
+# collect.
+#
+# ## A state that looks back
+#
+# An LSTM goes on from its last state. So this one state must carry all that it
+# has read. Cheng et al. (2016) moved attention *into* the recurrence. Their
+# LSTMN (long short-term memory-network) keeps *all* the states that it has had.
+# At each word it looks back at them, and goes on from what it finds. They
+# called this *intra-attention*: the words of one text ask each other.
+#
+# $$a_i = v^\top \tanh(W_h h_i + W_x x_t + W_{\tilde h} \tilde h_{t-1}) \qquad
+# s = \mathrm{softmax}(a) \qquad
+# (\tilde h_t, \tilde c_t) = \sum_{i<t} s_i\,(h_i, c_i)$$
+#
+# Word $t$ asks each word $i$ before it. The first formula is chapter 3's
+# additive score, and $W_h$ does what $U$ did there. The query has two parts.
+# One is the embedding $x_t$. The other is $\tilde h_{t-1}$: what the word
+# before found. After each word an LSTM has two vectors, $h_i$ and $c_i$. The
+# weights $s_i$ sum up both. (Here the tilde marks what was found. The first
+# word finds 0.) Then comes an ordinary step of an LSTM. It has $\tilde h_t$ and
+# $\tilde c_t$ in place of $h_{t-1}$ and $c_{t-1}$.
+#
+# What is that good for? Let us ask for much, and give the state little room. A
+# text is eight tokens and a question. Each of the eight is a key with its
+# value, such as 3→5, so there are 64 such tokens. Each of the keys 0 to 7 has
+# one of them, in any order. The question is a token for one of the keys, and
+# the answer is its value.
+
+# %%
+NUMBERS = 8
+# Ids: eight questions, eight answers, and a token for each key with its value.
+QUESTIONS = END + 1
+ANSWERS = QUESTIONS + NUMBERS
+PAIRS = ANSWERS + NUMBERS
+
+
+def recall(count):
+    """Texts [count, 9], their answers, and where the asked key stands."""
+    # In each row the keys 0 to 7, shuffled.
+    keys = rng.permuted(np.tile(np.arange(NUMBERS), (count, 1)), axis=1)
+    values = rng.integers(0, NUMBERS, (count, NUMBERS))
+    rows, asked = np.arange(count), rng.integers(0, NUMBERS, count)
+    pairs = PAIRS + keys * NUMBERS + values
+    questions = QUESTIONS + keys[rows, asked]
+    ids = np.concatenate([pairs, questions[:, None]], axis=1)
+    return ids.astype("int32"), ANSWERS + values[rows, asked], asked
+
+
+def written(token_id):
+    """How a token is printed."""
+    if token_id >= PAIRS:
+        return "{}→{}".format(*divmod(token_id - PAIRS, NUMBERS))
+    return f"{token_id - QUESTIONS}?"
+
+
+ids, answers, _ = recall(count=300 if FAST else 60_000)
+test_ids, test_answers, asked = recall(count=1_000)
+tokens = [written(token_id) for token_id in test_ids[0]]
+print(*tokens, "  answer:", test_answers[0] - ANSWERS)
+counts = [np.bincount((row - PAIRS) % NUMBERS) for row in test_ids[:, :-1]]
+commonest = np.mean([row.max() / NUMBERS for row in counts])
+print(f"who names the commonest value is right in {100 * commonest:.1f} %")
+
+# %% [markdown]
+# Our LSTM is a language model of the package, and so is the LSTMN: each
+# predicts the next token, as the models of chapter 1 do. The next token after
+# the question is the answer. We give the LSTM 16 units and the LSTMN 14. Then
+# both have about as many parameters. A second LSTM is four times as wide.
+
+# %%
+readers, recalled = {}, {}
+for name, make in {
+    "LSTM": lambda size: ka.models.RNNLanguageModel(
+        size, embedding_dim=16, units=16, num_layers=1, dropout=0.0
+    ),
+    "LSTMN": lambda size: ka.models.LSTMN(size, embedding_dim=16, units=14),
+    "wide LSTM": lambda size: ka.models.RNNLanguageModel(
+        size, embedding_dim=64, units=64, num_layers=1, dropout=0.0
+    ),
+}.items():
+    keras.utils.set_random_seed(1)
+    readers[name] = make(PAIRS + NUMBERS**2)
+    inputs = keras.Input((None,), dtype="int32")
+    # The logits of what comes after the question.
+    model = keras.Model(inputs, readers[name](inputs)[:, -1])
+    # The rate stays: with that of `fit` above, the LSTMN did not learn it.
+    model.compile(
+        keras.optimizers.Adam(1e-2, global_clipnorm=1.0),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,
+    )
+    epochs = 1 if FAST else 8
+    model.fit(ids, answers, batch_size=100, epochs=epochs, verbose=0)
+    recalled[name] = accuracy(model, test_ids, test_answers)
+    print(f"{name:9} {readers[name].count_params():6,} parameters: "
+          f"{100 * recalled[name]:5.1f} % right")  # fmt: skip
+if not FAST:
+    assert recalled["LSTMN"] >= 0.99 and recalled["LSTM"] < 0.7
+    sizes = {name: reader.count_params() for name, reader in readers.items()}
+    assert sizes["LSTMN"] < 1.05 * sizes["LSTM"] < 0.2 * sizes["wide LSTM"]
+    assert recalled["wide LSTM"] > recalled["LSTM"] + 0.1
+
+# %% [markdown]
+# The LSTMN is right, and the LSTM of its size often is not. After eight tokens
+# the LSTM must know all eight values, in two vectors of 16 numbers, before it
+# reads the question. The LSTMN reads the question, and then looks. Where?
+
+# %%
+# The row of the question in `weights` [texts, 9, 9].
+weights = readers["LSTMN"].read(test_ids).numpy()[:, -1]
+on_asked = float(np.mean(weights[np.arange(len(asked)), asked]))
+print(f"the question puts {on_asked:.2f} of its weight on the key asked for")
+if not FAST:
+    assert on_asked > 0.8
+ka.plotting.attention_heat_map(
+    tokens,
+    [tokens[-1]],
+    weights[:1],
+    path=PICTURES / "11_recall.png",
+    axis_names=("text", "question"),
+)
+
+# %% [markdown]
+# It looks at the one token that has the answer. A wider LSTM is right more
+# often than the narrow one, at many times the parameters: what the LSTMN gains
+# is a small state. It still reads one word after the other.
 #
 # ## A text whose words ask each other
 #
@@ -707,6 +829,7 @@ if not FAST:
 #
 # - A bag of vectors cannot bind, whatever is built upon its mean.
 # - Attention is a bag that chooses: with equal weights, it is the bag.
+# - A state that looks back need not carry all that it has read.
 # - One layer finds a word by what it *is*. A second layer finds it by what it
 #   *did*, if the first has written that at the word.
 
@@ -770,6 +893,20 @@ if not FAST:
 #
 # </details>
 #
+# The real data, TREC, film reviews and SICK, are in
+# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#sentences).
+#
 # Next: attention joins any two words in one step. What does it cost a recurrent
 # network, or a convolution, to let two words meet that stand far apart? That is
 # the question of [chapter 12](12_how_far_apart.ipynb).
+#
+# ## References
+#
+# - Iyyer et al. 2015, [Deep Unordered Composition Rivals Syntactic Methods for
+#   Text Classification](https://aclanthology.org/P15-1162)
+# - Parikh et al. 2016, [A Decomposable Attention Model for Natural Language
+#   Inference](https://arxiv.org/abs/1606.01933)
+# - Lin et al. 2017, [A Structured Self-attentive Sentence
+#   Embedding](https://arxiv.org/abs/1703.03130)
+# - Cheng et al. 2016, [Long Short-Term Memory-Networks for Machine
+#   Reading](https://arxiv.org/abs/1601.06733)

@@ -35,6 +35,8 @@ class CausalConvolution(keras.layers.Layer):
 
     Call arguments:
         inputs: [B, T, D].
+        ahead: by how many positions the window is moved on. It is 0 for a
+            convolution that sees no later position, see `centered`.
 
     Returns:
         [B, T, F].
@@ -90,8 +92,8 @@ class CausalConvolution(keras.layers.Layer):
         bias = ops.cast(self.bias, self.compute_dtype)
         return ops.matmul(ops.concatenate(taps, axis=-1), kernel) + bias
 
-    def call(self, inputs):
-        padding = ((0, 0), (self.buffer_length, 0), (0, 0))
+    def call(self, inputs, ahead=0):
+        padding = ((0, 0), (self.buffer_length - ahead, ahead), (0, 0))
         padded = ops.pad(inputs, padding)  # [B, (k - 1) d + T, D]
         starts = [j * self.dilation_rate for j in range(self.kernel_size)]
         # On a CPU, TensorFlow's gradient of `slice` is several times as fast
@@ -175,6 +177,4 @@ def centered(convolution, inputs):
     Returns:
         [B, T, F].
     """
-    ahead = convolution.buffer_length // 2
-    padded = ops.pad(inputs, ((0, 0), (0, ahead), (0, 0)))
-    return convolution(padded)[:, ahead:]
+    return convolution(inputs, ahead=convolution.buffer_length // 2)

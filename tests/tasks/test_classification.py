@@ -5,8 +5,9 @@ import json
 import pytest
 
 import keras_attention as ka
-from keras_attention import cli, tasks
+from keras_attention import cli, files, tasks
 from keras_attention.data import colours, multisets
+from keras_attention.training import checkpoints
 
 RUNS = {
     "classification": (
@@ -59,6 +60,12 @@ def read(folder, split):
         for line in (folder / f"{split}.tsv").read_text().splitlines()
     ]
     return [row[0] for row in rows], ["\t".join(row[1:]) for row in rows]
+
+
+def progress(folder):
+    """The epoch of a run's checkpoint, and how many of its batches are done."""
+    _, content = checkpoints.load(folder / "checkpoint.npz")
+    return [content["epoch"], content["step"]]
 
 
 def last_line(capsys):
@@ -123,18 +130,45 @@ def test_a_run_has_its_pictures_and_its_labels(run, folder):
     assert (run / "classes.txt").read_text().splitlines() == expected
 
 
+class Stop(Exception):
+    """Stands for a kill."""
+
+
 @pytest.mark.slow
-def test_a_run_that_was_stopped_goes_on_exactly(run, task, folder, tmp_path):
-    output = tmp_path / "stopped"
-    train(task, folder, output, "--steps=3")
-    train(task, folder, output, "--resume", "--steps=1000")
-    ours, theirs = (
-        json.loads((path / "history.json").read_text())
-        for path in (output, run)
-    )
-    # The limit of steps ends in the same two epochs.
-    assert len(ours) == len(theirs) == 2
-    assert set(ours[-1]) == {"accuracy", "loss", "val_accuracy", "val_loss"}
+def test_a_run_that_was_stopped_goes_on_exactly(
+    task, folder, tmp_path, monkeypatch
+):
+    """Killed in the second epoch, it ends with the same bytes."""
+    options = ["--checkpoint_steps=1", "--dropout=0.2", "--max_tokens=1000"]
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    train(task, folder, whole, *options)
+    assert progress(whole) == [2, 0]
+    write, checkpoint = files.write_atomically, stopped / "checkpoint.npz"
+
+    def dies(path, data):
+        write(path, data)
+        if path == checkpoint and progress(stopped) == [1, 1]:
+            raise Stop
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_atomically", dies)
+        with pytest.raises(Stop):
+            train(task, folder, stopped, *options)
+    assert progress(stopped) == [1, 1]
+    train(task, folder, stopped, *options, "--resume")
+    for name in ("weights.npz", "checkpoint.npz"):
+        expected, expected_meta = checkpoints.load(whole / name)
+        resumed, resumed_meta = checkpoints.load(stopped / name)
+        assert resumed_meta == expected_meta
+        # In order: in one process, each optimizer has a name of its own.
+        for key, ours, theirs in zip(
+            expected, resumed.values(), expected.values(), strict=True
+        ):
+            assert ours.tobytes() == theirs.tobytes(), key
+    histories = [path / "history.json" for path in (whole, stopped)]
+    assert histories[0].read_bytes() == histories[1].read_bytes()
+    names = {"accuracy", "loss", "val_accuracy", "val_loss"}
+    assert set(json.loads(histories[0].read_bytes())[-1]) == names
 
 
 @pytest.mark.fast_for("classification")

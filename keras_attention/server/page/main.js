@@ -14,6 +14,7 @@ const find = (id) => document.getElementById(id);
 // What was typed stays when the model changes.
 const typed = { text: "", reference: "" };
 let models = {};
+let started = 0;
 let opened = 0;
 
 /** The template of a model, and the function that brings it to life. */
@@ -32,11 +33,19 @@ function deskOf(model) {
 
 /** Lists the models, and opens the one that the address names. */
 async function start() {
+  const turn = ++started;
+  // Read now: a model that is being opened will write its own address.
+  const { model, version } = Object.fromEntries(
+    new URLSearchParams(location.hash.slice(1)),
+  );
   document.querySelectorAll("#desk .problem").forEach(hideProblem);
   try {
     models = await listModels();
   } catch (error) {
     showProblem(find("status"), error, start);
+    return;
+  }
+  if (turn !== started) {
     return;
   }
   const names = Object.keys(models).filter((name) => models[name].length);
@@ -48,9 +57,6 @@ async function start() {
     setTimeout(start, SECOND);
     return;
   }
-  const { model, version } = Object.fromEntries(
-    new URLSearchParams(location.hash.slice(1)),
-  );
   setOptions(find("model"), names.map((name) => [name, name]), model);
   showVersions(version);
   await open();

@@ -915,6 +915,9 @@ assert row["scores"] == [0.0] + [-np.inf] * (served.num_beams - 1)
 # batching, no versions, no limits and no encryption. (TensorFlow Serving
 # encrypts gRPC only, by `--ssl_config_file`; put its REST behind a proxy that
 # encrypts and knows your users.) But nothing in between is hidden.
+#
+# Outside this chapter, `keras-attention serve FOLDER` (extra `serve`) answers
+# both protocols without Docker, with batching, versions and limits.
 
 # %%
 

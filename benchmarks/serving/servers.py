@@ -98,12 +98,28 @@ def ours(log: pathlib.Path, *arguments):
 
 
 @contextlib.contextmanager
-def triton(log: pathlib.Path, python: str, version: pathlib.Path):
-    """Triton, by an interpreter of an environment that has it."""
+def triton(
+    log: pathlib.Path,
+    python: str,
+    version: pathlib.Path,
+    program: pathlib.Path = PEERS / "serve_triton.py",
+    models: tuple[str, ...] = (),
+):
+    """Triton, by an interpreter of an environment that has it.
+
+    Args:
+        log: the file for its standard error.
+        python: the interpreter.
+        version: the folder of a SavedModel.
+        program: what starts Triton.
+        models: the models that the program is to serve, one that translates
+            first. By default it has `translator` alone.
+    """
     port, grpc_port = _free_port(), _free_port()
-    command = [python, PEERS / "serve_triton.py", version]
-    with _process([*command, port, grpc_port], log) as process:
-        url = f"http://127.0.0.1:{port}/v2/models/translator/infer"
+    command = [python, program, version, port, grpc_port, *models]
+    with _process(command, log) as process:
+        name = models[0] if models else "translator"
+        url = f"http://127.0.0.1:{port}/v2/models/{name}/infer"
         server = Server(process, url, v2_body, f"127.0.0.1:{grpc_port}", log)
         yield _ready(server)
 
@@ -146,7 +162,7 @@ def _process(command, log, stdout=None):
 
 def _ready(server: Server) -> Server:
     """Waits until a server translates."""
-    end = time.monotonic() + 180
+    end = time.monotonic() + 600
     while server.process.poll() is None and time.monotonic() < end:
         with contextlib.suppress(OSError):
             ask(server, "one")

@@ -265,6 +265,33 @@ def run_server():
     return running
 
 
+@dataclasses.dataclass
+class SlowModel:
+    """Models that compute until they may end, and the batches they began."""
+
+    may_end: threading.Event = dataclasses.field(
+        default_factory=threading.Event
+    )
+    batches: list = dataclasses.field(default_factory=list)
+
+
+@pytest.fixture
+def slow_model(monkeypatch):
+    """A `SlowModel`: so are all that are served."""
+    from keras_attention.server import execution
+
+    slow, compute = SlowModel(), execution.answers
+
+    def wait(version, signature, requests, *arguments):
+        slow.batches.append(requests)
+        assert slow.may_end.wait(60)
+        return compute(version, signature, requests, *arguments)
+
+    monkeypatch.setattr(execution, "answers", wait)
+    yield slow
+    slow.may_end.set()
+
+
 @pytest.fixture(scope="module")
 def server(model_folders, tmp_path_factory):
     """A server of the two models, and its client."""

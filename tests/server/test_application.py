@@ -7,6 +7,7 @@ import http.client
 import io
 import json
 import socket
+import sys
 import time
 
 import grpc
@@ -202,12 +203,17 @@ def test_an_answer_that_nobody_reads_is_given_up(run_server, configs):
 
 @pytest.mark.parametrize("place", ["head", "trailer"])
 def test_heads_and_trailers_have_a_limit(run_server, configs, place):
-    chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"
-    before = HEAD if place == "head" else chunked
-    lines = b"".join(b"x-%d: %s\r\n" % (n, b"a" * 999) for n in range(300))
-    with run_server(configs, TIMEOUT) as server:
-        answer = server.raw(before + lines)
-        assert answer[:13] in (b"HTTP/1.1 400 ", b"")
+    lines = b"".join(b"x-%d: a\r\n" % number for number in range(300))
+    # One byte beyond the limit, so that none is left unread.
+    sent = (HEAD + lines)[:1001]
+    if place == "trailer":
+        chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"
+        sent = chunked + lines[:1001]
+    bounds = limits.Limits(max_head_bytes=1000, timeout=60)
+    with run_server(configs, bounds) as server:
+        # It does not wait for the end.
+        answer = server.raw(sent, timeout=20)
+    assert answer.startswith(b"HTTP/1.1 400 ")
 
 
 def test_one_connection_is_one_and_health_is_always_answered(
@@ -234,6 +240,18 @@ def test_as_many_connections_as_files(run_server, configs):
     with pytest.raises(ValueError, match="ulimit -n"):
         with run_server(configs, bounds):
             pass
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="127.0.0.2 is an address on Linux alone"
+)
+def test_no_other_machine_is_answered_by_default(run_server, configs):
+    with run_server(configs) as server:
+        for port in (server.rest_port, server.grpc_port):
+            socket.create_connection(("127.0.0.1", port), 20).close()
+            # A server that listens at all addresses would take this one.
+            with pytest.raises(ConnectionRefusedError):
+                socket.create_connection(("127.0.0.2", port), 20).close()
 
 
 def test_ports_are_different(run_server, configs):

@@ -1,6 +1,8 @@
 """The gRPC services of a server that runs."""
 
 import contextlib
+import io
+import json
 
 import pytest
 import tensorflow as tf
@@ -24,7 +26,7 @@ from tensorflow_serving.apis import (  # noqa: E402
     regression_pb2,
 )
 
-from keras_attention.server import model_configs  # noqa: E402
+from keras_attention.server import logs, model_configs  # noqa: E402
 
 
 @pytest.fixture(scope="module")
@@ -125,11 +127,6 @@ def test_bytes_that_are_no_message_are_refused(channel):
             call(b"\xff")
 
 
-def test_a_deadline_that_is_over(predictions):
-    with refused(grpc.StatusCode.DEADLINE_EXCEEDED):
-        predictions.Predict(predict_request(text=["a"]), timeout=1e-6)
-
-
 def test_other_methods_are_unimplemented(predictions):
     for method, request in (
         (predictions.Classify, classification_pb2.ClassificationRequest()),
@@ -220,3 +217,38 @@ def test_a_reload_needs_a_flag_and_is_small(
             stub = model_service_pb2_grpc.ModelServiceStub(channel)
             with refused(grpc.StatusCode.PERMISSION_DENIED):
                 stub.HandleReloadConfigRequest(request)
+
+
+@pytest.mark.parametrize("log_texts", [False, True])
+def test_texts_are_logged_if_asked_for(run_server, model_folders, log_texts):
+    config = model_configs.ModelConfig("shout", model_folders["shout"])
+    stream = io.StringIO()
+    handler = logs.begin(stream)
+    try:
+        with (
+            run_server([config], log_texts=log_texts) as server,
+            grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}") as channel,
+        ):
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            metadata = [("x-request-id", "mine")]
+            stub.Predict(predict_request(text=["private"]), metadata=metadata)
+            with refused(grpc.StatusCode.INVALID_ARGUMENT):
+                stub.Predict(
+                    predict_request(text=["private 2 3 4 5 6"]),
+                    metadata=metadata,
+                )
+    finally:
+        logs.end(handler)
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    first, second = [line for line in lines if line.get("id") == "mine"]
+    assert (first["protocol"], first["code"], first["rows"]) == (
+        "GRPC",
+        "OK",
+        1,
+    )
+    assert second["code"] == "INVALID_ARGUMENT"
+    if log_texts:
+        assert first["texts"] == {"text": ["private"]}
+        assert second["texts"] == {"text": ["private 2 3 4 5 6"]}
+    else:
+        assert "private" not in stream.getvalue()

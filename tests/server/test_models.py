@@ -4,6 +4,7 @@ import asyncio
 import dataclasses
 import gc
 import pathlib
+import shutil
 import weakref
 
 import pytest
@@ -17,6 +18,7 @@ from keras_attention.server import (
 )
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.served_model import State
+from keras_attention.serving import manifest
 
 collect = models._collect
 
@@ -51,7 +53,7 @@ def put(folder, number, text="good"):
     return version
 
 
-def scenario(test, *configs):
+def scenario(test, *configs, load=load):
     async def main():
         served = models.Models(configs, metrics.Metrics(), load)
         await served.update()
@@ -308,3 +310,24 @@ def test_a_linked_version_has_the_manifest_of_its_target(shouter, tmp_path):
     assert served_model.fingerprint(link) != before
     with pytest.raises(ValueError, match="changed or damaged"):
         versions.load(link, 1)
+
+
+@pytest.mark.parametrize("name", ["saved_model.pb", "variables/*.data*"])
+def test_half_a_version_without_a_manifest_is_refused(shouter, tmp_path, name):
+    first = pathlib.Path(shouter(tmp_path, "a mark of some length "))
+    (tmp_path / manifest.NAME).unlink()
+
+    async def test(served):
+        model = served.get("m")
+        assert not model.statuses[1].loaded.has_manifest
+        second = shutil.copytree(first, tmp_path / "2")
+        (path,) = second.glob(name)
+        path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+        await served.update()
+        assert model.available == [1] and model.statuses[2].error
+        # Whole again.
+        shutil.copytree(first, second, dirs_exist_ok=True)
+        await served.update()
+        assert model.available == [2]
+
+    scenario(test, config(tmp_path), load=versions.load)

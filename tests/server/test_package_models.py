@@ -1,84 +1,77 @@
-"""Models of every task of the package, answered in batches of strangers."""
+"""Every model of the catalogue, answered in batches of strangers."""
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_attention import models
+from keras_attention.models import catalog
 from keras_attention.server import execution, versions
 from keras_attention.serving import continuer, labeller
 
 pytestmark = pytest.mark.slow
 TEXTS = [["one two"], ["three four five six", ""], ["zwölf"], ["nine  eight"]]
 CLASSES = ["high", "low", "odd"]
+# What shows more of padding than the default does: here, the mean.
+CHOICES = {"encoder_classifier": {"answer_position": None}}
+LABELLERS = {
+    "classification": labeller.Labeller,
+    "entailment": labeller.PairLabeller,
+}
 
 
-def classifier(tokenizer):
-    size = tokenizer.vocabulary_size
-    model = models.EncoderClassifier(
-        size, 3, 2, 16, 13, 2, answer_position=None
-    )
+def pieces(tokenizer):
+    ids = tf.range(tokenizer.vocabulary_size)[tf.newaxis]
+    return [piece.decode() for piece in tokenizer.pieces(ids).numpy()[0]]
+
+
+def random_model(name, tokenizer, sizes):
+    """A model of one text or two, with its tokenizer."""
+    keras.utils.set_random_seed(2)
+    entry = catalog.entry(name)
+    model_class = getattr(models, entry.class_name)
+    arguments = sizes[name] | CHOICES.get(name, {})
+    if entry.task == "language_modelling":
+        model = model_class(tokenizer.vocabulary_size, **arguments)
+        model.read_vocabulary(pieces(tokenizer))
+        model.build()
+        return continuer.Continuer(model, tokenizer, 20, 7)
+    model = model_class(tokenizer.vocabulary_size, len(CLASSES), **arguments)
     model.build()
-    return labeller.Labeller(model, tokenizer, CLASSES, 20)
+    return LABELLERS[entry.task](model, tokenizer, CLASSES, 20)
 
 
-def hops(tokenizer):
-    size = tokenizer.vocabulary_size
-    model = models.SelfAttentiveEmbedding(
-        size, 3, 16, 16, attention_units=16, num_hops=2, hidden_dim=16
-    )
-    model.build()
-    return labeller.Labeller(model, tokenizer, CLASSES, 20)
-
-
-def pairs(tokenizer):
-    model = models.DecomposableAttention(tokenizer.vocabulary_size, 3, 7, 11)
-    model.build()
-    return labeller.PairLabeller(model, tokenizer, CLASSES, 20)
-
-
-def language_model(tokenizer):
-    model = models.TransformerLanguageModel(
-        tokenizer.vocabulary_size, 2, 16, 32, 2
-    )
-    model.build()
-    return continuer.Continuer(model, tokenizer, 20, 7)
-
-
-@pytest.fixture(
-    scope="module",
-    params=[
-        "transformer",
-        "rnnsearch",
-        classifier,
-        hops,
-        pairs,
-        language_model,
-    ],
-)
-def version(request, random_translator, tokenizers, tmp_path_factory):
-    if isinstance(request.param, str):
-        live = random_translator(request.param, max_source_length=40)
+@pytest.fixture(scope="module", params=catalog.CATALOG)
+def version(
+    request, random_translator, tokenizers, small_sizes, tmp_path_factory
+):
+    name = request.param
+    if catalog.entry(name).task == "translation":
+        live = random_translator(name, max_source_length=40)
     else:
-        keras.utils.set_random_seed(2)
-        live = request.param(tokenizers[0])
+        live = random_model(name, tokenizers[0], small_sizes)
     folder = tmp_path_factory.mktemp("exported")
     return versions.load(live.export(folder / "model"), 1)
+
+
+def request_of(signature, texts):
+    """Texts for each input. A second input has longer ones."""
+    return {
+        name: np.array([f"{text}{end}".encode() for text in texts], object)
+        for name, end in zip(signature.inputs, ("", " zero"), strict=False)
+    }
 
 
 def test_an_answer_is_that_of_its_request_alone(version):
     for signature in version.signatures.values():
         assert signature.is_batched
-        requests = [
-            {
-                name: np.array([text.encode() for text in texts], object)
-                for name in signature.inputs
-            }
-            for texts in TEXTS
-        ]
+        requests = [request_of(signature, texts) for texts in TEXTS]
         together = execution.answers(version, signature, requests)
         for request, answer in zip(requests, together, strict=True):
-            (alone,) = execution.answers(version, signature, [request])
+            # The SavedModel itself, without the server's cut.
+            alone = signature(request)
+            assert answer.keys() == alone.keys()
             for name, expected in alone.items():
                 if expected.dtype.kind == "f":
                     np.testing.assert_allclose(
@@ -86,6 +79,17 @@ def test_an_answer_is_that_of_its_request_alone(version):
                     )
                 else:
                     np.testing.assert_array_equal(answer[name], expected)
+
+
+def test_the_answers_differ(version):
+    """Otherwise it would not be seen if two were mixed up."""
+    signature = version.signatures["serving_default"]
+    requests = [request_of(signature, texts) for texts in TEXTS]
+    answers = execution.answers(version, signature, requests)
+    for name in signature.outputs:
+        values = {str(row) for answer in answers for row in answer[name]}
+        # A random classifier may well give one label to all.
+        assert name == "label" or len(values) > 2, (name, values)
 
 
 def test_long_texts_are_refused(version):

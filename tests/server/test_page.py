@@ -28,8 +28,11 @@ TYPES = {
 }
 PHRASES = pathlib.Path(__file__).parents[2] / "savedmodels" / "phrases_en_de"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-# What a screen reader calls an element.
-NAME = "e => e.ariaLabel || e.labels?.[0]?.textContent || e.textContent"
+# What a screen reader calls an element. Its own text names a button alone.
+NAME = """e => {
+  const label = e.labels?.[0]?.textContent.replace(e.textContent, "").trim();
+  return e.ariaLabel || label || (e.localName === "button" && e.textContent);
+}"""
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 PAIR = tf.TensorSpec([None], tf.string, name="text_pair")
 

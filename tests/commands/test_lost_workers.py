@@ -1,4 +1,4 @@
-"""A worker is killed: the other one says so, and both go on."""
+"""A worker is killed or frozen: the other one says so, and both go on."""
 
 import json
 import shutil
@@ -49,11 +49,14 @@ def outputs(processes):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("lost", [0, 1])
+@pytest.mark.parametrize(
+    ("lost", "cause"),
+    [(0, signal.SIGKILL), (1, signal.SIGKILL), (1, signal.SIGSTOP)],
+)
 def test_a_lost_worker_is_reported_and_both_go_on(
-    corpus, train_arguments, command, environment, tmp_path, lost
+    corpus, train_arguments, command, environment, tmp_path, lost, cause
 ):
-    """The gradients are those of two replicas in one process."""
+    """The weights are those of two replicas in one process."""
     run, whole = tmp_path / "run", tmp_path / "whole"
     # Masks of dropout were not compared with those of one process.
     more = ["--epochs=4", "--dropout=0"]
@@ -63,11 +66,12 @@ def test_a_lost_worker_is_reported_and_both_go_on(
         while not (run / "history.json").is_file():
             assert all(process.poll() is None for process in processes)
             time.sleep(0.1)
-        processes[lost].kill()
+        processes[lost].send_signal(cause)
         start = time.monotonic()
         words = processes[1 - lost].communicate(timeout=60)[1].decode()
         assert time.monotonic() - start < 30
     finally:
+        processes[lost].kill()
         outputs(processes)
     assert processes[lost].returncode == -signal.SIGKILL
     assert processes[1 - lost].returncode == 1
@@ -87,11 +91,18 @@ def test_a_lost_worker_is_reported_and_both_go_on(
     expected, _ = checkpoints.load(whole / "checkpoint.npz")
     found, _ = checkpoints.load(run / "checkpoint.npz")
     assert expected.keys() == found.keys()
-    # The sums of the gradients and of their squares. Adam moves a weight whose
-    # gradient is 0 but for rounding, such as the bias of a key, as far as any.
+    assert any(name.startswith("model/") for name in expected)
     for name, array in expected.items():
-        if name.startswith("optimizer/"):
-            np.testing.assert_allclose(found[name], array, rtol=0, atol=1e-6)
+        # The gradient of a key's bias is 0 but for rounding. Adam moves such a
+        # weight as far as any.
+        if name.startswith(("model/", "optimizer/")) and "key_bias" not in name:
+            np.testing.assert_allclose(
+                found[name],
+                array,
+                rtol=0,
+                atol=1e-4 * np.abs(array).max(),
+                err_msg=name,
+            )
 
 
 @pytest.mark.slow

@@ -1,8 +1,10 @@
-"""Serves a SavedModel of this package by Triton, in batches of at most 32.
+"""Serves signatures of a SavedModel by Triton, each as a model of its own.
 
-    python serve_triton.py VERSION HTTP_PORT GRPC_PORT
+    python serve_triton.py VERSION HTTP_PORT GRPC_PORT SIGNATURE...
 
-Triton calls the model in Python, on a thread for each core.
+All inputs of a signature are texts. An output [B] is [B, 1] here, as a model of
+Triton's has an axis behind the batch. Batches have at most 32 texts. Triton
+calls a signature in Python, on a thread for each core.
 """
 
 import os
@@ -23,16 +25,35 @@ from pytriton.decorators import batch  # noqa: E402
 from pytriton.model_config import ModelConfig, Tensor  # noqa: E402
 from pytriton.triton import Triton, TritonConfig  # noqa: E402
 
-version, http_port, grpc_port = sys.argv[1:]
+version, http_port, grpc_port, *names = sys.argv[1:]
 loaded = tf.saved_model.load(version)
-translate = loaded.signatures["serving_default"]
 
 
-@batch
-def answer(text):
-    """Texts [B, 1] to translations [B, 1]."""
-    translations = translate(text=tf.constant(text[:, 0]))["translation"]
-    return {"translation": translations.numpy()[:, np.newaxis]}
+def tensor_of(name, spec):
+    """The description of an input or an output."""
+    dtype = spec.dtype.as_numpy_dtype
+    shape = tuple(size or -1 for size in spec.shape[1:]) or (1,)
+    return Tensor(
+        name=name, dtype=bytes if dtype is object else dtype, shape=shape
+    )
+
+
+def function_of(signature):
+    """What answers a batch."""
+
+    @batch
+    def answer(**texts):
+        """Texts [B, 1] to outputs [B, ...]."""
+        outputs = signature(
+            **{name: tf.constant(text[:, 0]) for name, text in texts.items()}
+        )
+        arrays = {name: value.numpy() for name, value in outputs.items()}
+        return {
+            name: array if array.ndim > 1 else array[:, np.newaxis]
+            for name, array in arrays.items()
+        }
+
+    return answer
 
 
 config = TritonConfig(
@@ -43,11 +64,16 @@ config = TritonConfig(
     allow_metrics=False,
 )
 with Triton(config=config) as triton:
-    triton.bind(
-        model_name="translator",
-        infer_func=[answer] * len(os.sched_getaffinity(0)),
-        inputs=[Tensor(name="text", dtype=bytes, shape=(1,))],
-        outputs=[Tensor(name="translation", dtype=bytes, shape=(1,))],
-        config=ModelConfig(max_batch_size=32),
-    )
+    for name in names:
+        signature = loaded.signatures[name]
+        inputs = signature.structured_input_signature[1]
+        triton.bind(
+            model_name=name,
+            infer_func=[function_of(signature)] * len(os.sched_getaffinity(0)),
+            inputs=[tensor_of(*one) for one in inputs.items()],
+            outputs=[
+                tensor_of(*one) for one in signature.structured_outputs.items()
+            ],
+            config=ModelConfig(max_batch_size=32),
+        )
     triton.serve()

@@ -124,11 +124,10 @@ def contexts(options):
         ours,
     )
     if options.triton:
-        program = _CALLERS / "serve_signatures.py"
         yield (
             "Triton",
             lambda log: servers.triton(
-                log, options.triton, _VERSION, program, _SIGNATURES
+                log, options.triton, _VERSION, _SIGNATURES
             ),
             triton,
         )

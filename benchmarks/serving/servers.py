@@ -102,8 +102,7 @@ def triton(
     log: pathlib.Path,
     python: str,
     version: pathlib.Path,
-    program: pathlib.Path = PEERS / "serve_triton.py",
-    models: tuple[str, ...] = (),
+    signatures: tuple[str, ...] = ("serving_default",),
 ):
     """Triton, by an interpreter of an environment that has it.
 
@@ -111,15 +110,13 @@ def triton(
         log: the file for its standard error.
         python: the interpreter.
         version: the folder of a SavedModel.
-        program: what starts Triton.
-        models: the models that the program is to serve, one that translates
-            first. By default it has `translator` alone.
+        signatures: what is served, each as a model, one that translates first.
     """
     port, grpc_port = _free_port(), _free_port()
-    command = [python, program, version, port, grpc_port, *models]
+    program = PEERS / "serve_triton.py"
+    command = [python, program, version, port, grpc_port, *signatures]
     with _process(command, log) as process:
-        name = models[0] if models else "translator"
-        url = f"http://127.0.0.1:{port}/v2/models/{name}/infer"
+        url = f"http://127.0.0.1:{port}/v2/models/{signatures[0]}/infer"
         server = Server(process, url, v2_body, f"127.0.0.1:{grpc_port}", log)
         yield _ready(server)
 

@@ -38,6 +38,11 @@ ROWS = {
         "learning_rate": 4e-3,
         "model_arguments": {"bidirectional": True},
     },
+    "luong, local-p": {
+        "model": "luong",
+        "learning_rate": 4e-3,
+        "model_arguments": {"attention": "local-p"},
+    },
     "extended_neural_gpu": {
         "size": "mini",
         "model_arguments": {"filters": 96},

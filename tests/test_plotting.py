@@ -336,6 +336,20 @@ def test_long_names_leave_the_lines_their_room(length):
     assert result.axes[0].get_position().width > 0.8
 
 
+def test_no_two_of_many_lines_look_alike():
+    names = [f"system_{letter}" for letter in "abcdefghijk"]
+    rows = [row(0, 5, 20, 30.0)]
+    result = plotting.scores_by_length(dict.fromkeys(names, rows))
+    looks = {
+        (line.get_color(), line.get_marker(), line.get_linestyle())
+        for line in result.axes[0].get_lines()
+        if line.get_label() in names
+    }
+    assert len(looks) == len(names)
+    result.draw_without_rendering()
+    assert result.axes[0].get_position().height > 0.4
+
+
 def test_learning_curve_has_room_for_its_names():
     names = [
         f"{part}{name}"

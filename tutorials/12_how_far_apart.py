@@ -1040,8 +1040,8 @@ if not FAST:
 # has the BLEU of all translators on Multi30k. ConvS2S, ByteNet and the Extended
 # Neural GPU are among them.
 # [SCAN](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#scan)
-# is there, too. One of its splits tests commands that are longer than those of
-# training.
+# is there, too. One of its splits tests commands whose answers are longer than
+# those of training.
 #
 # Next: attention needs to be told where a word stands. There is more than one
 # way, and [chapter 13](13_where_am_i.ipynb) compares them.

@@ -606,6 +606,12 @@ assert np.abs(roformer(sentence) - transformer(sentence)).max() > 1e-3
 # The window has a hard edge, through which no gradient comes. The Gaussian is
 # there for that: through it $p_t$ learns.
 #
+# Our layer divides its $v_p$ by the width of $h_t$. (Undivided, Adam soon
+# pushes the $\sigma$ to one of its ends, where it is flat. $p_t$ then stays at
+# the end of the source, whatever the decoder writes.) So an untrained layer
+# looks near the middle. The next cell multiplies $v_p$ by the width, and its
+# places differ.
+#
 # The next cell checks three things. With $D = 2$ local-m looks at words that
 # are at most two places away. The weights of local-p sum to less than 1, as the
 # Gaussian takes from each. And with $D = 10^6$ nothing is cut: local-p is
@@ -617,6 +623,9 @@ source = keras.random.normal((1, 12, WIDTH), seed=6)
 windows = {}
 for place in ("monotonic", "predictive"):
     local = ka.layers.LocalAttention("dot", half_width=2, place=place)
+    local.build(state.shape, source.shape)
+    if place == "predictive":
+        local.place_vector.assign(WIDTH * local.place_vector)
     _, windows[place] = local(query=state, value=source)
 seen = ops.convert_to_numpy(windows["monotonic"])[0] > 0
 t, s = np.indices(seen.shape)

@@ -32,13 +32,18 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
     | local-m, local-p | `place`: "monotonic", "predictive" |
     | D | `half_width` |
     | S | the number of keys that `padding_mask` leaves |
-    | W_p, v_p | `place_kernel`, `place_vector` |
+    | W_p | `place_kernel` |
+    | v_p | `place_vector` / width of the queries |
     | score | `scoring`, as in `MultiplicativeAttention` |
 
     Places count from 0. As in the paper, the Gaussian multiplies the weights
     that the softmax has made. So p_t has a gradient, and the weights of
     local-p do not sum to one. With a wide enough window, local-p is global
     attention.
+
+    Deviation: v_p is divided for Adam, which the paper does not use. Undivided,
+    wide queries soon push the sigmoid to one of its ends, where it has no
+    gradient: p_t stays at the end of the source.
 
     Args:
         scoring: "dot", "general" or "concat".
@@ -108,7 +113,9 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
                 self._add_place(query.shape[-1])
         hidden = ops.tanh(ops.matmul(query, self._cast(self.place_kernel)))
         share = ops.matmul(hidden, self._cast(self.place_vector))
-        return lengths * ops.sigmoid(ops.cast(share, "float32"))
+        # v_p is place_vector / width of the queries.
+        share = ops.cast(share, "float32") / self.place_vector.shape[0]
+        return lengths * ops.sigmoid(share)
 
     def attend(
         self,

@@ -165,16 +165,21 @@ def _by_length(rows_by_label, height):
         },
         key=lambda limits: (limits[0], limits[1] or math.inf),
     )
-    result = drawing.Figure(figsize=(6.4, 4.0), layout="constrained")
+    # The colours begin again with other dashes, below a longer legend.
+    num_again = max(0, len(rows_by_label) - len(drawing.COLORS))
+    size = (6.4, 4.0 + 0.2 * num_again)
+    result = drawing.Figure(figsize=size, layout="constrained")
     axes = result.subplots()
     for index, (label, rows) in enumerate(rows_by_label.items()):
+        turn, index_of_color = divmod(index, len(drawing.COLORS))
         # Side by side, so that no interval hides another.
         shift = 0.06 * (index - (len(rows_by_label) - 1) / 2)
         axes.plot(
             [bins.index((row["low"], row["high"])) + shift for row in rows],
             [height(row) for row in rows],
-            color=drawing.COLORS[index % len(drawing.COLORS)],
-            marker=drawing.MARKERS[index % len(drawing.MARKERS)],
+            color=drawing.COLORS[index_of_color],
+            marker=drawing.MARKERS[index_of_color],
+            linestyle=drawing.DASHES[turn % len(drawing.DASHES)],
             label=drawing.printable(label),
             clip_on=False,  # At 0 and at 100 the frame would halve it.
         )

@@ -18,6 +18,7 @@ COLORS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+DASHES = ("-", "--", ":")
 INK = "#333333"
 # What has a name in a legend, and the names that Matplotlib gives by itself.
 _WITH_LABEL = (

@@ -32,7 +32,8 @@ def local_weights(layer, query, value, mask):
             place = t
             if layer.place == "predictive":
                 hidden = np.tanh(query[b, t] @ layer.place_kernel.numpy())
-                share = (hidden @ layer.place_vector.numpy()).item()
+                v_p = layer.place_vector.numpy() / QUERY_DIM
+                share = (hidden @ v_p).item()
                 place = length / (1 + math.exp(-share))
             window = [s for s in range(length) if abs(s - place) <= width]
             for s in window:

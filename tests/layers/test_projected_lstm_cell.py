@@ -5,6 +5,7 @@ import pytest
 from keras_attention import layers
 
 B, S, D, UNITS, PROJECTION = 2, 3, 5, 11, 7
+NUM_STEPS = 50
 
 
 def sigmoid(x):
@@ -70,3 +71,41 @@ def test_comes_back_from_its_configuration():
 def test_widths_that_are_not_positive_are_refused(widths):
     with pytest.raises(ValueError, match="positive integers. Received: units="):
         layers.ProjectedLSTMCell(*widths)
+
+
+def numbers_to_add(num_texts, rng):
+    """Numbers, two of them marked, [N, T, 2]; the sum of these, [N].
+
+    One is marked in each half.
+    """
+    numbers = rng.random((num_texts, NUM_STEPS))
+    marks = np.zeros((num_texts, NUM_STEPS))
+    for half in (0, NUM_STEPS // 2):
+        places = half + rng.integers(NUM_STEPS // 2, size=num_texts)
+        marks[np.arange(num_texts), places] = 1
+    inputs = np.stack([numbers, marks], axis=-1)
+    return inputs.astype("float32"), np.sum(numbers * marks, axis=1)
+
+
+@pytest.mark.slow
+def test_adds_two_numbers_far_apart_where_a_simple_network_cannot():
+    """The adding problem of Hochreiter and Schmidhuber 1997, section 5.4.
+
+    A guess of 1 has a mean squared error of 1 / 6, the variance of the sum.
+    """
+    errors = []
+    for cell in (
+        layers.ProjectedLSTMCell(64, 32),
+        keras.layers.SimpleRNNCell(64),
+    ):
+        keras.utils.set_random_seed(1)
+        rng = np.random.default_rng(1)
+        model = keras.Sequential(
+            [keras.layers.RNN(cell), keras.layers.Dense(1)]
+        )
+        model.compile(keras.optimizers.Adam(0.01, global_clipnorm=1.0), "mse")
+        for _ in range(8):
+            model.fit(*numbers_to_add(6400, rng), batch_size=64, verbose=0)
+        errors.append(model.evaluate(*numbers_to_add(1000, rng), verbose=0))
+    assert errors[0] < 0.01
+    assert errors[1] > 0.9 / 6

@@ -1,6 +1,6 @@
 """Trains on Keras's JAX backend as one of several processes.
 
-Usage: python data_parallel.py RANK COUNT ADDRESS WEIGHTS
+Usage: python data_parallel.py MODEL RANK COUNT ADDRESS WEIGHTS
 """
 
 import os
@@ -9,7 +9,7 @@ import sys
 os.environ.update(KERAS_BACKEND="jax", JAX_PLATFORMS="cpu")
 import jax  # noqa: E402
 
-rank, count, address, weights = sys.argv[1:]
+name, rank, count, address, weights = sys.argv[1:]
 RANK, COUNT = int(rank), int(count)
 if COUNT > 1:
     jax.config.update("jax_cpu_collectives_implementation", "gloo")
@@ -22,6 +22,19 @@ from keras_attention import models  # noqa: E402
 from keras_attention.training import losses  # noqa: E402
 
 VOCABULARY, BATCHES = 31, 6
+MODELS = {
+    "transformer": lambda: models.transformer.tiny(
+        VOCABULARY,
+        num_layers=1,
+        hidden_dim=8,
+        intermediate_dim=16,
+        num_heads=2,
+        dropout=0.0,
+    ),
+    "rnnsearch": lambda: models.rnnsearch.tiny(
+        VOCABULARY, embedding_dim=8, units=8, readout_dim=8, dropout=0.0
+    ),
+}
 
 
 def batches():
@@ -41,14 +54,7 @@ keras.distribution.set_distribution(
     keras.distribution.DataParallel(auto_shard_dataset=False)
 )
 keras.utils.set_random_seed(1)
-model = models.transformer.tiny(
-    VOCABULARY,
-    num_layers=1,
-    hidden_dim=8,
-    intermediate_dim=16,
-    num_heads=2,
-    dropout=0.0,
-)
+model = MODELS[name]()
 model.build()
 before = [keras.ops.convert_to_numpy(v) for v in model.trainable_variables]
 model.compile(keras.optimizers.SGD(0.5), loss=losses.TokenCrossEntropy())

@@ -14,9 +14,10 @@ PROGRAM = pathlib.Path(__file__).with_name("data_parallel.py")
 ROOT = PROGRAM.parents[2]
 
 
-def start(rank, count, address, weights):
+def start(model, rank, count, address, weights):
+    place = [str(rank), str(count), address]
     return subprocess.Popen(
-        [sys.executable, PROGRAM, str(rank), str(count), address, weights],
+        [sys.executable, PROGRAM, model, *place, weights],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     )
 
@@ -24,13 +25,14 @@ def start(rank, count, address, weights):
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="jax is not installed"
 )
-def test_two_processes_train_as_one(tmp_path):
+@pytest.mark.parametrize("model", ["transformer", "rnnsearch"])
+def test_two_processes_train_as_one(tmp_path, model):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
     places = [(0, 1), (0, 2), (1, 2)]
     paths = [tmp_path / f"{rank}of{count}.npz" for rank, count in places]
     processes = [
-        start(*place, address, path)
+        start(model, *place, address, path)
         for place, path in zip(places, paths, strict=True)
     ]
     try:

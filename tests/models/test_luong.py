@@ -66,7 +66,8 @@ def align(model, kind, t, h_t, scores):
     place, width = t, model.attention.half_width
     if kind == "local-p":
         w_p, v_p = model.attention.get_weights()[-2:]
-        place = len(scores) * sigmoid(np.tanh(h_t @ w_p) @ v_p).item()
+        share = np.tanh(h_t @ w_p) @ v_p / UNITS
+        place = len(scores) * sigmoid(share).item()
     apart = np.arange(len(scores)) - place
     e = np.exp(scores) * (abs(apart) <= width)
     a = e / max(e.sum(), 1e-30)

@@ -336,8 +336,9 @@ def test_long_names_leave_the_lines_their_room(length):
     assert result.axes[0].get_position().width > 0.8
 
 
-def test_no_two_of_many_lines_look_alike():
-    names = [f"system_{letter}" for letter in "abcdefghijk"]
+@pytest.mark.parametrize("length", [8, 25])
+def test_no_two_of_many_lines_look_alike(length):
+    names = [f"system_{letter}".ljust(length, "x") for letter in "abcdefghijk"]
     rows = [row(0, 5, 20, 30.0)]
     result = plotting.scores_by_length(dict.fromkeys(names, rows))
     looks = {

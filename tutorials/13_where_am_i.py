@@ -606,10 +606,10 @@ assert np.abs(roformer(sentence) - transformer(sentence)).max() > 1e-3
 # The window has a hard edge, through which no gradient comes. The Gaussian is
 # there for that: through it $p_t$ learns.
 #
-# Our layer divides its $v_p$ by the width of $h_t$. (Undivided, Adam soon
-# pushes the $\sigma$ to one of its ends, where it is flat. $p_t$ then stays at
-# the end of the source, whatever the decoder writes.) So an untrained layer
-# looks near the middle. The next cell multiplies $v_p$ by the width, and its
+# Our layer divides its $v_p$ by the width of $h_t$. (Undivided, Adam may soon
+# push the $\sigma$ to an end, where it is nearly flat. In one of our trainings,
+# $p_t$ then stayed at the end of the source.) So an untrained layer looks near
+# the middle. The next cell multiplies $v_p$ by the width, and its
 # places differ.
 #
 # The next cell checks three things. With $D = 2$ local-m looks at words that

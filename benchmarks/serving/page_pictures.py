@@ -10,6 +10,7 @@ pixels to `docs/pictures/`. Look at them.
 
 import pathlib
 import shutil
+import sys
 import tempfile
 
 from playwright import sync_api
@@ -38,21 +39,24 @@ def draw(browser, address, width, path):
 
 
 def main():
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    if path is None:
+        sys.exit(f"Expected one of {', '.join(BROWSERS)} on the PATH.")
     with (
         tempfile.TemporaryDirectory() as folder,
         ours(pathlib.Path(folder) / "log", PHRASES) as server,
         sync_api.sync_playwright() as play,
     ):
         browser = play.chromium.launch(
-            executable_path=next(filter(None, map(shutil.which, BROWSERS))),
+            executable_path=path,
             # As root, as in a container, Chromium has no sandbox.
             args=["--no-sandbox"],
         )
         address = server.url.partition("/v1/")[0]
         for name, width in WIDTHS.items():
-            path = ROOT / "docs" / "pictures" / name
-            draw(browser, address, width, path)
-            print(path)
+            picture = ROOT / "docs" / "pictures" / name
+            draw(browser, address, width, picture)
+            print(picture)
         browser.close()
 
 

@@ -42,8 +42,8 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
     attention.
 
     Deviation: v_p is divided for Adam, which the paper does not use. Undivided,
-    wide queries soon push the sigmoid to one of its ends, where it has no
-    gradient: p_t stays at the end of the source.
+    wide queries may soon push the sigmoid to an end, where it is nearly flat.
+    In one training, p_t stayed at the end of the source.
 
     Args:
         scoring: "dot", "general" or "concat".

@@ -31,6 +31,7 @@ class Luong(seq2seq.Seq2Seq):
     | global, local-m, local-p (3.2) | `attention`; see `LocalAttention` |
     | D | `half_width` |
     | W_a of "general" | `attention.key_kernel` transposed / `units` |
+    | v_p of local-p | `attention.place_vector` / `units` |
 
     The decoder starts from the encoder's last states. Deviations: the source
     is not reversed; dropout on embeddings, between the layers (the decoder's
@@ -42,7 +43,8 @@ class Luong(seq2seq.Seq2Seq):
     the learning rate, so that a score, a sum of units^2 products, may soon be
     too large for the softmax to have a gradient (Yang et al. 2022,
     https://arxiv.org/abs/2203.03466, divide the scores of a Transformer by the
-    width of a head instead of its root). "dot" and "concat" are the paper's.
+    width of a head instead of its root). The scores of "dot" and "concat" are
+    the paper's. v_p of local-p is divided, too: see `LocalAttention`.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.

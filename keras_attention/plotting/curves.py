@@ -165,12 +165,13 @@ def _by_length(rows_by_label, height):
         },
         key=lambda limits: (limits[0], limits[1] or math.inf),
     )
-    # The colours begin again with other dashes, below a longer legend.
-    num_again = max(0, len(rows_by_label) - len(drawing.COLORS))
-    size = (6.4, 4.0 + 0.2 * num_again)
+    labels = [drawing.printable(label) for label in rows_by_label]
+    # A long legend leaves the lines their room.
+    num_rows = math.ceil(len(labels) / drawing.num_columns(labels))
+    size = (6.4, 4.0 + 0.23 * max(0, num_rows - 4))
     result = drawing.Figure(figsize=size, layout="constrained")
     axes = result.subplots()
-    for index, (label, rows) in enumerate(rows_by_label.items()):
+    for index, rows in enumerate(rows_by_label.values()):
         turn, index_of_color = divmod(index, len(drawing.COLORS))
         # Side by side, so that no interval hides another.
         shift = 0.06 * (index - (len(rows_by_label) - 1) / 2)
@@ -180,7 +181,7 @@ def _by_length(rows_by_label, height):
             color=drawing.COLORS[index_of_color],
             marker=drawing.MARKERS[index_of_color],
             linestyle=drawing.DASHES[turn % len(drawing.DASHES)],
-            label=drawing.printable(label),
+            label=labels[index],
             clip_on=False,  # At 0 and at 100 the frame would halve it.
         )
     axes.set_xticks(

@@ -67,16 +67,20 @@ def finish(axes):
     if not named:
         return
     labels = [str(artist.get_label()) for artist in named]
-    # Two long names side by side would take the room of the lines.
     legend = axes.legend(
         named, [f" {label}" for label in labels],
         loc="lower left", bbox_to_anchor=(0, 1), borderaxespad=0.2,
-        ncols=1 if max(map(len, labels)) > 24 else 2,
+        ncols=num_columns(labels),
         columnspacing=1.4, handlelength=2.4,
     )  # fmt: skip
     for text, label in zip(legend.get_texts(), labels, strict=True):
         text.set_text(label)
         text.set_parse_math(False)
+
+
+def num_columns(labels):
+    """Columns of a legend: two long names would take the room of the lines."""
+    return 1 if max(map(len, labels)) > 24 else 2
 
 
 def printable(token):

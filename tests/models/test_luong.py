@@ -65,8 +65,8 @@ def align(model, kind, t, h_t, scores):
         return np.exp(scores) / np.exp(scores).sum()
     place, width = t, model.attention.half_width
     if kind == "local-p":
-        w_p, v_p = model.attention.get_weights()[-2:]
-        share = np.tanh(h_t @ w_p) @ v_p / UNITS
+        w_p, place_vector = model.attention.get_weights()[-2:]
+        share = np.tanh(h_t @ w_p) @ (place_vector / UNITS)
         place = len(scores) * sigmoid(share).item()
     apart = np.arange(len(scores)) - place
     e = np.exp(scores) * (abs(apart) <= width)

@@ -32,6 +32,7 @@ def test_a_choice_has_one_name_in_one_group():
         ({"model": "luong"}, 4e-3),
         ({"model": "luong", "learning_rate": 1e-3}, 1e-3),
         ({"model": "luong", "corpus": "folder"}, 2e-3),
+        ({"model": "lstm_encoder_decoder"}, 4e-3),
         ({"model": "rnnsearch"}, 2e-3),
     ],
 )

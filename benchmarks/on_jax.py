@@ -188,6 +188,7 @@ def prepare(arguments, flags):
         ),
         {
             "model": keras.saving.serialize_keras_object(built.model),
+            "optimizer_class": type(built.trainer.optimizer).__name__,
             "optimizer": optimizer,
             "label_smoothing": config.optimizer.label_smoothing,
             "seed": config.run.seed,
@@ -217,7 +218,7 @@ def fit(arguments):
         checkpoints.arrays_to_variables(begin, "model", model.trainable_weights)
     smoothing = choices["label_smoothing"]
     model.compile(
-        _optimizer(choices["optimizer"]),
+        _optimizer(choices["optimizer_class"], choices["optimizer"]),
         loss=losses.TokenCrossEntropy(smoothing),
         metrics=[metrics.TokenLoss(smoothing), metrics.Perplexity()],
     )
@@ -254,12 +255,13 @@ def _made(serialized):
     return keras.saving.deserialize_keras_object(serialized)
 
 
-def _optimizer(choices):
-    """Keras's Adam: the package's own is TensorFlow's."""
+def _optimizer(kind, choices):
+    """Keras's, of that name: the package's own Adam is TensorFlow's."""
     rate = choices["learning_rate"]
     if isinstance(rate, dict):
         rate = _made(rate)
-    return keras.optimizers.Adam.from_config({**choices, "learning_rate": rate})
+    optimizer = getattr(keras.optimizers, kind)
+    return optimizer.from_config({**choices, "learning_rate": rate})
 
 
 def _keep_best(path, model, history):

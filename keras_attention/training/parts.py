@@ -48,7 +48,7 @@ class Parts:
 def make_optimizer(
     choices: configuration.Optimizer, num_steps: int
 ) -> keras.optimizers.Optimizer:
-    """Adam as in Vaswani et al. 2017 (5.3), with the chosen schedule.
+    """Adam as in Vaswani et al. 2017 (5.3), or SGD, with the chosen schedule.
 
     Args:
         choices: the group `optimizer` of a configuration.
@@ -60,6 +60,8 @@ def make_optimizer(
         rate = schedules.Cosine(rate, warmup, max(num_steps, warmup + 1))
     elif choices.schedule == "inverse_sqrt":
         rate = schedules.InverseSquareRoot(rate, choices.warmup_steps)
+    if choices.optimizer == "sgd":
+        return keras.optimizers.SGD(rate)
     return optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
 
 

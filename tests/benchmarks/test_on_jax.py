@@ -64,7 +64,7 @@ def first_weights(path, config, directory):
     [
         ["--model=luong", "--max_tokens=256", "--vocabulary_size=300"],
         ["--model=rnn_language_model", "--context=stream", "--max_length=24"]
-        + ["--max_tokens=240"],
+        + ["--max_tokens=240", "--optimizer=sgd", "--learning_rate=1"],
     ],
     ids=["translator", "language model"],
 )

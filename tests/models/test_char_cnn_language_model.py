@@ -85,6 +85,22 @@ def test_equals_the_equations(embedding_dim, projection_dim, randomize):
         np.testing.assert_allclose(logits[row], expected, atol=1e-5)
 
 
+def test_words_are_without_dropout_and_outputs_with():
+    model = models.CharCNNLanguageModel(V, **SIZES, dropout=0.5)
+    begin = model.initial_state(len(TOKEN_IDS))
+    _, calm = model._advance(TOKEN_IDS, begin, training=False)
+    _, first = model._advance(TOKEN_IDS, begin, training=True)
+    for after, expected in zip(first[0], calm[0], strict=True):
+        np.testing.assert_allclose(after, expected, atol=1e-6)
+    assert np.abs(first[1][0] - calm[1][0]).max() > 1e-3
+
+
+def test_words_differ_before_any_training():
+    model = models.char_cnn_language_model.small(1000)
+    words = np.array(model.words(np.arange(1000)[None])[0])
+    assert np.linalg.norm(words - words.mean(0), axis=-1).mean() > 1
+
+
 def test_filters_of_one_width_have_names_of_their_own():
     filters = ((2, 5), (3, 7), (2, 11))
     model = models.CharCNNLanguageModel(V, **{**SIZES, "filters": filters})

@@ -2,14 +2,17 @@
 
     python benchmarks/scan_one_by_one.py FOLDER SPLIT [--own_share 0] [--seed 2]
 
-The package trains in batches, upon the right outputs. This program answers what
-the published training gives on the package's reading of the files. It is that
-of the paper's best network of all: an encoder and a decoder of two LSTMs of 200
-cells, without attention. Dropout is 0.5, on the embeddings and between the
-LSTMs. Adam has a learning rate of 0.001, and gradients are clipped to a norm of
-5. There are 100,000 steps of one command each, drawn with replacement. In
-`--own_share` of them, the decoder reads its own outputs, and the loss ends
-where it writes the end.
+`keras-attention train` takes batches, and its decoder reads the right outputs.
+This program trains the paper's best network of all by the paper's description:
+an encoder and a decoder of two LSTMs of 200 cells, without attention, and a
+dropout of 0.5. Adam has a learning rate of 0.001, and gradients are clipped to
+a norm of 5. There are 100,000 steps of one command each, drawn with
+replacement. In `--own_share` of them, the decoder reads its own outputs, and
+the loss ends where it writes the end.
+
+The paper does not say all. Here, dropout is on the embeddings and between the
+LSTMs. The loss of a command is its sum, divided by the right answer's length.
+An LSTM has one bias for each gate. Weights are drawn as PyTorch draws them.
 
 It needs JAX. It prints a line after each tenth of the steps: the loss, and how
 many test commands have every action right by greedy search, in percent.
@@ -125,7 +128,10 @@ def decode(weights, word, state, key=None):
 
 
 def loss(weights, source, target, own, key):
-    """Mean cross-entropy of `target` [T]; `own`: of its own outputs."""
+    """Sum of the cross-entropies of `target` [T], divided by its length.
+
+    With `own`, the decoder reads its own outputs.
+    """
     source_key, target_key = jax.random.split(key)
     state = encode(weights, source, source_key)
 
@@ -194,7 +200,12 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("folder", help="SCAN's published files")
     parser.add_argument("split", help="such as addprim_turn_left")
-    parser.add_argument("--own_share", type=float, default=0.5)
+    parser.add_argument(
+        "--own_share",
+        type=float,
+        default=0.5,
+        help="the share of steps in which the decoder reads its own outputs",
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--steps", type=int, default=100_000)
     arguments = parser.parse_args()

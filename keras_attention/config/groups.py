@@ -203,9 +203,10 @@ class Optimizer(Choices):
     )
     optimizer: Literal["adam", "sgd"] = choice(
         "adam",
-        'How a gradient moves the weights. "sgd" moves them against it, '
-        "times the learning rate, which must then be far greater: 30 is usual "
-        "for language models, with a `clip_norm` of 0.15 to 0.25.",
+        '"adam" divides the step of each weight by the size of its past '
+        'gradients. "sgd" is plain gradient descent. It needs a far greater '
+        "`learning_rate`, such as 30 for a language model with a `clip_norm` "
+        "of 0.15.",
     )
     # With half of 0.004, Luong's model found its attention two epochs later.
     # Its score was not yet divided by the width. With that half, the LSTM

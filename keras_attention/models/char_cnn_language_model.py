@@ -100,11 +100,12 @@ class CharCNNLanguageModel(language_model.LanguageModel):
     softmax is over all words, where Jozefowicz et al. sample. The filters end
     in tanh, where those of their published graph end in a ReLU. Dropout acts
     on the outputs of LSTMs, as in Kim et al., where Jozefowicz et al. have it
-    on the words too. A text starts from a state of zeros. The initial weights
-    are Keras's, but for two: embeddings of characters are within 0.5, and
-    filters have LeCun's weights. So words differ from the beginning, and Adam
+    on the words too. A text starts from a state of zeros. Kim et al. draw all
+    weights within 0.05. Here, embeddings of characters are drawn within 0.5,
+    and filters by `lecun_uniform`. So words differ from the beginning, and Adam
     learns faster: after two epochs of the Penn Treebank, the validation
-    perplexity was 298, and 346 without. (Those of Kim et al. are within 0.05.)
+    perplexity was 298, and with Keras's initial weights 346. The other weights
+    are Keras's.
 
     Args:
         vocabulary_size: words.

@@ -140,14 +140,14 @@ def loss(weights, source, target, own, key):
         right, word_key = x
         logits, state = decode(weights, word, state, word_key)
         best = jnp.argmax(logits)
-        counts = (right != PADDING) * alive
-        lost = -jax.nn.log_softmax(logits)[right] * counts
+        lost = -jax.nn.log_softmax(logits)[right]
+        lost = lost * (right != PADDING) * alive
         alive = jnp.where(own & (best == END), 0.0, alive)
-        return (state, jnp.where(own, best, right), alive), (lost, counts)
+        return (state, jnp.where(own, best, right), alive), lost
 
     keys = keys_of(target_key, len(target))
-    _, (lost, counts) = jax.lax.scan(step, (state, START, 1.0), (target, keys))
-    return lost.sum() / jnp.maximum((target != PADDING).sum(), 1)
+    _, lost = jax.lax.scan(step, (state, START, 1.0), (target, keys))
+    return lost.sum() / (target != PADDING).sum()
 
 
 @jax.jit

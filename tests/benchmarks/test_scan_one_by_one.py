@@ -42,6 +42,7 @@ def test_lstm_is_that_of_keras(program):
         np.testing.assert_allclose(own, np.array(other)[0], atol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("own_share", ["0", "1"])
 def test_it_learns_a_few_commands(
     own_share, program, tmp_path, monkeypatch, capsys

@@ -96,7 +96,7 @@ def test_words_are_without_dropout_and_outputs_with():
 
 
 def test_words_differ_before_any_training():
-    # With Keras's own initial weights it is some 0.2.
+    # With Keras's own initial weights it is 0.15, with these 2.3.
     model = models.char_cnn_language_model.small(1000)
     words = np.array(model.words(np.arange(1000)[None])[0])
     assert np.linalg.norm(words - words.mean(0), axis=-1).mean() > 1

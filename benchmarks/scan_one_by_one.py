@@ -206,8 +206,12 @@ def main():
         default=0.5,
         help="the share of steps in which the decoder reads its own outputs",
     )
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--steps", type=int, default=100_000)
+    parser.add_argument(
+        "--seed", type=int, default=1, help="draws weights and commands"
+    )
+    parser.add_argument(
+        "--steps", type=int, default=100_000, help="commands in all"
+    )
     arguments = parser.parse_args()
     files = scan.find_files(arguments.folder)[arguments.split]
     train, test = scan.read(files["train"]), scan.read(files["test"])

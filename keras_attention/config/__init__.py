@@ -186,20 +186,11 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
 
     Raises:
         ValueError: If the model has no such size, or if its task has no
-            translations to be distilled from, or no context.
+            translations to be distilled from, or no context. If plain gradient
+            descent is given no learning rate.
     """
+    _check_together(config)
     model, task = config.architecture.model, config.task
-    if config.training.distillation_epochs and task != "translation":
-        raise ValueError(
-            "Expected distillation_epochs=0: a model distils its own "
-            f"translations, and {model} makes none. Received: "
-            f"distillation_epochs={config.training.distillation_epochs}"
-        )
-    if config.data.context == "stream" and task != "language_modelling":
-        raise ValueError(
-            "Expected context=line: only a language model goes on from the "
-            f"texts before. Received: context=stream for {model}"
-        )
     corpus = config.data.corpus or catalog.entry(model).corpus
     if is_folder(corpus):
         corpus = str(pathlib.Path(corpus).absolute())
@@ -233,3 +224,28 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
             f"Received: size={size!r}"
         )
     return filled
+
+
+def _check_together(config: TrainingConfig) -> None:
+    """Refuses choices that fit no other choice."""
+    model, task = config.architecture.model, config.task
+    if config.training.distillation_epochs and task != "translation":
+        raise ValueError(
+            "Expected distillation_epochs=0: a model distils its own "
+            f"translations, and {model} makes none. Received: "
+            f"distillation_epochs={config.training.distillation_epochs}"
+        )
+    if config.data.context == "stream" and task != "language_modelling":
+        raise ValueError(
+            "Expected context=line: only a language model goes on from the "
+            f"texts before. Received: context=stream for {model}"
+        )
+    if (
+        config.optimizer.optimizer == "sgd"
+        and not config.optimizer.learning_rate
+    ):
+        raise ValueError(
+            "Expected a learning_rate for optimizer=sgd, such as 30 for a "
+            "language model with clip_norm=0.15: the default is Adam's, and "
+            "far too small for sgd. Received: no learning_rate"
+        )

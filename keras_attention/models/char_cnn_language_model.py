@@ -163,13 +163,7 @@ class CharCNNLanguageModel(language_model.LanguageModel):
             initializer=_spelt_numbers,
             trainable=False,
         )
-        self.embedding = keras.layers.Embedding(
-            NUM_CHARACTERS,
-            character_dim,
-            keras.initializers.RandomUniform(-0.5, 0.5),
-            name="embedding",
-            **policy,
-        )
+        self.embedding = _embedding(character_dim, **policy)
         self.convolutions = [
             _convolution(i, *pair, **policy) for i, pair in enumerate(filters)
         ]
@@ -280,6 +274,13 @@ def _spelt_numbers(shape, dtype=None):
     rest = width - 2 - num_digits
     return ops.cast(
         ops.pad(spelt, ((0, 0), (0, rest)), constant_values=PADDING), dtype
+    )
+
+
+def _embedding(character_dim, **policy):
+    initializer = keras.initializers.RandomUniform(-0.5, 0.5)
+    return keras.layers.Embedding(
+        NUM_CHARACTERS, character_dim, initializer, name="embedding", **policy
     )
 
 

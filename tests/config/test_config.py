@@ -218,6 +218,14 @@ def test_a_translator_has_no_stream():
         config.resolve(choices)
 
 
+def test_plain_gradient_descent_is_given_its_learning_rate():
+    choices = config.make(model="rnn_language_model", optimizer="sgd")
+    with pytest.raises(ValueError, match="Expected a learning_rate for"):
+        config.resolve(choices)
+    resolved = config.resolve(config.replace(choices, learning_rate=30.0))
+    assert resolved.optimizer.learning_rate == 30.0
+
+
 def test_a_language_model_has_no_translations_to_distil():
     choices = config.make(model="rnn_language_model", distillation_epochs=1)
     with pytest.raises(ValueError, match="Received: distillation_epochs=1"):

@@ -127,12 +127,13 @@ def decode(weights, word, state, key=None):
     return state[1][0] @ weights["output"] + weights["output_bias"], state
 
 
-def loss(weights, source, target, own, key):
+def loss(weights, source, target, own, key=None):
     """Sum of the cross-entropies of `target` [T], divided by its length.
 
-    With `own`, the decoder reads its own outputs.
+    With `own`, the decoder reads its own outputs. Without a key, there is no
+    dropout.
     """
-    source_key, target_key = jax.random.split(key)
+    source_key, target_key = (None, None) if key is None else keys_of(key, 2)
     state = encode(weights, source, source_key)
 
     def step(carry, x):
@@ -207,10 +208,17 @@ def main():
         help="the share of steps in which the decoder reads its own outputs",
     )
     parser.add_argument(
-        "--seed", type=int, default=1, help="draws weights and commands"
+        "--seed",
+        type=int,
+        default=1,
+        help="of the weights, the commands, the dropout, and of which steps "
+        "read the network's own outputs",
     )
     parser.add_argument(
-        "--steps", type=int, default=100_000, help="commands in all"
+        "--steps",
+        type=int,
+        default=100_000,
+        help="how many steps it trains, of one command each",
     )
     arguments = parser.parse_args()
     files = scan.find_files(arguments.folder)[arguments.split]

@@ -44,7 +44,8 @@ def choices_below_flags(app, commands, collection) -> None:
             choices.pop("data_note", None)
         _fill(collection, choices, file)
     if collection["--resume"].convert() is True:
-        output = configuration.resolve(_choices_given(collection)).run.output
+        given = _choices_given(collection)
+        output = given.run.output or configuration.resolve(given).run.output
         saved = pathlib.Path(output) / "config.yaml"
         if saved.is_file():
             _fill(collection, configuration.read(saved), str(saved))

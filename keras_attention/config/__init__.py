@@ -185,11 +185,11 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     the run can be used from anywhere.
 
     Raises:
-        ValueError: If the model has no such size, or if its task has no
-            translations to be distilled from, or no context. If plain gradient
-            descent is given no learning rate.
+        ValueError: If the model has no such size. If choices do not go
+            together: distillation without translations, a stream without a
+            language model, SGD without a learning rate.
     """
-    _check_together(config)
+    _check_combinations(config)
     model, task = config.architecture.model, config.task
     corpus = config.data.corpus or catalog.entry(model).corpus
     if is_folder(corpus):
@@ -226,8 +226,8 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     return filled
 
 
-def _check_together(config: TrainingConfig) -> None:
-    """Refuses choices that fit no other choice."""
+def _check_combinations(config: TrainingConfig) -> None:
+    """Refuses choices that do not go together, with a ValueError."""
     model, task = config.architecture.model, config.task
     if config.training.distillation_epochs and task != "translation":
         raise ValueError(
@@ -240,12 +240,10 @@ def _check_together(config: TrainingConfig) -> None:
             "Expected context=line: only a language model goes on from the "
             f"texts before. Received: context=stream for {model}"
         )
-    if (
-        config.optimizer.optimizer == "sgd"
-        and not config.optimizer.learning_rate
-    ):
+    optimizer = config.optimizer
+    if optimizer.optimizer == "sgd" and optimizer.learning_rate is None:
         raise ValueError(
             "Expected a learning_rate for optimizer=sgd, such as 30 for a "
             "language model with clip_norm=0.15: the default is Adam's, and "
-            "far too small for sgd. Received: no learning_rate"
+            "far too small for sgd. Received: learning_rate=None"
         )

@@ -135,6 +135,18 @@ def test_a_resumed_run_has_its_choices_below_file_and_flags(
     }
 
 
+def test_a_resumed_run_keeps_its_rate_where_its_optimizer_is_named(
+    chosen, tmp_path
+):
+    output = str(tmp_path / "run")
+    begun = config.make(output=output, optimizer="sgd", learning_rate=30.0)
+    begun = config.resolve(begun)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "config.yaml").write_text(config.text(begun), "utf-8")
+    resumed = chosen("--resume", f"--output={output}", "--optimizer=sgd")
+    assert resumed == config.flat(begun)
+
+
 def test_a_resumed_run_has_two_languages_where_its_flags_have_one(
     chosen, tmp_path
 ):

@@ -1,6 +1,8 @@
 """The bag of vectors: its equations, and what it cannot see."""
 
+import keras
 import numpy as np
+import pytest
 
 from keras_attention import models
 from keras_attention.models import bag_of_vectors
@@ -45,6 +47,25 @@ def test_word_dropout_leaves_words_out_of_the_mean(randomize):
     assert 0.45 < kept.mean() < 0.55
     counts = kept.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(weights[kept], (kept / counts)[kept], rtol=1e-5)
+
+
+@pytest.mark.parametrize(("num_layers", "right"), [(0, [2, 3]), (1, [4])])
+def test_a_layer_learns_xor_and_none_cannot(num_layers, right):
+    """Two words, each of two: whether just one of them is the second."""
+    keras.utils.set_random_seed(1)
+    ids = np.array([[4, 6], [4, 7], [5, 6], [5, 7]])
+    labels = np.array([0, 1, 1, 0])
+    model = models.BagOfVectors(
+        8, 2, 8, 16, num_layers=num_layers, word_dropout=0.0
+    )
+    model.compile(
+        keras.optimizers.Adam(0.05),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+    )
+    inputs = {"source_ids": ids}
+    model.fit(inputs, labels, epochs=100, verbose=0)
+    answers = np.argmax(model.predict(inputs, verbose=0), axis=1)
+    assert np.sum(answers == labels) in right
 
 
 def test_the_papers_size():

@@ -414,8 +414,8 @@ figure
 # occurs. Do not read the table as a verdict on the five models. It is their
 # order after a short training, at one size, with one seed. We have sought no
 # best learning rate and no best dropout for any of them. The models with gates
-# are behind the simple RNN here. Trained on all sentences and longer, the LSTM,
-# the LSTMN, the character CNN and the stack all come close to the line: see
+# are behind the simple RNN here. Trained on all sentences and longer, all five
+# come close to the line: see
 # [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#what-to-expect).
 #
 # What a model costs is the other half of the comparison. Look at the last

@@ -3,7 +3,7 @@
     python benchmarks/scan_one_by_one.py FOLDER SPLIT [--own_share 0] [--seed 2]
 
 `keras-attention train` takes batches, and its decoder reads the right outputs.
-This program trains the paper's best network of all by the paper's description:
+This program trains the paper's overall best network by the paper's description:
 an encoder and a decoder of two LSTMs of 200 cells, without attention, and a
 dropout of 0.5. Adam has a learning rate of 0.001, and gradients are clipped to
 a norm of 5. There are 100,000 steps of one command each, drawn with
@@ -133,7 +133,9 @@ def loss(weights, source, target, own, key=None):
     With `own`, the decoder reads its own outputs. Without a key, there is no
     dropout.
     """
-    source_key, target_key = (None, None) if key is None else keys_of(key, 2)
+    source_key, target_key = (
+        (None, None) if key is None else jax.random.split(key)
+    )
     state = encode(weights, source, source_key)
 
     def step(carry, x):
@@ -199,26 +201,26 @@ def exact_match(weights, sources, targets):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("folder", help="SCAN's published files")
-    parser.add_argument("split", help="such as addprim_turn_left")
+    parser.add_argument("folder", help="SCAN's published files.")
+    parser.add_argument("split", help="Such as addprim_turn_left.")
     parser.add_argument(
         "--own_share",
         type=float,
         default=0.5,
-        help="the share of steps in which the decoder reads its own outputs",
+        help="The share of steps in which the decoder reads its own outputs.",
     )
     parser.add_argument(
         "--seed",
         type=int,
         default=1,
-        help="of the weights, the commands, the dropout, and of which steps "
-        "read the network's own outputs",
+        help="It draws the weights, the commands, the dropout, and the steps "
+        "that read the network's own outputs.",
     )
     parser.add_argument(
         "--steps",
         type=int,
         default=100_000,
-        help="how many steps it trains, of one command each",
+        help="The number of training steps. Each has one command.",
     )
     arguments = parser.parse_args()
     files = scan.find_files(arguments.folder)[arguments.split]

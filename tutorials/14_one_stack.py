@@ -414,8 +414,8 @@ figure
 # occurs. Do not read the table as a verdict on the five models. It is their
 # order after a short training, at one size, with one seed. We have sought no
 # best learning rate and no best dropout for any of them. The models with gates
-# are behind the simple RNN here. Trained on all sentences and longer, all five
-# come close to the line: see
+# are behind the simple RNN here. Larger ones of all five, trained on more
+# sentences, come close to the line: see
 # [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#what-to-expect).
 #
 # What a model costs is the other half of the comparison. Look at the last
@@ -423,8 +423,8 @@ figure
 # after the other. The character CNN makes the vector of a word anew each time
 # the word occurs.
 #
-# On real text, the Penn Treebank, four of these models are trained in published
-# sizes, and three stand beside a published figure:
+# On real text, the Penn Treebank, all five are trained, and four stand beside a
+# published figure:
 # [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#penn-treebank).
 #
 # ## Learning from the prompt

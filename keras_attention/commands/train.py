@@ -44,8 +44,7 @@ def choices_below_flags(app, commands, collection) -> None:
             choices.pop("data_note", None)
         _fill(collection, choices, file)
     if collection["--resume"].convert() is True:
-        given = _choices_given(collection)
-        output = given.run.output or configuration.resolve(given).run.output
+        output = configuration.output(_choices_given(collection))
         saved = pathlib.Path(output) / "config.yaml"
         if saved.is_file():
             _fill(collection, configuration.read(saved), str(saved))

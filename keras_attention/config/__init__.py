@@ -189,7 +189,25 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
             together: distillation without translations, a stream without a
             language model, SGD without a learning rate.
     """
-    _check_combinations(config)
+    _check_together(config)
+    filled = _fill(config)
+    model = config.architecture.model
+    size, sizes = filled.architecture.size, catalog.sizes(model)
+    if size not in sizes:
+        raise ValueError(
+            f"Expected size to be one of {', '.join(sizes)}, those of {model}. "
+            f"Received: size={size!r}"
+        )
+    return filled
+
+
+def output(config: TrainingConfig) -> str:
+    """The run's folder, also of choices that `resolve` would refuse."""
+    return _fill(config).run.output
+
+
+def _fill(config: TrainingConfig) -> TrainingConfig:
+    """The choices with those that are left to corpus, task and model."""
     model, task = config.architecture.model, config.task
     corpus = config.data.corpus or catalog.entry(model).corpus
     if is_folder(corpus):
@@ -209,7 +227,7 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     sides = [given[side] or missing[side] for side in ("source", "target")]
     languages = f"{'_'.join(sides)}_" if task == "translation" else ""
     missing["output"] = f"runs/{label}_{languages}{model}"
-    filled = replace(
+    return replace(
         config,
         **{
             name: value
@@ -217,17 +235,14 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
             if given[name] is None or name == "corpus"
         },
     )
-    size, sizes = filled.architecture.size, catalog.sizes(model)
-    if size not in sizes:
-        raise ValueError(
-            f"Expected size to be one of {', '.join(sizes)}, those of {model}. "
-            f"Received: size={size!r}"
-        )
-    return filled
 
 
-def _check_combinations(config: TrainingConfig) -> None:
-    """Refuses choices that do not go together, with a ValueError."""
+def _check_together(config: TrainingConfig) -> None:
+    """That choices fit each other.
+
+    Raises:
+        ValueError: If they do not.
+    """
     model, task = config.architecture.model, config.task
     if config.training.distillation_epochs and task != "translation":
         raise ValueError(

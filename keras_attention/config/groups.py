@@ -204,9 +204,9 @@ class Optimizer(Choices):
     optimizer: Literal["adam", "sgd"] = choice(
         "adam",
         '"adam" divides the step of each weight by the size of its past '
-        'gradients. "sgd" is plain gradient descent. A `learning_rate` must be '
-        "given with it, and a far greater one, such as 30 for a language model "
-        "with a `clip_norm` of 0.15.",
+        'gradients. "sgd" is plain gradient descent. It has no default for '
+        "`learning_rate`. Give a far greater rate than Adam's, such as 30 for "
+        "a language model with a `clip_norm` of 0.15.",
     )
     # With half of 0.004, Luong's model found its attention two epochs later.
     # Its score was not yet divided by the width. With that half, the LSTM

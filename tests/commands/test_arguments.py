@@ -135,15 +135,18 @@ def test_a_resumed_run_has_its_choices_below_file_and_flags(
     }
 
 
+@pytest.mark.parametrize("output", [None, "run"])
 def test_a_resumed_run_keeps_its_rate_where_its_optimizer_is_named(
-    chosen, tmp_path
+    chosen, tmp_path, monkeypatch, output
 ):
-    output = str(tmp_path / "run")
+    monkeypatch.chdir(tmp_path)
     begun = config.make(output=output, optimizer="sgd", learning_rate=30.0)
     begun = config.resolve(begun)
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "config.yaml").write_text(config.text(begun), "utf-8")
-    resumed = chosen("--resume", f"--output={output}", "--optimizer=sgd")
+    folder = tmp_path / begun.run.output
+    folder.mkdir(parents=True)
+    (folder / "config.yaml").write_text(config.text(begun), "utf-8")
+    named = [] if output is None else [f"--output={output}"]
+    resumed = chosen("--resume", "--optimizer=sgd", *named)
     assert resumed == config.flat(begun)
 
 

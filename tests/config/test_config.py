@@ -220,7 +220,9 @@ def test_a_translator_has_no_stream():
 
 def test_plain_gradient_descent_is_given_its_learning_rate():
     choices = config.make(model="rnn_language_model", optimizer="sgd")
-    with pytest.raises(ValueError, match="Received: learning_rate=None"):
+    with pytest.raises(
+        ValueError, match="a learning_rate.*Received: learning_rate=None"
+    ):
         config.resolve(choices)
     resolved = config.resolve(config.replace(choices, learning_rate=30.0))
     assert resolved.optimizer.learning_rate == 30.0

@@ -49,8 +49,8 @@ def test_word_dropout_leaves_words_out_of_the_mean(randomize):
     np.testing.assert_allclose(weights[kept], (kept / counts)[kept], rtol=1e-5)
 
 
-@pytest.mark.parametrize(("num_layers", "right"), [(0, [2, 3]), (1, [4])])
-def test_a_layer_learns_xor_and_none_cannot(num_layers, right):
+@pytest.mark.parametrize("num_layers", [0, 1])
+def test_xor_needs_a_layer(num_layers):
     """Two words, each of two: whether just one of them is the second."""
     keras.utils.set_random_seed(1)
     ids = np.array([[4, 6], [4, 7], [5, 6], [5, 7]])
@@ -65,7 +65,7 @@ def test_a_layer_learns_xor_and_none_cannot(num_layers, right):
     inputs = {"source_ids": ids}
     model.fit(inputs, labels, epochs=100, verbose=0)
     answers = np.argmax(model.predict(inputs, verbose=0), axis=1)
-    assert np.sum(answers == labels) in right
+    assert np.all(answers == labels) == (num_layers > 0)
 
 
 def test_the_papers_size():

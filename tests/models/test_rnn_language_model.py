@@ -179,17 +179,19 @@ def ids_of(texts, words):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
-def test_learns_the_entropy_of_the_source(cell):
+# With the size's own dropout, 0.1, the simple cell stays 2.6 % above.
+@pytest.mark.parametrize(
+    ("cell", "dropout"), [("rnn", 0.0), ("lstm", 0.1), ("gru", 0.1)]
+)
+def test_learns_the_entropy_of_the_source(cell, dropout):
     """Within 2 %, from a part of the corpus; the best bigrams are 79 % off."""
     words = {word: END + 1 + i for i, word in enumerate(sentences.vocabulary())}
     corpus = sentences.generate(train=40_000)
     token_ids, labels = ids_of(corpus["train"], words)
     epochs, batch_size = 5, 64
     steps = epochs * math.ceil(len(labels) / batch_size)
-    # With its dropout, the simple cell stays 2.6 % above.
     model = rnn_language_model.mini(
-        END + 1 + len(words), cell=cell, dropout=0.0
+        END + 1 + len(words), cell=cell, dropout=dropout
     )
     model.compile(
         keras.optimizers.Adam(

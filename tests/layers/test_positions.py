@@ -439,6 +439,21 @@ def test_what_knows_distances_alone_copies_in_longer_texts(kind):
 
 
 @pytest.mark.slow
+def test_without_positions_a_copy_is_a_guess_from_a_bag():
+    """Any token before has the same chance: the most frequent is best."""
+    ids, _, _ = copies(100, LENGTH, seed=2)
+    best = np.mean(
+        [
+            np.bincount(text[:place]).max() / place
+            for text in ids
+            for place in range(BACK, LENGTH)
+        ]
+    )
+    # Three standard deviations of 2,100 guesses.
+    assert abs(right(trained_to_copy(), LENGTH) - best) < 0.03
+
+
+@pytest.mark.slow
 def test_a_bias_that_falls_with_the_distance_is_as_bad_in_longer_texts():
     """It cannot prefer the third word back to the second."""
     model = trained_to_copy(positions=layers.LinearBias())

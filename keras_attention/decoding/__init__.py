@@ -4,8 +4,8 @@ Each search takes functions and tensors and knows no model:
 
 - `step(token_ids, memory, state)` -> `(logits [B, V], state,
   attention_weights [B, S] or [B, H, S])`, see `models.Seq2Seq`;
-- `memory`: a structure whose leaves are [B, ...]; it does not change;
-- `state`: a structure whose leaves are [B, ...], before the first step;
+- `memory`: a structure whose leaves are tensors [B, ...]; it does not change;
+- `state`: the same, before the first step;
 - `source_mask`: bool [B, S], True at real source tokens;
 - `max_lengths`: int [B], at least 1: the most tokens of each answer, END
   included. At its limit a hypothesis can only end, so each ends in END.
@@ -17,6 +17,12 @@ Each search takes functions and tensors and knows no model:
 
 Weights of several heads are averaged. A row's result does not depend on the
 other rows.
+
+A graph of TensorFlow may not know the size of the batch. Rows that have
+stopped are then left out of the step: it gets fewer tokens, and the rows of
+`memory` and `state` that go with them. So whatever belongs to a row has to be
+in these two. XLA cannot compile such a graph. It can if the batch has a known
+size.
 
 A language model has no source. Its searches take
 `without_source(model.step)`, an empty `memory` and `None` as `source_mask`:

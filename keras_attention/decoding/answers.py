@@ -46,13 +46,10 @@ def check_rules(max_lengths, end_id, pad_id, forbidden_ids, prefix_ids):
     return Rules(max_lengths, end_id, pad_id, forbidden_ids, prefix_ids)
 
 
-def repeat(rules, count):
-    """The rules of `count` hypotheses a row: B becomes B * count."""
-    prefix_ids = rules.prefix_ids
-    if prefix_ids is not None:
-        prefix_ids = ops.repeat(prefix_ids, count, axis=0)
-    max_lengths = ops.repeat(rules.max_lengths, count)
-    return rules._replace(max_lengths=max_lengths, prefix_ids=prefix_ids)
+def limits(rules):
+    """What the rules say of each row: the fields with an axis B, by name."""
+    fields = {"max_lengths": rules.max_lengths, "prefix_ids": rules.prefix_ids}
+    return {name: one for name, one in fields.items() if one is not None}
 
 
 def must_end(rules, position):

@@ -11,6 +11,7 @@ from keras_attention.decoding import (
     buffers,
     next_tokens,
     penalties,
+    rows,
     search_result,
     source,
 )
@@ -21,10 +22,9 @@ _Settings = collections.namedtuple(
     "_Settings",
     [
         "step",
-        "memory",
         "source_mask",
         "rules",
-        "beam_rules",
+        "longest_penalty",
         "num_beams",
         "n_best",
         "alpha",
@@ -33,7 +33,7 @@ _Settings = collections.namedtuple(
 )
 # The hypotheses that may go on, the most probable first.
 _Live = collections.namedtuple(
-    "_Live", ["token_ids", "log_probs", "attention_sums", "state"]
+    "_Live", ["token_ids", "log_probs", "attention_sums"]
 )
 # The hypotheses that have ended, best first; where the last stands.
 _Finished = collections.namedtuple(
@@ -41,7 +41,7 @@ _Finished = collections.namedtuple(
 )
 
 
-def _initial_beams(settings, state, max_length, start_id):
+def _initial_beams(settings, max_length, start_id):
     """One live beam a row; the others are impossible until it branches."""
     batch_size, source_length = ops.shape(settings.source_mask)
     num_beams = settings.num_beams
@@ -49,10 +49,12 @@ def _initial_beams(settings, state, max_length, start_id):
     first = ops.equal(ops.arange(num_beams), 0)[None, :]
     impossible = ops.full(shape, next_tokens.IMPOSSIBLE, dtype="float32")
     live = _Live(
-        token_ids=ops.full((batch_size * num_beams,), start_id, dtype="int32"),
+        token_ids=ops.full(shape, start_id, dtype="int32"),
         log_probs=ops.where(first, 0.0, impossible),
-        attention_sums=ops.zeros((*shape, source_length), dtype="float32"),
-        state=state,
+        # They are of use for the coverage penalty alone.
+        attention_sums=ops.zeros((*shape, source_length), dtype="float32")
+        if settings.beta
+        else (),
     )
     history = beam_history.empty(
         batch_size, max_length, num_beams, source_length
@@ -70,44 +72,55 @@ def _gather_beams(structure, beams):
     """Picks `leaf[b, beams[b, n]]` for leaves [B * N, ...]."""
     batch_size, num_beams = ops.shape(beams)
     first = ops.arange(batch_size, dtype="int32")[:, None] * num_beams
-    rows = ops.reshape(first + beams, (-1,))
-    return tree.map_structure(lambda leaf: ops.take(leaf, rows, 0), structure)
+    places = ops.reshape(first + beams, (-1,))
+    return tree.map_structure(lambda leaf: ops.take(leaf, places, 0), structure)
 
 
-def _expand(settings, live, logits, state, weights, position):
+def _expand(settings, computed, live, logits, weights, position):
     """The `num_beams` best extensions of the live hypotheses, best first.
 
     Args:
         settings, live, position: see `_advance`.
-        logits, state, weights: what a step of all beams has given.
+        computed: the rows, with the state after a step of all their beams.
+        logits, weights: what else the step has given.
 
     Returns:
-        `(live, parents, weights)`: the candidates, int [B, N] the beam that
-        each extends, and [B, N, S] where that beam looked.
+        `(computed, live, parents, weights)`: the rows with the state of the
+        candidates, the candidates, int [B, N] the beam that each extends, and
+        [B, N, S] where that beam looked.
     """
-    batch_size, source_length = ops.shape(settings.source_mask)
     num_beams = settings.num_beams
+    num_rows = ops.shape(computed.numbers)[0]
+    _, limits = computed.memory
     # Each beam offers its N best next tokens, and END.
     log_probs, token_ids = next_tokens.best_extensions(
-        logits, num_beams, position, settings.beam_rules
+        logits, num_beams, position, settings.rules._replace(**limits)
     )
     count = token_ids.shape[-1]
     # The offers of a row's beams compete, and the N most probable remain.
-    joined = (batch_size, num_beams * count)
-    totals = ops.reshape(live.log_probs, (-1, 1)) + log_probs
+    joined = (num_rows, num_beams * count)
+    totals = ops.reshape(rows.of(computed, live.log_probs), (-1, 1)) + log_probs
     log_probs, chosen = ops.top_k(ops.reshape(totals, joined), num_beams)
     chosen = ops.cast(chosen, "int32")
     token_ids = buffers.pick(ops.reshape(token_ids, joined), chosen)
     # Each of them takes over what belongs to the beam that it extends.
     parents = chosen // count
+    source_length = ops.shape(settings.source_mask)[1]
     weights = source.weights_over(
-        weights, (batch_size * num_beams, source_length)
+        weights, (num_rows * num_beams, source_length)
     )
-    state, weights = _gather_beams((state, weights), parents)
-    weights = ops.reshape(weights, (batch_size, num_beams, source_length))
-    sums = weights + buffers.pick(live.attention_sums, parents)
-    token_ids = ops.reshape(token_ids, (-1,))
-    return _Live(token_ids, log_probs, sums, state), parents, weights
+    state, weights = _gather_beams((computed.state, weights), parents)
+    weights = ops.reshape(weights, (num_rows, num_beams, source_length))
+    computed = computed._replace(state=state)
+    # A row that is left out has stopped: none of these counts in it.
+    token_ids, log_probs, parents, weights = (
+        rows.spread(computed, values)
+        for values in (token_ids, log_probs, parents, weights)
+    )
+    sums = live.attention_sums
+    if settings.beta:
+        sums = weights + buffers.pick(sums, parents)
+    return computed, _Live(token_ids, log_probs, sums), parents, weights
 
 
 def _within_width(settings, live, finished, stopped):
@@ -152,8 +165,13 @@ def _retire(settings, live, finished, ended, position):
         )
     )
     _, best = ops.top_k(joined.score, settings.num_beams)
-    best = ops.cast(best, "int32")
-    return _Finished(*(buffers.pick(leaf, best) for leaf in joined))
+    return buffers.pick(joined, ops.cast(best, "int32"))
+
+
+def _longest_penalty(rules, alpha):
+    """The length penalty of a hypothesis at its row's limit: [B]."""
+    lengths = answers.num_chosen(rules, rules.max_lengths[:, None])[:, 0]
+    return penalties.length_penalty(lengths, alpha)
 
 
 def _cannot_improve(settings, live, finished):
@@ -162,24 +180,27 @@ def _cannot_improve(settings, live, finished):
     Log-probabilities only fall, and no penalty adds: a live hypothesis
     reaches at best its log-probability over the penalty of the longest.
     """
-    limits = settings.rules.max_lengths[:, None]
-    longest = answers.num_chosen(settings.rules, limits)[:, 0]
-    reachable = ops.max(live.log_probs, axis=1) / penalties.length_penalty(
-        longest, settings.alpha
-    )
+    reachable = ops.max(live.log_probs, axis=1) / settings.longest_penalty
     return finished.score[:, settings.n_best - 1] >= reachable
 
 
-def _advance(settings, position, live, history, finished, stopped):
+def _advance(settings, computed, stopped, position, live, history, finished):
     """One position of the search."""
     # Expansion: the best extensions of the live hypotheses.
+    last_ids = rows.of(computed, live.token_ids)
+    memory, _ = computed.memory
     logits, state, weights = settings.step(
-        live.token_ids, settings.memory, live.state
+        ops.reshape(last_ids, (-1,)), memory, computed.state
     )
-    live, parents, weights = _expand(
-        settings, live, logits, state, weights, position
+    computed, live, parents, weights = _expand(
+        settings,
+        computed._replace(state=state),
+        live,
+        logits,
+        weights,
+        position,
     )
-    token_ids = ops.reshape(live.token_ids, ops.shape(parents))
+    token_ids = live.token_ids
     history = beam_history.write(history, position, token_ids, parents, weights)
     # Retirement: what ends here joins the finished ones and is frozen.
     kept = _within_width(settings, live, finished, stopped)
@@ -195,7 +216,8 @@ def _advance(settings, position, live, history, finished, stopped):
         ops.logical_not(ops.any(alive, axis=1)),
         _cannot_improve(settings, live, finished),
     )
-    return position + 1, live, history, finished, stopped
+    computed = rows.without(computed, stopped, settings.num_beams)
+    return computed, stopped, position + 1, live, history, finished
 
 
 def _collect(settings, history, finished, max_length):
@@ -271,34 +293,34 @@ def beam_search(
     )
     max_length = ops.max(rules.max_lengths, initial=1)
     memory, state = tree.map_structure(
-        lambda leaf: ops.repeat(leaf, num_beams, axis=0), (memory, state)
+        lambda leaf: ops.repeat(leaf, num_beams, axis=0),
+        ((memory, answers.limits(rules)), state),
     )
+    source_mask = source.mask_of(source_mask, ops.shape(rules.max_lengths)[0])
     settings = _Settings(
         step=step,
-        memory=memory,
-        source_mask=source.mask_of(
-            source_mask, ops.shape(rules.max_lengths)[0]
-        ),
+        source_mask=source_mask,
         rules=rules,
-        beam_rules=answers.repeat(rules, num_beams),
+        longest_penalty=_longest_penalty(rules, alpha),
         num_beams=num_beams,
         n_best=n_best,
         alpha=alpha,
         beta=beta,
     )
 
-    def proceed(position, live, history, finished, stopped):
+    def proceed(computed, stopped, position, *others):
         return ops.logical_and(
             position < max_length, ops.logical_not(ops.all(stopped))
         )
 
-    _, _, history, finished, _ = ops.while_loop(
+    *_, history, finished = ops.while_loop(
         proceed,
         functools.partial(_advance, settings),
         (
-            ops.convert_to_tensor(0, dtype="int32"),
-            *_initial_beams(settings, state, max_length, start_id),
+            rows.every(ops.shape(source_mask)[0], memory, state),
             ops.zeros_like(rules.max_lengths, dtype="bool"),
+            ops.convert_to_tensor(0, dtype="int32"),
+            *_initial_beams(settings, max_length, start_id),
         ),
     )
     return _collect(settings, history, finished, max_length)

@@ -57,9 +57,9 @@ def trace_back(history, slots, lengths, max_length):
         position = length - 1 - count
         # The way back begins at the hypothesis' own END.
         inside = position < lengths
-        here = buffers.pick(history.token_ids[:, position], slots)
-        seen = buffers.pick(history.attention_weights[:, position], slots)
-        before = buffers.pick(history.parents[:, position], slots)
+        here, before, seen = buffers.pick(
+            History(*(buffer[:, position] for buffer in history)), slots
+        )
         return (
             count + 1,
             ops.where(inside, before, slots),

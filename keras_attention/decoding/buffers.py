@@ -1,6 +1,6 @@
 """Tensors that a loop fills, one position after the other."""
 
-from keras import ops
+from keras import ops, tree
 
 
 def empty_rows(batch_size, max_length, *shape, value=0, dtype="float32"):
@@ -47,13 +47,18 @@ def pick(values, places):
     (`ops.take_along_axis` makes about twenty for shapes, at each step.)
 
     Args:
-        values: [B, V, ...].
+        values: [B, V, ...], or a structure of such.
         places: int32 [B, K], from 0.
 
     Returns:
-        [B, K, ...].
+        [B, K, ...], or a structure of such.
     """
-    batch_size, size, *rest = ops.shape(values)
+    batch_size, size = ops.shape(tree.flatten(values)[0])[:2]
     firsts = ops.arange(batch_size, dtype="int32") * size
-    rows = ops.reshape(values, (batch_size * size, *rest))
-    return ops.take(rows, firsts[:, None] + places, axis=0)
+    rows = firsts[:, None] + places
+
+    def picked(leaf):
+        joined = (batch_size * size, *ops.shape(leaf)[2:])
+        return ops.take(ops.reshape(leaf, joined), rows, axis=0)
+
+    return tree.map_structure(picked, values)

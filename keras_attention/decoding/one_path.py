@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.decoding import buffers, search_result, source
+from keras_attention.decoding import buffers, rows, search_result, source
 
 
 def loop(choose, step, memory, state, source_mask, start_id, rules):
@@ -25,41 +25,49 @@ def loop(choose, step, memory, state, source_mask, start_id, rules):
     batch_size, source_length = ops.shape(source_mask)
     max_length = ops.max(rules.max_lengths, initial=1)
 
-    def proceed(position, last_ids, ids, lengths, log_probs, weights, state):
+    def proceed(position, last_ids, ids, lengths, log_probs, weights, computed):
         return ops.logical_and(
             position < max_length, ops.any(ops.equal(lengths, 0))
         )
 
-    def body(position, last_ids, ids, lengths, log_probs, weights, state):
-        logits, state, step_weights = step(last_ids, memory, state)
-        token_ids, chosen = choose(logits, position)
+    def body(position, last_ids, ids, lengths, log_probs, weights, computed):
+        last_ids = rows.of(computed, last_ids)
+        logits, state, step_weights = step(
+            last_ids, computed.memory, computed.state
+        )
+        step_weights = source.weights_over(
+            step_weights, (ops.shape(last_ids)[0], source_length)
+        )
+        computed = computed._replace(state=state)
+        # All rows of the batch: what is drawn depends on a row's place in it.
+        token_ids, chosen = choose(rows.spread(computed, logits), position)
         # A hypothesis that has ended gets padding, and nothing changes it.
         alive = ops.equal(lengths, 0)
         token_ids = ops.where(alive, token_ids, rules.pad_id)
-        step_weights = source.weights_over(
-            step_weights, (batch_size, source_length)
+        step_weights = ops.where(
+            alive[:, None], rows.spread(computed, step_weights), 0.0
         )
-        step_weights = ops.where(alive[:, None], step_weights, 0.0)
         ended = ops.logical_and(alive, ops.equal(token_ids, rules.end_id))
+        lengths = ops.where(ended, position + 1, lengths)
         return (
             position + 1,
             token_ids,
             buffers.write(ids, position, token_ids),
-            ops.where(ended, position + 1, lengths),
+            lengths,
             log_probs + ops.where(alive, chosen, 0.0),
             buffers.write(weights, position, step_weights),
-            state,
+            rows.without(computed, lengths > 0),
         )
 
-    rows = (batch_size, max_length)
+    room = (batch_size, max_length)
     start = (
         ops.convert_to_tensor(0, dtype="int32"),
         ops.full((batch_size,), start_id, dtype="int32"),
-        buffers.empty_rows(*rows, value=rules.pad_id, dtype="int32"),
+        buffers.empty_rows(*room, value=rules.pad_id, dtype="int32"),
         ops.zeros((batch_size,), dtype="int32"),
         ops.zeros((batch_size,), dtype="float32"),
-        buffers.empty_rows(*rows, source_length),
-        state,
+        buffers.empty_rows(*room, source_length),
+        rows.every(batch_size, memory, state),
     )
     return proceed, body, start
 

@@ -29,9 +29,9 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     """A strategy over all GPUs, or over `replicas` devices.
 
     Where the environment variable TF_CONFIG names several workers, the strategy
-    spans them. It has to be made before TensorFlow's first operation, and then
-    waits until all workers are there. A process has one such strategy: a second
-    call returns the first one's.
+    spans them. It has to be made before TensorFlow's first operation. It waits
+    until all workers are there, for ten minutes at most. A process has one such
+    strategy: a second call returns the first one's.
 
     Args:
         replicas: copies of the model, on all workers together. By default
@@ -42,6 +42,8 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
         ValueError: If there are fewer devices. If several workers have another
             number of GPUs each, or more than one replica on a CPU. If
             TF_CONFIG is no list of workers.
+        ConnectionError: If a worker does not come, or if another program has
+            the leader's port.
     """
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     replicas = num_replicas(replicas)
@@ -66,13 +68,14 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
 
 @functools.cache
 def _strategy_of_workers(replicas: int) -> tf.distribute.Strategy:
-    count, devices = workers.from_environment().count, num_replicas()
+    here, devices = workers.from_environment(), num_replicas()
     if replicas != devices:
         raise ValueError(
             f"Expected {devices} replicas, one on each GPU, or one on the CPU, "
-            f"of each of the {count} workers: leave --replicas out, or start "
-            f"other workers. Received: replicas={replicas}"
+            f"of each of the {here.count} workers: leave --replicas out, or "
+            f"start other workers. Received: replicas={replicas}"
         )
+    here.meet()
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     # TensorFlow takes SIGTERM for news, and the process would not end by it.
     if threading.current_thread() is threading.main_thread():

@@ -1,8 +1,16 @@
 """The processes that train one model together, as TF_CONFIG names them."""
 
+import contextlib
 import dataclasses
 import json
 import os
+import socket
+import sys
+import time
+
+# What the leader answers, and for how many seconds nobody says that it waits.
+_ALL_ARE_THERE = "all are there"
+_SILENCE = 5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -10,17 +18,109 @@ class Workers:
     """Which of how many workers this process is.
 
     Args:
-        count: the number of workers; 1 for a process that trains alone.
+        addresses: HOST:PORT of each worker, in the order of their ranks. A
+            process that trains alone has none.
         rank: this worker's place among them, from 0.
     """
 
-    count: int = 1
+    addresses: tuple[str, ...] = ()
     rank: int = 0
+
+    @property
+    def count(self) -> int:
+        """The number of workers; 1 for a process that trains alone."""
+        return max(1, len(self.addresses))
 
     @property
     def leads(self) -> bool:
         """Whether this worker writes what all of them have trained."""
         return self.rank == 0
+
+    def meet(self, minutes: float = 10) -> None:
+        """Waits until all workers are there, or says who is not.
+
+        TensorFlow waits for all of them, too: for longer than half an hour, and
+        only SIGKILL ends it then.
+
+        The leader listens at its address. The others say their ranks there, and
+        wait for an answer.
+
+        Args:
+            minutes: how long it waits.
+
+        Raises:
+            ConnectionError: If a worker does not come, or if another program
+                has the leader's port.
+        """
+        end = time.monotonic() + 60 * minutes
+        if self.count == 1:
+            return
+        if self.leads:
+            self._wait_for_others(end)
+        else:
+            self._wait_for_leader(end)
+
+    def _wait_for_others(self, end):
+        """Until each says its rank here, and none has left again."""
+        others, due = {*range(1, self.count)}, time.monotonic() + _SILENCE
+        connections = {}
+        with contextlib.ExitStack() as stack:
+            listener = stack.enter_context(
+                _listener(self.addresses[0], self.count)
+            )
+            while missing := others - {*connections}:
+                names = self._names(missing)
+                if time.monotonic() > end:
+                    for connection in connections.values():
+                        _tell(connection, names)
+                    raise _absent(names)
+                if time.monotonic() > due:
+                    print(f"Waiting for {names}", file=sys.stderr, flush=True)
+                    due = time.monotonic() + 60
+                # Of two with one rank, the older one may be a lost machine's.
+                newcomer = _newcomer(listener, others)
+                connections |= newcomer
+                for connection in newcomer.values():
+                    stack.enter_context(connection)
+                for rank in [*connections]:
+                    if _has_ended(connections[rank]):
+                        del connections[rank]
+            listener.close()
+            for connection in connections.values():
+                _tell(connection, _ALL_ARE_THERE)
+
+    def _wait_for_leader(self, end):
+        """Says this worker's rank, until the leader answers."""
+        leader, due = self._names({0}), time.monotonic() + _SILENCE
+        while True:
+            answer = ""
+            with (
+                contextlib.suppress(OSError, UnicodeError),
+                socket.create_connection(
+                    _host_and_port(self.addresses[0]), timeout=5
+                ) as connection,
+            ):
+                connection.sendall(f"{self.rank}\n".encode())
+                answer = _first_line(connection, end - time.monotonic())
+            if answer == _ALL_ARE_THERE:
+                return
+            # A leader that runs TensorFlow already answers something else.
+            if answer.startswith("worker "):
+                raise _absent(answer)
+            if time.monotonic() > end:
+                raise _absent(leader)
+            if time.monotonic() > due:
+                print(f"Waiting for {leader}", file=sys.stderr, flush=True)
+                due = time.monotonic() + 60
+            time.sleep(0.5)
+
+    def _names(self, ranks):
+        """The first few of these workers, and how many more there are."""
+        first = sorted(ranks)[:4]
+        names = [f"worker {rank} at {self.addresses[rank]}" for rank in first]
+        if len(ranks) > len(first):
+            names.append(f"{len(ranks) - len(first)} more")
+        return ", ".join(names)
 
 
 def from_environment() -> Workers:
@@ -41,15 +141,17 @@ def from_environment() -> Workers:
         cluster = content.get("cluster", {})
         if not cluster:
             return Workers()
-        tasks = [
-            (kind, index)
+        addresses = {
+            (kind, index): address
             for kind in ("chief", "worker")
-            for index in range(len(cluster.get(kind, ())))
-        ]
+            for index, address in enumerate(cluster.get(kind, ()))
+        }
         task = content["task"]["type"], int(content["task"]["index"])
         if not {*cluster} <= {"chief", "worker"}:
             raise ValueError(f"a cluster of {', '.join(cluster)}")
-        return Workers(len(tasks), tasks.index(task))
+        for address in addresses.values():
+            _host_and_port(address)  # ValueError if it is none.
+        return Workers(tuple(addresses.values()), list(addresses).index(task))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ValueError(
             "Expected TF_CONFIG to list the workers' addresses, and to say "
@@ -57,3 +159,78 @@ def from_environment() -> Workers:
             '...]}, "task": {"type": "worker", "index": 0}}. '
             f"Received: {text} ({error})"
         ) from error
+
+
+def _host_and_port(address: str) -> tuple[str, int]:
+    host, _, port = address.rpartition(":")
+    if not host or not 0 < int(port) < 65536:
+        raise ValueError(f"the address {address}")
+    return host.strip("[]"), int(port)
+
+
+def _listener(address, count):
+    """A socket that listens at the port, on all interfaces as TensorFlow."""
+    place, backlog = ("", _host_and_port(address)[1]), max(16, count)
+    both = socket.has_dualstack_ipv6()
+    family = socket.AF_INET6 if both else socket.AF_INET
+    try:
+        listener = socket.create_server(
+            place, family=family, backlog=backlog, dualstack_ipv6=both
+        )
+    except OSError as error:
+        raise ConnectionError(
+            "Expected a free port at the leader's address: end the program "
+            "that has it, or name another port in TF_CONFIG. Received: "
+            f"{address} ({error})"
+        ) from error
+    listener.settimeout(0.5)
+    return listener
+
+
+def _newcomer(listener, ranks):
+    """The connection of a worker that has come, by its rank; or nothing."""
+    try:
+        connection, _ = listener.accept()
+    except TimeoutError:
+        return {}
+    except OSError:  # Such as too many open files.
+        time.sleep(0.5)
+        return {}
+    rank = _first_line(connection, seconds=1)
+    if rank.isdecimal() and int(rank) in ranks:
+        return {int(rank): connection}
+    connection.close()  # Such as a scan of ports.
+    return {}
+
+
+def _first_line(connection, seconds):
+    """What the other side says at once, or "" if that is nothing."""
+    connection.settimeout(max(0.1, seconds))
+    with contextlib.suppress(OSError):
+        return connection.recv(1000).decode(errors="replace").strip()
+    return ""
+
+
+def _tell(connection, line):
+    """Says the last word on a connection."""
+    with contextlib.suppress(OSError), connection:
+        connection.sendall(f"{line}\n".encode())
+
+
+def _has_ended(connection):
+    """Whether the other side has closed it."""
+    connection.setblocking(False)
+    try:
+        return not connection.recv(1)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
+
+
+def _absent(names):
+    return ConnectionError(
+        "Expected all workers to come: start the same command on each "
+        "machine, and let them reach each other's ports. Received: no answer "
+        f"from {names}"
+    )

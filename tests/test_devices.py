@@ -8,7 +8,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from keras_attention import devices
+from keras_attention import devices, workers
 
 CORES = """
 import os
@@ -92,3 +92,24 @@ def test_memory_is_kept():
     ).stdout
     first, later = map(int, output.split())
     assert later < first / 10
+
+
+def test_workers_meet_before_tensorflow_waits_for_them(monkeypatch):
+    """TensorFlow's own waiting names nobody and cannot be ended."""
+    calls = []
+    monkeypatch.setenv(
+        "TF_CONFIG",
+        '{"cluster": {"worker": ["a:1", "b:1"]},'
+        ' "task": {"type": "worker", "index": 1}}',
+    )
+    monkeypatch.setattr(
+        workers.Workers, "meet", lambda here: calls.append(here.rank)
+    )
+    monkeypatch.setattr(
+        tf.distribute,
+        "MultiWorkerMirroredStrategy",
+        lambda: calls.append("strategy"),
+    )
+    devices.make_strategy()
+    devices._strategy_of_workers.cache_clear()
+    assert calls == [1, "strategy"]

@@ -63,7 +63,8 @@ def train(
             in it, if the corpus cannot be read, or if the configuration
             cannot be trained. If several workers do not share their choices,
             their data or the folder.
-        ConnectionError: If another worker is lost, or has failed.
+        ConnectionError: If another worker does not come, is lost, or has
+            failed.
     """
     replicas = devices.num_replicas(config.run.replicas)
     config = configuration.replace(config, replicas=replicas)

@@ -155,3 +155,31 @@ def test_the_others_end_when_the_leader_fails(
     assert b"Expected all 2 workers to go on" in others
     assert others.strip().endswith(b"Received: an error of worker 0")
     assert [process.returncode for process in processes] == [1, 1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("cause", "code"), [(signal.SIGTERM, -signal.SIGTERM), (signal.SIGINT, 130)]
+)
+def test_a_worker_that_waits_can_be_ended(
+    corpus, train_arguments, command, environment, tmp_path, cause, code
+):
+    """The other one has no corpus, and does not come."""
+    arguments = [
+        command(train_arguments(folder, tmp_path / "run"))
+        for folder in (corpus, tmp_path / "nothing")
+    ]
+    first, second = start_two(arguments, environment)
+    try:
+        assert b"nothing" in second.communicate(timeout=300)[1]
+        words = b""
+        while b"Waiting for worker 1 at" not in words:
+            words = first.stderr.readline()
+            assert words
+        first.send_signal(cause)
+        first.wait(timeout=30)
+    finally:
+        first.kill()
+        second.kill()
+        outputs([first, second])
+    assert [first.returncode, second.returncode] == [code, 1]

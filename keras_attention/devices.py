@@ -30,8 +30,8 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
 
     Where the environment variable TF_CONFIG names several workers, the strategy
     spans them. It has to be made before TensorFlow's first operation. It waits
-    until all workers are there, for ten minutes at most. A process has one such
-    strategy: a second call returns the first one's.
+    ten minutes for the other workers to come. A process has one such strategy:
+    a second call returns the first one's.
 
     Args:
         replicas: copies of the model, on all workers together. By default

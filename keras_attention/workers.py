@@ -46,23 +46,24 @@ class Workers:
         wait for an answer.
 
         Args:
-            minutes: how long it waits.
+            minutes: how long the leader waits for the others, and they for the
+                leader to listen.
 
         Raises:
             ConnectionError: If a worker does not come, or if another program
                 has the leader's port.
         """
-        end = time.monotonic() + 60 * minutes
         if self.count == 1:
             return
         if self.leads:
-            self._wait_for_others(end)
+            self._wait_for_others(60 * minutes)
         else:
-            self._wait_for_leader(end)
+            self._wait_for_leader(60 * minutes)
 
-    def _wait_for_others(self, end):
+    def _wait_for_others(self, seconds):
         """Until each says its rank here, and none has left again."""
-        others, due = {*range(1, self.count)}, time.monotonic() + _SILENCE
+        start = time.monotonic()
+        others, due = {*range(1, self.count)}, start + _SILENCE
         connections = {}
         with contextlib.ExitStack() as stack:
             listener = stack.enter_context(
@@ -70,7 +71,7 @@ class Workers:
             )
             while missing := others - {*connections}:
                 names = self._names(missing)
-                if time.monotonic() > end:
+                if time.monotonic() > start + seconds:
                     for connection in connections.values():
                         _tell(connection, names)
                     raise _absent(names)
@@ -84,14 +85,15 @@ class Workers:
                     stack.enter_context(connection)
                 for rank in [*connections]:
                     if _has_ended(connections[rank]):
-                        del connections[rank]
+                        connections.pop(rank).close()
             listener.close()
             for connection in connections.values():
                 _tell(connection, _ALL_ARE_THERE)
 
-    def _wait_for_leader(self, end):
+    def _wait_for_leader(self, seconds):
         """Says this worker's rank, until the leader answers."""
-        leader, due = self._names({0}), time.monotonic() + _SILENCE
+        start = time.monotonic()
+        leader, due = self._names({0}), start + _SILENCE
         while True:
             answer = ""
             with (
@@ -101,13 +103,14 @@ class Workers:
                 ) as connection,
             ):
                 connection.sendall(f"{self.rank}\n".encode())
-                answer = _first_line(connection, end - time.monotonic())
+                # The leader listens already, so its time ends first.
+                answer = _first_line(connection, seconds + 10)
             if answer == _ALL_ARE_THERE:
                 return
             # A leader that runs TensorFlow already answers something else.
             if answer.startswith("worker "):
                 raise _absent(answer)
-            if time.monotonic() > end:
+            if time.monotonic() > start + seconds:
                 raise _absent(leader)
             if time.monotonic() > due:
                 print(f"Waiting for {leader}", file=sys.stderr, flush=True)

@@ -135,8 +135,10 @@ def test_a_worker_that_does_not_come_is_named_to_all(
 ):
     monkeypatch.setattr(workers, "_SILENCE", 0.2)
     meeting = Meeting(addresses)
-    meeting.come(2)
-    meeting.come(0, minutes=0.1)
+    # It waits for the leader as long as the leader for the others.
+    meeting.come(2, minutes=0.05)
+    time.sleep(1)
+    meeting.come(0, minutes=0.05)
     meeting.wait()
     for words in meeting.ends.values():
         assert words.endswith(

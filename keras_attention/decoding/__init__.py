@@ -21,8 +21,7 @@ other rows.
 A graph of TensorFlow may not know the size of the batch. Rows that have
 stopped are then left out of the step: it gets fewer tokens, and the rows of
 `memory` and `state` that go with them. So whatever belongs to a row has to be
-in these two. XLA cannot compile such a graph. It can if the batch has a known
-size.
+in these two. XLA cannot compile such a graph.
 
 A language model has no source. Its searches take
 `without_source(model.step)`, an empty `memory` and `None` as `source_mask`:

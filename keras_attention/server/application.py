@@ -50,7 +50,20 @@ class _Http(uvicorn.Server):
 
     async def shutdown(self, sockets=None):
         self.config.http.is_ending = True
+        # The system would end the connections that the loop has not taken yet.
+        waiting = [one for listener in sockets for one in _taken(listener)]
+        for server in self.servers:
+            server.close()
+        for one in waiting:
+            await asyncio.get_running_loop().connect_accepted_socket(
+                self._connection, one
+            )
         await super().shutdown(sockets)
+
+    def _connection(self):
+        return self.config.http_protocol_class(
+            self.config, self.server_state, self.lifespan.state
+        )
 
 
 class Application:
@@ -284,6 +297,16 @@ def _allow_files(num_connections: int) -> None:
             f"Received: {num_connections} connections, {hard} files"
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def _taken(listener: socket.socket) -> list[socket.socket]:
+    """The connections that wait at a port."""
+    found = []
+    # Until there are none, or too many open files.
+    with contextlib.suppress(OSError):
+        while True:
+            found.append(listener.accept()[0])
+    return found
 
 
 def _port_error(flag: str, host: str, port: int) -> str:

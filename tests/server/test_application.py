@@ -21,7 +21,12 @@ from tensorflow_serving.apis import (
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
-from keras_attention.server import limits, logs, model_configs  # noqa: E402
+from keras_attention.server import (  # noqa: E402
+    application,
+    limits,
+    logs,
+    model_configs,
+)
 
 PREDICT = "/v1/models/shout:predict"
 HEAD = b"POST /v1/models/shout:predict HTTP/1.1\r\nHost: a\r\n"
@@ -349,6 +354,26 @@ def test_a_request_on_its_way_is_answered_at_the_end(run_server, configs):
             assert one.startswith(b"HTTP/1.1 200 ")
             assert b"\r\nconnection: close\r\n" in one.lower()
         assert server.raw(b"", 20) == b""
+
+
+def test_a_connection_that_is_not_taken_yet_is_answered_at_the_end(
+    run_server, configs, monkeypatch
+):
+    """Closing the port would end it, as the loop has not seen it."""
+    clients, shutdown = [], application._Http.shutdown
+
+    async def connect(http, sockets):
+        clients.append(socket.create_connection(sockets[0].getsockname(), 20))
+        clients[0].sendall(ANSWERED + b"\r\n")
+        await shutdown(http, sockets)
+
+    monkeypatch.setattr(application._Http, "shutdown", connect)
+    with run_server(configs):
+        pass
+    with clients[0] as client:
+        answer = client.recv(65536)
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"\r\nconnection: close\r\n" in answer.lower()
 
 
 @pytest.mark.slow

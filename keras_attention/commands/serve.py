@@ -22,7 +22,7 @@ class Options(Choices):
     """What to serve, as TensorFlow Serving's flags name it, and where."""
 
     model_base_path: str | None = choice(
-        None, "The folder of a model, in place of MODEL.", is_path=True
+        None, "The folder of a model, in place of MODELS.", is_path=True
     )
     model_name: str | None = choice(
         None,

@@ -28,7 +28,7 @@ def pieces(tokenizer):
 
 def random_model(name, tokenizer, sizes):
     """A model of one text or two, with its tokenizer."""
-    keras.utils.set_random_seed(2)
+    keras.utils.set_random_seed(1)
     entry = catalog.entry(name)
     model_class = getattr(models, entry.class_name)
     arguments = sizes[name] | CHOICES.get(name, {})

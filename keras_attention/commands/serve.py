@@ -195,7 +195,7 @@ def _paths(models: tuple[str, ...], options: Options) -> tuple[str, ...]:
             name, a file or a folder that belongs to them is wrong.
     """
     ways = {
-        "MODEL": bool(models),
+        "MODELS": bool(models),
         "--model_base_path": options.model_base_path is not None,
         "--model_config_file": options.model_config_file is not None,
     }

@@ -51,13 +51,17 @@ class _Http(uvicorn.Server):
     async def shutdown(self, sockets=None):
         self.config.http.is_ending = True
         # The system would end the connections that the loop has not taken yet.
-        waiting = [one for listener in sockets for one in _taken(listener)]
+        most = self.config.http.most() - len(self.server_state.connections)
+        waiting = _waiting(sockets[0], most)
         for server in self.servers:
             server.close()
         for one in waiting:
-            await asyncio.get_running_loop().connect_accepted_socket(
-                self._connection, one
-            )
+            try:
+                await asyncio.get_running_loop().connect_accepted_socket(
+                    self._connection, one
+                )
+            except OSError:  # Its client is gone.
+                one.close()
         await super().shutdown(sockets)
 
     def _connection(self):
@@ -299,12 +303,11 @@ def _allow_files(num_connections: int) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
-def _taken(listener: socket.socket) -> list[socket.socket]:
-    """The connections that wait at a port."""
+def _waiting(listener: socket.socket, most: int) -> list[socket.socket]:
+    """The connections that wait at a port, `most` at most."""
     found = []
-    # Until there are none, or too many open files.
-    with contextlib.suppress(OSError):
-        while True:
+    with contextlib.suppress(OSError):  # There are no more.
+        while len(found) < most:
             found.append(listener.accept()[0])
     return found
 

@@ -34,9 +34,14 @@ class Connection(h11_impl.H11Protocol):
     # Of all connections, so that it holds for those to come, too.
     is_ending = False
 
+    @classmethod
+    def most(cls) -> int:
+        """The most connections that are open at a time."""
+        return cls.bounds.max_connections + SPARE
+
     def connection_made(self, transport):
         super().connection_made(transport)
-        if len(self.connections) > self.bounds.max_connections + SPARE:
+        if len(self.connections) > self.most():
             transport.abort()
             return
         self._set_timer(self.bounds.timeout)

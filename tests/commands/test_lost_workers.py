@@ -25,6 +25,8 @@ def start_two(arguments, environment):
             arguments[rank],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
+            # A shell has what it starts in the background ignore Ctrl+C.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             env={
                 **environment,
                 "TF_CONFIG": json.dumps(

@@ -454,6 +454,14 @@ def test_another_address_opens_another_model(open_page):
     # A version that is not there: the newest.
     page.evaluate("location.hash = 'model=shout&version=../3'")
     sync_api().expect(page.locator("#version")).to_have_value("")
+    # The model that was being opened writes its own address a moment later.
+    page.evaluate(
+        """() => {
+          location.hash = "model=shout&version=1";
+          history.replaceState(null, "", "#model=shout&version=2");
+        }"""
+    )
+    sync_api().expect(page.locator("#version")).to_have_value("1")
 
 
 @pytest.mark.slow

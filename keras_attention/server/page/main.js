@@ -31,18 +31,17 @@ function deskOf(model) {
   return ["form", form];
 }
 
-/** Lists the models, and opens the one that the address names. */
-async function start() {
+/** Lists the models, and opens the one that an address names. */
+async function start(address) {
   const turn = ++started;
-  // Read now: a model that is being opened will write its own address.
   const { model, version } = Object.fromEntries(
-    new URLSearchParams(location.hash.slice(1)),
+    new URLSearchParams(new URL(address).hash.slice(1)),
   );
   document.querySelectorAll("#desk .problem").forEach(hideProblem);
   try {
     models = await listModels();
   } catch (error) {
-    showProblem(find("status"), error, start);
+    showProblem(find("status"), error, () => start(address));
     return;
   }
   if (turn !== started) {
@@ -54,7 +53,7 @@ async function start() {
       find("status").textContent = LOADS;
       find("status").hidden = false;
     }
-    setTimeout(start, SECOND);
+    setTimeout(start, SECOND, address);
     return;
   }
   setOptions(find("model"), names.map((name) => [name, name]), model);
@@ -85,16 +84,20 @@ async function open() {
     const desk = html("main", { id: "desk" });
     fill(desk, template);
     find("desk").replaceWith(desk);
-    bring(desk, model, typed, start);
+    bring(desk, model, typed, startHere);
     const choice = new URLSearchParams({ model: name, version });
     history.replaceState(null, "", `#${choice}`);
     document.title = `${name} · keras-attention`;
   } catch (error) {
     if (turn === opened) {
       find("desk").replaceChildren();
-      showProblem(find("status"), error, start);
+      showProblem(find("status"), error, startHere);
     }
   }
+}
+
+function startHere() {
+  start(location.href);
 }
 
 find("choice").addEventListener("submit", (event) => event.preventDefault());
@@ -103,6 +106,7 @@ find("model").addEventListener("change", () => {
   showVersions();
   open();
 });
-// Somebody has changed the address, or followed a link to another model.
-addEventListener("hashchange", start);
-start();
+// Somebody has changed the address, or followed a link to another model. A model
+// that was being opened may have written its own address by now.
+addEventListener("hashchange", (event) => start(event.newURL));
+startHere();

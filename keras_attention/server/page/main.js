@@ -41,7 +41,7 @@ async function start(address) {
   try {
     models = await listModels();
   } catch (error) {
-    showProblem(find("status"), error, () => start(address));
+    showProblem(find("status"), error, startHere);
     return;
   }
   if (turn !== started) {
@@ -53,7 +53,7 @@ async function start(address) {
       find("status").textContent = LOADS;
       find("status").hidden = false;
     }
-    setTimeout(start, SECOND, address);
+    setTimeout(startHere, SECOND);
     return;
   }
   setOptions(find("model"), names.map((name) => [name, name]), model);

@@ -140,6 +140,7 @@ def test_a_worker_that_does_not_come_is_named_to_all(
     time.sleep(1)
     meeting.come(0, minutes=0.05)
     meeting.wait()
+    assert meeting.ends.keys() == {0, 2}
     for words in meeting.ends.values():
         assert words.endswith(
             f"Received: no answer from worker 1 at {addresses[1]}"

@@ -465,6 +465,48 @@ def test_another_address_opens_another_model(open_page):
 
 
 @pytest.mark.slow
+def test_a_model_that_is_late_leaves_the_page_to_the_newer(open_page):
+    page = open_page("shout")
+    models, lists = [], []
+    page.route("**/versions/1/metadata", lambda route: models.append(route))
+    page.route("**/readyz", lambda route: lists.append(route))
+    page.select_option("#version", "1")
+    while not models:
+        page.wait_for_timeout(50)
+    page.evaluate("location.hash = 'model=continuer'")
+    while not lists:
+        page.wait_for_timeout(50)
+    for route in models:
+        route.continue_()
+    page.wait_for_timeout(300)
+    assert page.evaluate("location.hash") == "#model=continuer"
+    for route in lists:
+        route.continue_()
+    page.wait_for_selector("#continuation", state="attached")
+    assert page.evaluate("location.hash") == "#model=continuer&version="
+    # So the address that was late opens its model again.
+    page.unroute_all()
+    page.evaluate("location.hash = 'model=shout&version=1'")
+    page.wait_for_selector("#heard", state="attached")
+    assert page.input_value("#version") == "1"
+
+
+@pytest.mark.slow
+def test_another_try_opens_what_was_chosen(open_page):
+    page = open_page("shout")
+    page.route(
+        "**/versions/1/metadata",
+        lambda route: route.fulfill(status=503, json={"error": "It ends"}),
+    )
+    page.select_option("#version", "1")
+    page.wait_for_selector("#status:visible")
+    page.unroute_all()
+    page.click("#status button")
+    page.wait_for_selector("#heard", state="attached")
+    assert page.input_value("#version") == "1"
+
+
+@pytest.mark.slow
 def test_tokens_are_read_as_people_read_them(open_page):
     page = open_page("shout")
     smile = ["<0xF0>", "<0x9F>", "<0x98>", "<0x80>"]

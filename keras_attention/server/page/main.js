@@ -14,8 +14,8 @@ const find = (id) => document.getElementById(id);
 // What was typed stays when the model changes.
 const typed = { text: "", reference: "" };
 let models = {};
-let started = 0;
-let opened = 0;
+// Of what was begun, the last alone may change the page.
+let turns = 0;
 
 /** The template of a model, and the function that brings it to life. */
 function deskOf(model) {
@@ -33,33 +33,38 @@ function deskOf(model) {
 
 /** Lists the models, and opens the one that an address names. */
 async function start(address) {
-  const turn = ++started;
+  const turn = ++turns;
   const { model, version } = Object.fromEntries(
     new URLSearchParams(new URL(address).hash.slice(1)),
   );
   document.querySelectorAll("#desk .problem").forEach(hideProblem);
+  let listed;
   try {
-    models = await listModels();
+    listed = await listModels();
   } catch (error) {
-    showProblem(find("status"), error, startHere);
+    if (turn === turns) {
+      showProblem(find("status"), error, startHere);
+    }
     return;
   }
-  if (turn !== started) {
+  if (turn !== turns) {
     return;
   }
-  const names = Object.keys(models).filter((name) => models[name].length);
+  const names = Object.keys(listed).filter((name) => listed[name].length);
   if (!names.length) {
     if (find("status").textContent !== LOADS) {
       find("status").textContent = LOADS;
       find("status").hidden = false;
     }
-    setTimeout(startHere, SECOND);
+    setTimeout(() => turn === turns && startHere(), SECOND);
     return;
   }
+  models = listed;
   setOptions(find("model"), names.map((name) => [name, name]), model);
   showVersions(version);
-  await open();
-  find("desk").querySelector("textarea")?.focus();
+  if (await open()) {
+    find("desk").querySelector("textarea")?.focus();
+  }
 }
 
 function showVersions(chosen) {
@@ -69,15 +74,19 @@ function showVersions(chosen) {
   setOptions(find("version"), [newest, ...options], chosen ?? "");
 }
 
+/** Opens the model and version that are chosen. Gives whether it did. */
 async function open() {
-  const turn = ++opened;
+  const turn = ++turns;
   const name = find("model").value;
   const version = find("version").value;
+  // At once, not at the end: something newer may have its own by then.
+  const choice = new URLSearchParams({ model: name, version });
+  history.replaceState(null, "", `#${choice}`);
   hideProblem(find("status"));
   try {
     const model = await openModel(name, version);
-    if (turn !== opened) {
-      return;
+    if (turn !== turns) {
+      return false;
     }
     const [template, bring] = deskOf(model);
     // A late answer of the model before finds its own desk, off the page.
@@ -85,14 +94,14 @@ async function open() {
     fill(desk, template);
     find("desk").replaceWith(desk);
     bring(desk, model, typed, startHere);
-    const choice = new URLSearchParams({ model: name, version });
-    history.replaceState(null, "", `#${choice}`);
     document.title = `${name} · keras-attention`;
+    return true;
   } catch (error) {
-    if (turn === opened) {
+    if (turn === turns) {
       find("desk").replaceChildren();
       showProblem(find("status"), error, startHere);
     }
+    return false;
   }
 }
 
@@ -106,7 +115,6 @@ find("model").addEventListener("change", () => {
   showVersions();
   open();
 });
-// Somebody has changed the address, or followed a link to another model. A model
-// that was being opened may have written its own address by now.
+// Somebody has changed the address, or followed a link to another model.
 addEventListener("hashchange", (event) => start(event.newURL));
 startHere();

@@ -208,9 +208,13 @@ def test_a_stopped_run_goes_on_exactly(choose, choices, kills):
     if choices.get("replicas", 1) == 1:
         assert same_bytes(expected, resumed)
         assert histories[0] == histories[1]
-    # Over replicas, not even two whole runs are always the same to the bit.
+    # Over replicas, not even two whole runs are always the same to the bit. The
+    # gradient of a key's bias is 0 but for rounding. Adam moves such a weight
+    # as far as any.
+    assert resumed.keys() == expected.keys()
     for name in expected:
-        np.testing.assert_allclose(resumed[name], expected[name], atol=1e-5)
+        if "key_bias" not in name:
+            np.testing.assert_allclose(resumed[name], expected[name], atol=1e-5)
     for ours, theirs in zip(*histories, strict=True):
         assert ours == pytest.approx(theirs, rel=1e-6)
 

@@ -79,11 +79,11 @@ async function open() {
   const turn = ++turns;
   const name = find("model").value;
   const version = find("version").value;
-  // At once, not at the end: something newer may have its own by then.
-  const choice = new URLSearchParams({ model: name, version });
-  history.replaceState(null, "", `#${choice}`);
   hideProblem(find("status"));
   try {
+    // At once, not at the end: something newer may have its own by then.
+    const choice = new URLSearchParams({ model: name, version });
+    history.replaceState(null, "", `#${choice}`);
     const model = await openModel(name, version);
     if (turn !== turns) {
       return false;

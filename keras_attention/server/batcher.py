@@ -16,6 +16,9 @@ from collections.abc import Callable
 from keras_attention.server import errors
 from keras_attention.server.errors import Code, RequestError
 
+# The requests that are refused in one turn of the event loop.
+_NUM_REFUSALS = 8
+
 
 @dataclasses.dataclass(eq=False)
 class Job:
@@ -77,6 +80,7 @@ class Batcher:
         self._max_queued_bytes = max_queued_bytes
         self._num_threads = num_threads
         self._queue = collections.deque()
+        self._refusals = _Turns(_NUM_REFUSALS)
         self._arrival = asyncio.Event()
         self._executor = concurrent.futures.ThreadPoolExecutor(
             num_threads, thread_name_prefix="batch"
@@ -116,7 +120,7 @@ class Batcher:
             RequestError: If too much waits, if the deadline is over, or what
                 the function gave as the job's exception.
         """
-        self.check_room(job)
+        await self.check_room(job)
         job.answer = asyncio.get_running_loop().create_future()
         self._queue.append(job)
         self.queued_rows += job.size
@@ -135,8 +139,12 @@ class Batcher:
                 # Rows of a client that is gone take no room.
                 self._drop_dead()
 
-    def check_room(self, job: Job | None = None) -> None:
+    async def check_room(self, job: Job | None = None) -> None:
         """Refuses what has no room.
+
+        What has room does not wait. A refusal waits for its turn. Otherwise,
+        hundreds of them would come before the next batch and before the
+        answers to the last one.
 
         Args:
             job: what is to wait as well. None: a request whose size is not
@@ -154,13 +162,14 @@ class Batcher:
         received = (
             f"{num_rows} rows of {num_bytes} bytes" if job else "one more"
         )
-        raise RequestError(
-            Code.RESOURCE_EXHAUSTED,
+        message = (
             f"Expected at most {self._max_queued_rows} rows of "
             f"{self._max_queued_bytes} bytes that wait: try again later. "
             f"Received: {received}, where {self.queued_rows} rows of "
-            f"{self.queued_bytes} bytes wait",
+            f"{self.queued_bytes} bytes wait"
         )
+        await self._refusals.wait()
+        raise RequestError(Code.RESOURCE_EXHAUSTED, message)
 
     async def _work(self) -> None:
         while True:
@@ -229,6 +238,35 @@ class Batcher:
         self._queue = collections.deque(alive)
         self.queued_rows = sum(job.size for job in alive)
         self.queued_bytes = sum(job.num_bytes for job in alive)
+
+
+class _Turns:
+    """Lets some go in each turn of the event loop, in order.
+
+    Args:
+        most: how many.
+    """
+
+    def __init__(self, most: int):
+        self._most = most
+        self._waiting = collections.deque()
+
+    async def wait(self) -> None:
+        """Waits for a turn."""
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
+        self._waiting.append(turn)
+        if len(self._waiting) == 1:
+            loop.call_soon(self._let_go, loop)
+        await turn
+
+    def _let_go(self, loop) -> None:
+        for _ in range(min(self._most, len(self._waiting))):
+            turn = self._waiting.popleft()
+            if not turn.done():  # As it is where somebody waits no longer.
+                turn.set_result(None)
+        if self._waiting:
+            loop.call_soon(self._let_go, loop)
 
 
 def _too_late() -> errors.RequestError:

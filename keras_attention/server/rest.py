@@ -159,7 +159,7 @@ class Rest:
         # client that expects to be asked for its body is asked first.
         if "expect" not in request.headers:
             try:
-                self._predictor.queue.check_room()
+                await self._predictor.queue.check_room()
             except RequestError:
                 # What would be refused later, too, has its own reason.
                 self._bodies.check_length(request)

@@ -123,7 +123,7 @@ def test_a_refusal_says_what_was_refused(refused, received):
     async def test(queue):
         queue.queued_rows, queue.queued_bytes = (2, 30) if refused else (8, 30)
         with pytest.raises(RequestError) as error:
-            queue.check_room(refused)
+            await queue.check_room(refused)
         assert error.value.code == Code.RESOURCE_EXHAUSTED
         assert error.value.message == (
             f"Expected at most 8 rows of 100 bytes that wait: try again later. "
@@ -132,6 +132,30 @@ def test_a_refusal_says_what_was_refused(refused, received):
         )
 
     with_batcher(test, Slow())
+
+
+def test_few_are_refused_in_a_turn_of_the_event_loop():
+    slow = Slow()
+    refused, num_each_turn = [], []
+
+    async def ask(queue, number):
+        with pytest.raises(RequestError):
+            await queue.submit(job(number, num_rows=9))
+        refused.append(number)
+
+    async def test(queue):
+        asked = [asyncio.create_task(ask(queue, n)) for n in range(101)]
+        await asyncio.sleep(0)
+        # Somebody who waits no longer takes nobody's turn for good.
+        asked[50].cancel()
+        while len(refused) < 100:
+            num_before = len(refused)
+            await asyncio.sleep(0)
+            num_each_turn.append(len(refused) - num_before)
+
+    with_batcher(test, slow)
+    assert refused == [n for n in range(101) if n != 50]
+    assert max(num_each_turn) == 8
 
 
 def test_a_deadline_ends_the_waiting_and_the_job():

@@ -16,8 +16,9 @@ from collections.abc import Callable
 from keras_attention.server import errors
 from keras_attention.server.errors import Code, RequestError
 
-# The requests that are refused in one turn of the event loop.
-_NUM_REFUSALS = 8
+# The most requests that are refused in one turn of the event loop. A turn then
+# takes some milliseconds.
+_REFUSALS_PER_TURN = 8
 
 
 @dataclasses.dataclass(eq=False)
@@ -80,7 +81,7 @@ class Batcher:
         self._max_queued_bytes = max_queued_bytes
         self._num_threads = num_threads
         self._queue = collections.deque()
-        self._refusals = _Turns(_NUM_REFUSALS)
+        self._refusals = _Turns(_REFUSALS_PER_TURN)
         self._arrival = asyncio.Event()
         self._executor = concurrent.futures.ThreadPoolExecutor(
             num_threads, thread_name_prefix="batch"
@@ -143,8 +144,7 @@ class Batcher:
         """Refuses what has no room.
 
         What has room does not wait. A refusal waits for its turn. Otherwise,
-        hundreds of them would come before the next batch and before the
-        answers to the last one.
+        hundreds of refusals would be written before the next batch begins.
 
         Args:
             job: what is to wait as well. None: a request whose size is not
@@ -241,10 +241,10 @@ class Batcher:
 
 
 class _Turns:
-    """Lets some go in each turn of the event loop, in order.
+    """Lets a few waiters go on in each turn of the event loop, oldest first.
 
     Args:
-        most: how many.
+        most: the most of them in a turn.
     """
 
     def __init__(self, most: int):
@@ -263,7 +263,7 @@ class _Turns:
     def _let_go(self, loop) -> None:
         for _ in range(min(self._most, len(self._waiting))):
             turn = self._waiting.popleft()
-            if not turn.done():  # As it is where somebody waits no longer.
+            if not turn.done():  # A waiter that was cancelled is done.
                 turn.set_result(None)
         if self._waiting:
             loop.call_soon(self._let_go, loop)

@@ -155,7 +155,8 @@ class Rest:
                 Code.UNIMPLEMENTED,
                 f"Expected :predict. Received: :{api}, which takes tf.Example",
             )
-        # A refusal is cheap, so that those who are accepted wait less. A
+        # A refusal before the body is read is cheap, so that those who are
+        # accepted wait less. It waits for its turn, whatever its reason. A
         # client that expects to be asked for its body is asked first.
         if "expect" not in request.headers:
             try:

@@ -16,8 +16,7 @@ from collections.abc import Callable
 from keras_attention.server import errors
 from keras_attention.server.errors import Code, RequestError
 
-# The most requests that are refused in one turn of the event loop. A turn then
-# takes some milliseconds.
+# The most requests that are refused in one turn of the event loop.
 _REFUSALS_PER_TURN = 8
 
 
@@ -122,6 +121,7 @@ class Batcher:
                 the function gave as the job's exception.
         """
         await self.check_room(job)
+        # Nothing is awaited until the job counts: the room is still there.
         job.answer = asyncio.get_running_loop().create_future()
         self._queue.append(job)
         self.queued_rows += job.size

@@ -156,8 +156,9 @@ class Rest:
                 f"Expected :predict. Received: :{api}, which takes tf.Example",
             )
         # A refusal before the body is read is cheap, so that those who are
-        # accepted wait less. It waits for its turn, whatever its reason. A
-        # client that expects to be asked for its body is asked first.
+        # accepted wait less. While the queue is full, a refusal for another
+        # reason waits for its turn, too. A client that expects to be asked for
+        # its body is asked first.
         if "expect" not in request.headers:
             try:
                 await self._predictor.queue.check_room()

@@ -30,6 +30,9 @@ import keras_attention
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 pytestmark = pytest.mark.slow
 
+# Requests that come together would be answered together otherwise.
+ONE_AT_A_TIME = ("--num_batch_threads=1", "--max_batch_size=1")
+
 
 @pytest.fixture
 def folder(shouter, tmp_path):
@@ -83,7 +86,7 @@ def test_versions_are_swapped_under_load(serve, folder, shouter):
 
 
 def test_sigterm_answers_what_is_in_flight(serve, folder):
-    server = serve(folder, "--num_batch_threads=1")
+    server = serve(folder, *ONE_AT_A_TIME)
     with concurrent.futures.ThreadPoolExecutor(8) as threads:
         asking = [
             threads.submit(server.predict, ["x" * 20], "slow") for _ in range(8)
@@ -152,7 +155,7 @@ def _num_queued(server):
 
 
 def test_a_second_sigterm_ends_at_once(serve, folder):
-    server = serve(folder, "--num_batch_threads=1")
+    server = serve(folder, *ONE_AT_A_TIME)
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         asking = [
             threads.submit(server.predict, ["x" * 60_000], "slow")
@@ -169,7 +172,7 @@ def test_a_second_sigterm_ends_at_once(serve, folder):
 
 
 def test_a_long_batch_is_given_up_after_the_drain(serve, folder):
-    server = serve(folder, "--num_batch_threads=1", "--drain_seconds=1")
+    server = serve(folder, *ONE_AT_A_TIME, "--drain_seconds=1")
     with concurrent.futures.ThreadPoolExecutor(2) as threads:
         asking = [
             threads.submit(server.predict, ["x" * 60_000], "slow")

@@ -8,6 +8,8 @@ import socket
 import sys
 import time
 
+from keras_attention import watchdog
+
 # What the leader answers, and for how many seconds nobody says that it waits.
 _ALL_ARE_THERE = "all are there"
 _SILENCE = 5
@@ -36,29 +38,43 @@ class Workers:
         """Whether this worker writes what all of them have trained."""
         return self.rank == 0
 
-    def meet(self, minutes: float = 10) -> None:
-        """Waits until all workers are there, or says who is not.
+    @contextlib.contextmanager
+    def meeting(self, minutes: float = 10):
+        """Waits for all workers, and watches them while its block runs.
 
-        TensorFlow waits for all of them, too: for longer than half an hour, and
-        only SIGKILL ends it then.
-
-        The leader listens at its address. The others say their ranks there, and
-        wait for an answer.
+        The block starts TensorFlow. If a worker is lost meanwhile, this process
+        says so and ends at once, with status 1: neither an exception nor Ctrl+C
+        ends TensorFlow's own waiting. It does the same if the block takes too
+        long.
 
         Args:
             minutes: how long the leader waits for the others, and they for the
-                leader to listen.
+                leader to listen. The block may run as long.
 
         Raises:
             ConnectionError: If a worker does not come, or if another program
                 has the leader's port.
+            ChildProcessError: If there is no process that keeps watch.
         """
         if self.count == 1:
+            yield
             return
+        found = {
+            self._names({rank}): connection
+            for rank, connection in self._meet(60 * minutes).items()
+        }
+        with watchdog.watch(found, int(60 * minutes)):
+            yield
+
+    def _meet(self, seconds):
+        """The leader's connections to all others, or theirs to it, by rank.
+
+        The leader listens at its address. The others say their ranks there, and
+        wait for an answer.
+        """
         if self.leads:
-            self._wait_for_others(60 * minutes)
-        else:
-            self._wait_for_leader(60 * minutes)
+            return self._wait_for_others(seconds)
+        return {0: self._wait_for_leader(seconds)}
 
     def _wait_for_others(self, seconds):
         """Until each says its rank here, and none has left again."""
@@ -72,23 +88,23 @@ class Workers:
             while missing := others - {*connections}:
                 names = self._names(missing)
                 if time.monotonic() > start + seconds:
-                    for connection in connections.values():
-                        _tell(connection, names)
+                    _tell(connections.values(), names)
                     raise _absent(names)
                 if time.monotonic() > due:
                     print(f"Waiting for {names}", file=sys.stderr, flush=True)
                     due = time.monotonic() + 60
-                # Of two with one rank, the older one may be a lost machine's.
-                newcomer = _newcomer(listener, others)
-                connections |= newcomer
-                for connection in newcomer.values():
-                    stack.enter_context(connection)
+                for rank, newcomer in _newcomer(listener, others).items():
+                    # The older of two may be a lost machine's.
+                    if rank in connections:
+                        connections[rank].close()
+                    connections[rank] = stack.enter_context(newcomer)
                 for rank in [*connections]:
                     if _has_ended(connections[rank]):
                         connections.pop(rank).close()
             listener.close()
-            for connection in connections.values():
-                _tell(connection, _ALL_ARE_THERE)
+            _tell(connections.values(), _ALL_ARE_THERE)
+            stack.pop_all()
+            return connections
 
     def _wait_for_leader(self, seconds):
         """Says this worker's rank, until the leader answers."""
@@ -96,17 +112,19 @@ class Workers:
         leader, due = self._names({0}), start + _SILENCE
         while True:
             answer = ""
-            with (
-                contextlib.suppress(OSError, UnicodeError),
-                socket.create_connection(
-                    _host_and_port(self.addresses[0]), timeout=5
-                ) as connection,
-            ):
-                connection.sendall(f"{self.rank}\n".encode())
-                # The leader listens already, so its time ends first.
-                answer = _first_line(connection, seconds + 10)
-            if answer == _ALL_ARE_THERE:
-                return
+            with contextlib.ExitStack() as stack:
+                with contextlib.suppress(OSError, UnicodeError):
+                    connection = stack.enter_context(
+                        socket.create_connection(
+                            _host_and_port(self.addresses[0]), timeout=5
+                        )
+                    )
+                    connection.sendall(f"{self.rank}\n".encode())
+                    # The leader listens already, so its time ends first.
+                    answer = _first_line(connection, seconds + 10)
+                if answer == _ALL_ARE_THERE:
+                    stack.pop_all()
+                    return connection
             # A leader that runs TensorFlow already answers something else.
             if answer.startswith("worker "):
                 raise _absent(answer)
@@ -210,14 +228,15 @@ def _first_line(connection, seconds):
     """What the other side says at once, or "" if that is nothing."""
     connection.settimeout(max(0.1, seconds))
     with contextlib.suppress(OSError):
-        return connection.recv(1000).decode(errors="replace").strip()
+        text = connection.recv(1000).decode(errors="replace")
+        return text.partition("\n")[0].strip()
     return ""
 
 
-def _tell(connection, line):
-    """Says the last word on a connection."""
-    with contextlib.suppress(OSError), connection:
-        connection.sendall(f"{line}\n".encode())
+def _tell(connections, line):
+    for connection in connections:
+        with contextlib.suppress(OSError):
+            connection.sendall(f"{line}\n".encode())
 
 
 def _has_ended(connection):

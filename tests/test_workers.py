@@ -96,7 +96,10 @@ class Meeting:
     def come(self, rank, minutes=1.0):
         def run():
             try:
-                workers.Workers(self.addresses, rank).meet(minutes)
+                here = workers.Workers(self.addresses, rank)
+                connections = here._meet(60 * minutes)
+                for connection in connections.values():
+                    connection.close()
                 self.ends[rank] = "together"
             except ConnectionError as error:
                 self.ends[rank] = str(error)
@@ -146,7 +149,7 @@ def test_a_worker_that_does_not_come_is_named_to_all(
             f"Received: no answer from worker 1 at {addresses[1]}"
         )
     words = capsys.readouterr().err
-    assert f"Waiting for worker 1 at {addresses[1]}\n" in words
+    assert f"Waiting for worker 1 at {addresses[1]}" in words
 
 
 def test_a_leader_that_does_not_come_is_named(addresses):
@@ -211,7 +214,7 @@ def test_a_port_that_another_program_has_is_named(addresses):
         socket.create_server(("", port(addresses[0]))),
         pytest.raises(ConnectionError, match=f"Received: {addresses[0]} "),
     ):
-        workers.Workers(addresses).meet()
+        workers.Workers(addresses)._meet(60)
 
 
 def test_the_first_few_that_are_missing_are_named():

@@ -46,6 +46,7 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
             TF_CONFIG is no list of workers.
         ConnectionError: If a worker does not come, or if another program has
             the leader's port.
+        ChildProcessError: If the process that keeps watch does not start.
     """
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     replicas = num_replicas(replicas)

@@ -71,17 +71,21 @@ def _ended_by_hangup():
     """Lets SIGHUP end this process while Python does not run.
 
     The status is 1, the number of the signal. SIGKILL would not do: from inside
-    a container, it does not end the first process.
+    a container, it does not end the first process. Where SIGHUP is ignored, as
+    under nohup, or has a handler, it remains so.
     """
+    if signal.getsignal(signal.SIGHUP) != signal.SIG_DFL:
+        yield
+        return
     libc = ctypes.CDLL(None)
     libc.signal.argtypes = ctypes.c_int, ctypes.c_void_p
     libc.signal.restype = ctypes.c_void_p
     end = ctypes.cast(libc._exit, ctypes.c_void_p)
-    before = libc.signal(signal.SIGHUP, end)
+    libc.signal(signal.SIGHUP, end)
     try:
         yield
     finally:
-        libc.signal(signal.SIGHUP, before)
+        libc.signal(signal.SIGHUP, int(signal.SIG_DFL))
 
 
 def _main(pid, seconds, *connections):
@@ -99,8 +103,10 @@ def _main(pid, seconds, *connections):
     words = _keep_watch(pid, seconds, names, told_to_end)
     if words is None:
         return
-    with contextlib.suppress(OSError):  # Nobody may read it.
-        os.write(2, words.encode())
+    # Nobody may read it, or nobody now, as where a terminal is stopped.
+    with contextlib.suppress(OSError, ValueError):
+        if select.select([], [2], [], 1)[1]:
+            os.write(2, words.encode())
     for cause in (signal.SIGHUP, signal.SIGKILL):
         if os.getppid() == pid:
             os.kill(pid, cause)
@@ -108,7 +114,7 @@ def _main(pid, seconds, *connections):
 
 
 def _keep_watch(pid, seconds, names, told_to_end):
-    """Why the process is to end, or None if TensorFlow or its end has come.
+    """Why the process is to end, or None if it has started or ended.
 
     Time is counted in rounds of one second, and so are other workers' silences.
     A process that was frozen, as all may be together, has had no rounds.

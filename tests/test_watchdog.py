@@ -1,6 +1,7 @@
 """A worker that waits for a lost one ends, and says why."""
 
 import contextlib
+import ctypes
 import os
 import signal
 import socket
@@ -123,12 +124,44 @@ def test_the_first_process_of_a_container_ends_too(start):
     assert processes[0].returncode == 1
 
 
-def test_a_worker_ends_though_nobody_reads_why(start):
+@pytest.mark.parametrize("readers", [0, 1])
+def test_a_worker_ends_though_nobody_reads_why(start, readers):
+    """A reader has ended, or it does not read what fills the pipe."""
     reader, writer = os.pipe()
-    os.close(reader)
+    if readers:
+        os.set_blocking(writer, False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                os.write(writer, bytes(4096))
+        os.set_blocking(writer, True)
+    else:
+        os.close(reader)
     processes = start("waits", "is killed", stderr=writer)
     os.close(writer)
     assert processes[0].wait(timeout=30) == 1
+    if readers:
+        os.close(reader)
+
+
+@pytest.mark.parametrize(
+    ("deed", "other", "end"),
+    [("is slow", "sleeps", 0), ("waits", "is killed", -signal.SIGKILL)],
+)
+def test_a_worker_that_ignores_hangups_goes_on(start, deed, other, end):
+    """As under nohup. If it waits for a lost one, SIGKILL ends it."""
+    before = ["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"]
+    processes = start(deed, other, before=before)
+    processes[0].send_signal(signal.SIGHUP)
+    errors(processes[0])
+    assert processes[0].returncode == end
+
+
+def test_a_hangup_has_its_meaning_again():
+    libc = ctypes.CDLL(None)
+    libc.signal.restype = ctypes.c_void_p
+    with watchdog.watch({}, 60):
+        pass
+    assert libc.signal(signal.SIGHUP, None) is None  # The default, before it.
 
 
 @pytest.mark.parametrize("cause", [signal.SIGINT, signal.SIGTERM])

@@ -31,9 +31,8 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     Where the environment variable TF_CONFIG names several workers, the strategy
     spans them. It has to be made before TensorFlow's first operation. It waits
     ten minutes for the other workers to come. If one is lost while TensorFlow
-    starts, or if that takes ten minutes, this process says so and ends at once,
-    with status 1. A process has one such strategy: a second call returns the
-    first one's.
+    starts, or if that takes ten minutes, this process says so and ends at once.
+    A process has one such strategy: a second call returns the first one's.
 
     Args:
         replicas: copies of the model, on all workers together. By default

@@ -43,9 +43,8 @@ class Workers:
         """Waits for all workers, and watches them while its block runs.
 
         The block starts TensorFlow. If a worker is lost meanwhile, this process
-        says so and ends at once, with status 1: neither an exception nor Ctrl+C
-        ends TensorFlow's own waiting. It does the same if the block takes too
-        long.
+        says so and ends at once: neither an exception nor Ctrl+C ends
+        TensorFlow's own waiting. It does the same if the block takes too long.
 
         Args:
             minutes: how long the leader waits for the others, and they for the

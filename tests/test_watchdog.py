@@ -22,13 +22,13 @@ from keras_attention import workers
 rank, deed, *addresses = sys.argv[1:]
 with workers.Workers(tuple(addresses), int(rank)).meeting(minutes=0.5):
     print("met", flush=True)
-    sys.stdin.readline()
     if deed == "waits":  # As TensorFlow: Python hears nothing.
         lock = ctypes.PyDLL(None).pthread_mutex_lock
         mutex = ctypes.create_string_buffer(64)  # Zeros: glibc's initial one.
         lock(mutex)
         lock(mutex)
-    elif deed == "is killed":
+    sys.stdin.readline()
+    if deed == "is killed":
         os.kill(os.getpid(), signal.SIGKILL)
     elif deed == "fails":
         raise RuntimeError("no start")
@@ -38,6 +38,12 @@ with workers.Workers(tuple(addresses), int(rank)).meeting(minutes=0.5):
     elif deed == "sleeps":
         time.sleep(60)
 """
+
+
+def hear():
+    """Ctrl+C, which a shell's background jobs ignore; SIGHUP under nohup."""
+    for cause in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(cause, signal.SIG_DFL)
 
 
 @pytest.fixture
@@ -59,19 +65,17 @@ def start():
                     stdout=subprocess.PIPE,
                     stderr=stderr,
                     text=True,
-                    # A shell's background jobs ignore Ctrl+C.
-                    preexec_fn=lambda: signal.signal(
-                        signal.SIGINT, signal.SIG_DFL
-                    ),
+                    preexec_fn=hear,
                     start_new_session=True,
                 )
                 started.append(stack.enter_context(opened))
                 stack.callback(opened.kill)
             for process in started:
                 assert process.stdout.readline() == "met\n"
-            for process in started:
-                process.stdin.write("go on\n")
-                process.stdin.flush()
+            for process, deed in zip(started, deeds, strict=True):
+                if deed != "waits":  # Such a one may have ended.
+                    process.stdin.write("go on\n")
+                    process.stdin.flush()
             return started
 
         yield processes
@@ -159,9 +163,14 @@ def test_a_worker_that_ignores_hangups_goes_on(start, deed, other, end):
 def test_a_hangup_has_its_meaning_again():
     libc = ctypes.CDLL(None)
     libc.signal.restype = ctypes.c_void_p
-    with watchdog.watch({}, 60):
-        pass
-    assert libc.signal(signal.SIGHUP, None) is None  # The default, before it.
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    try:
+        with watchdog.watch({}, 60):
+            pass
+        # What it returns is the handler until now: None is the default.
+        assert libc.signal(signal.SIGHUP, None) is None
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 @pytest.mark.parametrize("cause", [signal.SIGINT, signal.SIGTERM])

@@ -15,6 +15,12 @@ from keras_attention import files
 from keras_attention.training import checkpoints
 
 
+def hear():
+    """Ctrl+C, which a shell's background jobs ignore; SIGHUP under nohup."""
+    for cause in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(cause, signal.SIG_DFL)
+
+
 def start_two(arguments, environment):
     """Two workers, each with its words of the command."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
@@ -26,8 +32,7 @@ def start_two(arguments, environment):
             arguments[rank],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            # A shell has what it starts in the background ignore Ctrl+C.
-            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+            preexec_fn=hear,
             env={
                 **environment,
                 "TF_CONFIG": json.dumps(

@@ -208,7 +208,7 @@ def fit(arguments):
     model.build()
     # On a GPU, Keras gives an LSTM without a mask to cuDNN. The LSTM
     # encoder-decoder then grew worse from epoch to epoch. The cause is not
-    # known, see docs/results.md.
+    # known, see docs/experiments/every_translator.md.
     for layer in model.layers:
         if isinstance(layer, keras.layers.LSTM):
             layer.use_cudnn = False

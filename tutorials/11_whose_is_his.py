@@ -992,7 +992,7 @@ if not FAST:
 # </details>
 #
 # The real data, TREC, film reviews and SICK, are in
-# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#sentences).
+# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/sentences.md).
 #
 # Next: attention joins any two words in one step. What does it cost a recurrent
 # network, or a convolution, to let two words meet that stand far apart? That is

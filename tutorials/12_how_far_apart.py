@@ -947,7 +947,7 @@ if not FAST:
 # has learned to carry. With 20 bits it still has more bits right than without
 # carries, but fewer sums are right as a whole. With 40 bits few or no sums are
 # right. The length at which it fails depends on the seed.
-# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#addition)
+# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/addition.md)
 # has ten trainings on a GPU, without a curriculum: some seeds learn the carry,
 # others do not.
 #
@@ -1036,10 +1036,10 @@ if not FAST:
 # </details>
 #
 # And with real data?
-# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#every-translator-one-recipe)
+# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/every_translator.md)
 # has the BLEU of all translators on Multi30k. ConvS2S, ByteNet and the Extended
 # Neural GPU are among them.
-# [SCAN](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#scan)
+# [SCAN](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/scan.md)
 # is there, too. One of its splits tests commands whose answers are longer than
 # those of training.
 #

@@ -416,7 +416,7 @@ figure
 # best learning rate and no best dropout for any of them. The models with gates
 # are behind the simple RNN here. Larger ones of all five, trained on more
 # sentences, come close to the line: see
-# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#what-to-expect).
+# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/phrases.md).
 #
 # What a model costs is the other half of the comparison. Look at the last
 # column. The simple RNN does the least for each word. The LSTMN looks back at
@@ -427,7 +427,7 @@ figure
 #
 # On real text, the Penn Treebank, all five are trained, and four stand beside a
 # published figure:
-# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/results.md#penn-treebank).
+# [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/penn_treebank.md).
 #
 # ## Learning from the prompt
 #

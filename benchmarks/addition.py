@@ -10,7 +10,7 @@ bit, by greedy search.
 import argparse
 
 import keras_attention as ka
-import keras_attention.data.addition
+import keras_attention.data.embedded.addition
 from keras_attention import config
 
 SPLITS = ("test", "test_20", "test_40")
@@ -27,7 +27,7 @@ def exact(translator, pairs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("runs", nargs="+", help="folders of finished runs")
-    splits = ka.data.addition.generate()
+    splits = ka.data.embedded.addition.generate()
     print("| seed | 10 bits | 20 bits | 40 bits |")
     print("|---|---|---|---|")
     for run in parser.parse_args().runs:

@@ -27,7 +27,7 @@ import jax
 import numpy as np
 from jax import numpy as jnp
 
-from keras_attention.data import scan
+from keras_attention.data.readers import scan
 
 UNITS = 200
 DROPOUT = 0.5

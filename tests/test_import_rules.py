@@ -199,8 +199,8 @@ def test_no_row_of_the_core_allows_tensorflow(part):
         ),
         (
             "server.rest",
-            "from keras_attention.data import tokenizer",
-            "keras_attention.data.tokenizer",
+            "from keras_attention.data.vocabularies import tokenizer",
+            "keras_attention.data.vocabularies.tokenizer",
         ),
         (
             "training.loop",

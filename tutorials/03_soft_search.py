@@ -48,8 +48,8 @@ import tensorflow as tf
 from keras import ops
 
 import keras_attention as ka
-from keras_attention.data import phrases
-from keras_attention.data.phrases import parts
+from keras_attention.data.embedded import phrases
+from keras_attention.data.embedded.phrases import parts
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
 
 # With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.

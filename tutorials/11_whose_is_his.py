@@ -45,7 +45,7 @@ import numpy as np
 import tensorflow as tf
 
 import keras_attention as ka
-from keras_attention.data import colours, multisets, referents
+from keras_attention.data.embedded import colours, multisets, referents
 from keras_attention.plotting import drawing
 from keras_attention.tokens import END, PAD
 

@@ -44,8 +44,8 @@ import tensorflow as tf
 from keras import ops
 
 import keras_attention as ka
-from keras_attention.data import addition, phrases
-from keras_attention.data.phrases import parts
+from keras_attention.data.embedded import addition, phrases
+from keras_attention.data.embedded.phrases import parts
 from keras_attention.plotting import drawing
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
 

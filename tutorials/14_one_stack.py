@@ -51,7 +51,7 @@ from keras import ops
 from sklearn import datasets
 
 import keras_attention as ka
-from keras_attention.data import sentences
+from keras_attention.data.embedded import sentences
 from keras_attention.plotting import drawing
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
 

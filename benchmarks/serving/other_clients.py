@@ -42,7 +42,7 @@ _ODD = ["", "  ", "zwölf", "日本語", "nine\nnine", '"\\', "\u202etwo", "🙂
 
 def calls(count):
     """Pairs of a name and inputs: of so many texts and the odd ones."""
-    from keras_attention.data import phrases
+    from keras_attention.data.embedded import phrases
 
     pairs = phrases.generate(train=101, validation=1, test=count)["test"]
     rows = [(pair.source, pair.target) for pair in pairs]

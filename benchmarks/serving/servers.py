@@ -188,7 +188,7 @@ def _free_port() -> int:
 
 def phrases(count: int = 1000) -> list[str]:
     """English texts like those that the model `phrases_en_de` has learned."""
-    from keras_attention.data import phrases
+    from keras_attention.data.embedded import phrases
 
     pairs = phrases.generate(train=101, validation=1, test=count)["test"]
     return [pair.source for pair in pairs]

@@ -130,7 +130,7 @@ def _texts(words: tuple[str, ...]) -> list[str]:
 
 
 def _standard_input() -> list[str]:
-    from keras_attention.data import lines
+    from keras_attention.data.readers import lines
 
     return [
         line.decode("utf-8", "replace")

@@ -17,8 +17,8 @@ from keras_attention.data.batches import (
     tokenize,
     tokenize_by_sampling,
 )
-from keras_attention.data.tokenizer import Tokenizer, valid_utf8
-from keras_attention.data.vocabulary import (
+from keras_attention.data.vocabularies.tokenizer import Tokenizer, valid_utf8
+from keras_attention.data.vocabularies.vocabulary import (
     MODEL_TYPES,
     NORMALIZATIONS,
     train_vocabulary,

@@ -10,16 +10,16 @@ import tempfile
 import tensorflow as tf
 import tensorflow_datasets as tfds
 
-from keras_attention.data import (
-    addition,
+from keras_attention.data.embedded import addition
+from keras_attention.data.embedded.phrases import phrases_dataset_builder
+from keras_attention.data.readers import (
     lines,
     parallel_files,
     scan,
     tab_separated,
     tfds_pairs,
 )
-from keras_attention.data.lines import read_lines
-from keras_attention.data.phrases import phrases_dataset_builder
+from keras_attention.data.readers.lines import read_lines
 
 __all__ = ["Corpus", "load", "read_lines"]
 

@@ -6,7 +6,8 @@ import zlib
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.data import labelled_texts, plans
+from keras_attention.data import plans
+from keras_attention.data.readers import labelled_texts
 from keras_attention.tokens import END, PAD
 
 # The names of the inputs of a model, as in `models.classifier`.

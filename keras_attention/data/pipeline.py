@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from keras_attention import data
-from keras_attention.data import counted_pairs
+from keras_attention.data.readers import counted_pairs
 
 
 def texts(pairs: tf.data.Dataset, side: str) -> Iterator[str]:

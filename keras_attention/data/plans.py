@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.data import counted_pairs
+from keras_attention.data.readers import counted_pairs
 
 
 def row_lengths(block: dict) -> tuple:

@@ -6,7 +6,8 @@ import zlib
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.data import counted_pairs, plans
+from keras_attention.data import plans
+from keras_attention.data.readers import counted_pairs
 
 
 @dataclasses.dataclass(frozen=True)

@@ -5,8 +5,8 @@ import pathlib
 from collections.abc import Mapping
 
 from keras_attention import plotting
-from keras_attention.data import phrases
-from keras_attention.data.phrases import parts
+from keras_attention.data.embedded import phrases
+from keras_attention.data.embedded.phrases import parts
 from keras_attention.evaluation import alignment
 
 MODEL_1 = "IBM Model 1"

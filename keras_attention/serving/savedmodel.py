@@ -219,7 +219,7 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
 def register_text_operations() -> None:
     """Makes the operations of tensorflow-text known to TensorFlow.
 
-    They are known once it is imported. `data.tokenizer` imports it, or says
-    how to repair it.
+    They are known once it is imported. `vocabularies.tokenizer` imports it, or
+    says how to repair it.
     """
-    importlib.import_module("keras_attention.data.tokenizer")
+    importlib.import_module("keras_attention.data.vocabularies.tokenizer")

@@ -24,7 +24,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from keras_attention import files
-from keras_attention.data import lines
+from keras_attention.data.readers import lines
 
 # Lines of a shard, if nobody says how many shards there are.
 LINES_OF_A_SHARD = 1000

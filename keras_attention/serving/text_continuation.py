@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from keras_attention.data import streams
+from keras_attention.data.readers import streams
 from keras_attention.serving import text_model
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention import decoding
-from keras_attention.data.tokenizer import Tokenizer
+from keras_attention.data.vocabularies.tokenizer import Tokenizer
 from keras_attention.serving import (
     halves,
     live_model,

@@ -3,13 +3,9 @@
 import time
 
 from keras_attention import files, plotting
-from keras_attention.data import (
-    colours,
-    labelled_batches,
-    labelled_texts,
-    lines,
-    referents,
-)
+from keras_attention.data import labelled_batches
+from keras_attention.data.embedded import colours, referents
+from keras_attention.data.readers import labelled_texts, lines
 from keras_attention.serving import labeller
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet

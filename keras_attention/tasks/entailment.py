@@ -1,6 +1,6 @@
 """Pairs of texts with labels: whether the second follows from the first."""
 
-from keras_attention.data import multisets
+from keras_attention.data.embedded import multisets
 from keras_attention.serving import labeller
 from keras_attention.tasks import classification
 

@@ -6,14 +6,10 @@ import time
 
 import tensorflow as tf
 
-from keras_attention.data import (
-    corpora,
-    line_tokenizer,
-    pipeline,
-    sentences,
-    streams,
-    texts,
-)
+from keras_attention.data import corpora, pipeline
+from keras_attention.data.embedded import sentences
+from keras_attention.data.readers import streams, texts
+from keras_attention.data.vocabularies import line_tokenizer
 from keras_attention.serving import continuer
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet

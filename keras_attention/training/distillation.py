@@ -23,7 +23,7 @@ import tensorflow as tf
 
 from keras_attention import config as configuration
 from keras_attention import files
-from keras_attention.data import counted_pairs
+from keras_attention.data.readers import counted_pairs
 from keras_attention.training import parts, restore, run_directory
 
 BLOCK_SIZE = 1000

@@ -21,7 +21,7 @@ import numpy as np
 
 from keras_attention import config as configuration
 from keras_attention import devices, files
-from keras_attention.data import counted_pairs
+from keras_attention.data.readers import counted_pairs
 from keras_attention.training import (
     callbacks,
     checkpoints,

@@ -14,7 +14,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention import tasks
-from keras_attention.data import sentences
+from keras_attention.data.embedded import sentences
 from keras_attention.training import checkpoints, parts, run_directory
 
 ROOT = pathlib.Path(__file__).parents[2]

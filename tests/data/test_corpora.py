@@ -9,8 +9,9 @@ import time
 import pytest
 import tensorflow_datasets as tfds
 
-from keras_attention.data import corpora, phrases
-from keras_attention.data.phrases import phrases_dataset_builder
+from keras_attention.data import corpora
+from keras_attention.data.embedded import phrases
+from keras_attention.data.embedded.phrases import phrases_dataset_builder
 
 SIZES = {"train": 700, "validation": 40, "test": 30}
 

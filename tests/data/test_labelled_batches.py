@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from keras_attention import data
-from keras_attention.data import labelled_batches, labelled_texts
+from keras_attention.data import labelled_batches
+from keras_attention.data.readers import labelled_texts
 
 CLASSES = ["high", "low", "odd"]
 

@@ -7,8 +7,8 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import cli
-from keras_attention.data import phrases
-from keras_attention.data.phrases import parts
+from keras_attention.data.embedded import phrases
+from keras_attention.data.embedded.phrases import parts
 from keras_attention.evaluation import phrase_alignment
 from keras_attention.training import restore
 

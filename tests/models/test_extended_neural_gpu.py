@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 from keras_attention import losses, models
-from keras_attention.data import addition
+from keras_attention.data.embedded import addition
 from keras_attention.models import extended_neural_gpu
 from keras_attention.tokens import END, START
 

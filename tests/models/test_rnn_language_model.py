@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from keras_attention import decoding, losses, models
-from keras_attention.data import sentences
+from keras_attention.data.embedded import sentences
 from keras_attention.models import rnn_language_model
 from keras_attention.tokens import END, PAD, START
 

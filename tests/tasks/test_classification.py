@@ -6,7 +6,7 @@ import pytest
 
 import keras_attention as ka
 from keras_attention import cli, files, tasks
-from keras_attention.data import colours, multisets
+from keras_attention.data.embedded import colours, multisets
 from keras_attention.training import checkpoints
 
 RUNS = {

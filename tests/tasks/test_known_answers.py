@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_attention import cli
-from keras_attention.data import colours
+from keras_attention.data.embedded import colours
 
 pytestmark = pytest.mark.slow
 

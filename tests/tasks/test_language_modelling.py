@@ -9,7 +9,8 @@ import pytest
 
 import keras_attention as ka
 from keras_attention import cli, config, tasks
-from keras_attention.data import sentences, streams
+from keras_attention.data.embedded import sentences
+from keras_attention.data.readers import streams
 from keras_attention.tokens import END, PAD, START
 from keras_attention.training import run_directory
 

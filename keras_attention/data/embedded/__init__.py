@@ -1,0 +1,1 @@
+"""Corpora that are made, not read: they need no file and no network."""

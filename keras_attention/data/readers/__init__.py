@@ -1,0 +1,1 @@
+"""Corpora as people write them: files, folders and TFDS, to rows of texts."""

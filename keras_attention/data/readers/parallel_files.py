@@ -1,0 +1,112 @@
+"""Line-aligned files: `train.en` and `train.de`, plain or compressed."""
+
+import itertools
+import os
+import pathlib
+
+import tensorflow as tf
+
+from keras_attention.data.readers import counted_pairs, lines
+from keras_attention.data.readers.lines import read_lines
+
+__all__ = ["SPLITS", "check_aligned", "find_files", "pairs", "read_lines"]
+
+# The names that people give to two of the splits.
+SPLITS = {
+    "train": "train",
+    **dict.fromkeys(("validation", "val", "valid", "dev"), "validation"),
+}
+
+
+def split_of(stem: str) -> str | None:
+    """The split of a file's name, its endings taken off; None for others."""
+    return stem if stem.startswith("test") else SPLITS.get(stem)
+
+
+def find_files(
+    folder: pathlib.Path, source: str, target: str
+) -> dict[str, tuple[pathlib.Path, pathlib.Path]]:
+    """Split -> (source file, target file) of all splits in a folder.
+
+    Splits are train, validation (or val, valid, dev) and any whose name
+    starts with test.
+
+    Raises:
+        ValueError: If a file is without its partner, or a split has two.
+    """
+    files: dict[str, dict[str, pathlib.Path]] = {}
+    for path in sorted(folder.iterdir()):
+        name = lines.without_compression(path.name)
+        stem, _, language = name.rpartition(".")
+        split = split_of(stem)
+        if split is None or language not in (source, target):
+            continue
+        other = files.setdefault(split, {}).setdefault(language, path)
+        if other != path:
+            raise ValueError(
+                f"Expected one file for {split} in {language}. "
+                f"Received: {other} and {path}"
+            )
+    for split, languages in files.items():
+        for language in (source, target):
+            if language not in languages:
+                (present,) = languages.values()
+                raise ValueError(
+                    f"Expected {split}.{language}, plain or compressed, beside "
+                    f"its partner. Received: {present} alone"
+                )
+    return {
+        split: (languages[source], languages[target])
+        for split, languages in files.items()
+    }
+
+
+def check_aligned(source: str | os.PathLike, target: str | os.PathLike) -> int:
+    """Reads both files once and counts their pairs.
+
+    Raises:
+        ValueError: If a file is empty, is not UTF-8, or has another number
+            of lines than its partner; it names the files and the line.
+    """
+    counts = [sum(1 for _ in read_lines(path)) for path in (source, target)]
+    for path, count in zip((source, target), counts, strict=True):
+        if count == 0:
+            raise ValueError(
+                "Expected a line for each sentence. "
+                f"Received: {path}, line 1: the file is empty"
+            )
+    if counts[0] != counts[1]:
+        longer = source if counts[0] > counts[1] else target
+        raise ValueError(
+            "Expected files of as many lines, sentence by sentence. "
+            f"Received: {source} with {counts[0]} lines, {target} with "
+            f"{counts[1]} lines: {longer}, line {min(counts) + 1} has no "
+            "partner"
+        )
+    return counts[0]
+
+
+def pairs(
+    source: str | os.PathLike,
+    target: str | os.PathLike,
+    num_pairs: int | None = None,
+) -> tf.data.Dataset:
+    """{"source", "target"} string scalars, in the order of the files.
+
+    Args:
+        source, target: the files.
+        num_pairs: what `check_aligned` counted; by default it counts now.
+    """
+    if num_pairs is None:
+        num_pairs = check_aligned(source, target)
+
+    origin = f"{source} and {target}"
+
+    def read():
+        sides = lines.read_bytes(source), lines.read_bytes(target)
+        for pair in itertools.zip_longest(*sides):
+            if None in pair:
+                raise counted_pairs.changed(num_pairs, origin)
+            yield pair
+
+    return counted_pairs.dataset(read, num_pairs, origin)

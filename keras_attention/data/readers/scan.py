@@ -1,0 +1,133 @@
+"""SCAN: commands and the actions that they ask for, in its published files.
+
+A split of Lake and Baroni 2018 is two files, such as
+`tasks_train_addprim_jump.txt` and `tasks_test_addprim_jump.txt`, plain or
+compressed. A line is `IN: jump twice OUT: I_JUMP I_JUMP`. Train with
+`--source=commands --target=actions`, as the two sides are no languages.
+
+The files have no validation set. Of the commands that training has once, sorted
+by the hash of their text, the first tenth is held out for it, at most 1,000:
+the file alone decides which they are. What training repeats, as "jump" in the
+split of that name, stays in it.
+
+Reference: https://arxiv.org/abs/1711.00350
+"""
+
+import collections
+import hashlib
+import os
+import pathlib
+import re
+
+from keras_attention.data.readers import lines
+
+HELD_OUT = 1000
+FILE = re.compile(r"tasks_(train|test)_(\w+)\.txt")
+LINE = re.compile(r"IN: (.+?) OUT: (.+)")
+
+
+def _parts(path: pathlib.Path) -> tuple[str, str] | None:
+    """Half and split of a file's name: ("train", "length")."""
+    match = FILE.fullmatch(lines.without_compression(path.name))
+    return match and match.groups()
+
+
+def name_of(path: str | os.PathLike) -> str | None:
+    """The split that a file belongs to; None if its name is not SCAN's.
+
+    `tasks_train_length.txt.gz` belongs to "length".
+    """
+    parts = _parts(lines.to_path(path))
+    return parts and parts[1]
+
+
+def find_files(folder: str | os.PathLike) -> dict[str, dict[str, pathlib.Path]]:
+    """Split -> {"train" and "test": file}, of all in a folder.
+
+    Raises:
+        ValueError: If there are two files for one half of a split.
+    """
+    files: dict[str, dict[str, pathlib.Path]] = {}
+    for path in sorted(lines.to_path(folder).iterdir()):
+        parts = _parts(path)
+        if parts is None:
+            continue
+        half, name = parts
+        other = files.setdefault(name, {}).setdefault(half, path)
+        if other != path:
+            raise ValueError(
+                f"Expected one file for {half} of {name}. "
+                f"Received: {other} and {path}"
+            )
+    return files
+
+
+def read(path: str | os.PathLike) -> list[tuple[str, str]]:
+    """The commands and actions of a file, in its order.
+
+    Raises:
+        ValueError: If a line is none of SCAN's; it names file and line.
+    """
+    pairs = []
+    for number, line in enumerate(lines.read_lines(path), start=1):
+        match = LINE.fullmatch(line.strip())
+        if match is None:
+            raise ValueError(
+                'Expected "IN: command OUT: actions". '
+                f"Received: {path}, line {number}: {line!r}"
+            )
+        pairs.append(match.groups())
+    return pairs
+
+
+def _hash(command: str) -> bytes:
+    return hashlib.sha256(command.encode()).digest()
+
+
+def load(path: str | os.PathLike) -> dict[str, list[tuple[str, str]]]:
+    """Reads a split of SCAN.
+
+    Args:
+        path: a folder with the two files of one split, or the training file,
+            with its partner beside it.
+
+    Returns:
+        "train", "validation" and "test" -> pairs of command and actions.
+
+    Raises:
+        ValueError: If a file is missing or damaged, or if a folder has
+            several splits and none is named.
+    """
+    path = lines.to_path(path)
+    folder = path if path.is_dir() else path.parent
+    files, name = find_files(folder), name_of(path)
+    if path.is_dir():
+        if len(files) != 1:
+            trained = [pair.get("train") for pair in files.values()]
+            raise ValueError(
+                "Expected one split of SCAN: name its training file in place "
+                f"of the folder. Received: {', '.join(map(str, trained))}"
+            )
+        (name,) = files
+    for half in ("train", "test"):
+        if half not in files[name]:
+            raise ValueError(
+                f"Expected tasks_{half}_{name}.txt, plain or compressed, "
+                f"beside its partner. Received: {folder}"
+            )
+    pairs = read(files[name]["train"])
+    counts = collections.Counter(command for command, _ in pairs)
+    once = [command for command, count in counts.items() if count == 1]
+    num_held_out = min(HELD_OUT, len(once) // 10)
+    held_out = set(sorted(once, key=_hash)[:num_held_out])
+    if not held_out:
+        raise ValueError(
+            "Expected ten commands or more that training has once, of which "
+            f"a tenth is held out. Received: {files[name]['train']} with "
+            f"{len(once)}"
+        )
+    return {
+        "train": [pair for pair in pairs if pair[0] not in held_out],
+        "validation": [pair for pair in pairs if pair[0] in held_out],
+        "test": read(files[name]["test"]),
+    }

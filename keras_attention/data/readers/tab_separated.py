@@ -1,0 +1,211 @@
+"""Files of tab-separated pairs: source, target and perhaps an attribution.
+
+A file without splits, such as those of manythings.org, is split by the hash of
+its sources: no source is in two splits, and the file alone decides which it is
+in.
+"""
+
+import hashlib
+import os
+import pathlib
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+import tensorflow as tf
+from babel import core
+
+from keras_attention.data.readers import counted_pairs, lines, parallel_files
+
+# Of a file without splits: sources for validation, and as many for the test,
+# or a tenth of those of a small file.
+HELD_OUT = 1000
+
+
+def language_of(code: str) -> str:
+    """The short code of a language: "de" of "deu", "ger" and "de-AT"."""
+    primary = re.split("[-_]", code.lower())[0]
+    return core.get_global("language_aliases").get(primary, primary)
+
+
+def _is_named_for(path: pathlib.Path, languages: set[str]) -> bool:
+    """Whether a file is called by a language, as `deu.txt` is."""
+    stem, suffix = os.path.splitext(lines.without_compression(path.name))
+    return (
+        suffix == ".txt" and stem.isalpha() and language_of(stem) in languages
+    )
+
+
+def find_splits(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    """Split -> `train.tsv`, `validation.tsv` and so on, in a folder.
+
+    Raises:
+        ValueError: If a split has two files.
+    """
+    files: dict[str, pathlib.Path] = {}
+    for path in sorted(folder.iterdir()):
+        stem, suffix = os.path.splitext(lines.without_compression(path.name))
+        split = parallel_files.split_of(stem)
+        if split is None or suffix != ".tsv":
+            continue
+        if files.setdefault(split, path) != path:
+            raise ValueError(
+                f"Expected one file for {split}. "
+                f"Received: {files[split]} and {path}"
+            )
+    return files
+
+
+def find_file(
+    folder: pathlib.Path, source: str, target: str
+) -> pathlib.Path | None:
+    """The one file of pairs in a folder: `*.tsv`, or such as `deu.txt`.
+
+    Raises:
+        ValueError: If there are several.
+    """
+    languages = {language_of(source), language_of(target)}
+    files = []
+    for path in sorted(folder.iterdir()):
+        name = lines.without_compression(path.name)
+        if name.endswith(".tsv") or _is_named_for(path, languages):
+            files.append(path)
+    if len(files) > 1:
+        raise ValueError(
+            "Expected one file of pairs: name it instead of its folder. "
+            f"Received: {', '.join(map(str, files))}"
+        )
+    return files[0] if files else None
+
+
+def read_pairs(
+    path: str | os.PathLike, source: str, target: str
+) -> Iterator[tuple[str, str]]:
+    """The pairs of a file, a line each: columns one and two.
+
+    The first column is the source, with one exception: manythings.org names
+    `deu.txt` for the language beside English, whose column is the first.
+
+    Raises:
+        ValueError: If a line has other than two or three columns, or is not
+            UTF-8, or the compression is damaged.
+    """
+    path = lines.to_path(path)
+    named_for_source = _is_named_for(path, {language_of(source)})
+    turned = named_for_source and language_of(target) == "en"
+    for number, line in enumerate(lines.read_lines(path), start=1):
+        columns = line.split("\t") if line.strip() else ["", ""]
+        if len(columns) not in (2, 3):
+            raise ValueError(
+                "Expected source and target with a tab between them, and "
+                "perhaps a third column, which is not read. "
+                f"Received: {path}, line {number}, {len(columns)} columns"
+            )
+        # Files that were joined side by side have a mark in each column.
+        first, second = (text.lstrip("\ufeff") for text in columns[:2])
+        yield (second, first) if turned else (first, second)
+
+
+def _dataset(read, num_pairs, path):
+    def encoded():
+        for source, target in read():
+            yield source.encode(), target.encode()
+
+    return counted_pairs.dataset(encoded, num_pairs, str(path))
+
+
+def pairs(
+    path: str | os.PathLike, source: str, target: str
+) -> tuple[tf.data.Dataset, int]:
+    """The pairs of a whole file, and how many they are.
+
+    Raises:
+        ValueError: As `read_pairs`, and if the file is empty.
+    """
+
+    def read():
+        return read_pairs(path, source, target)
+
+    num_pairs = sum(1 for _ in read())
+    if not num_pairs:
+        raise ValueError(
+            "Expected a line for each pair. "
+            f"Received: {path}, line 1: the file is empty"
+        )
+    return _dataset(read, num_pairs, path), num_pairs
+
+
+def _hash(source: str) -> int:
+    """A number of a source, whatever its white space and compatible forms."""
+    text = " ".join(unicodedata.normalize("NFKC", source).split())
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big")
+
+
+def _smallest(numbers: Iterable[int], count: int) -> list[int]:
+    """The smallest different numbers, sorted; memory is that of `count`."""
+    smallest: set[int] = set()
+    limit = 1 << 64
+    for number in numbers:
+        if number < limit:
+            smallest.add(number)
+        if len(smallest) > 2 * count:
+            smallest = set(sorted(smallest)[:count])
+            limit = max(smallest)
+    return sorted(smallest)[:count]
+
+
+def split_by_source(
+    path: str | os.PathLike, source: str, target: str
+) -> tuple[dict[str, tf.data.Dataset], dict[str, int]]:
+    """Splits a file into train, validation and test by its sources.
+
+    The sources of the smallest hashes are validation's, the next ones the
+    test's: 1,000 each, or a tenth if the file has fewer than 10,000
+    different sources. All pairs of a source go with it. Training keeps the
+    order of the file; the others come in the order of the hash, as such
+    files are often sorted by length.
+
+    Returns:
+        `(splits, sizes)`: {"source", "target"} string scalars, and counts.
+
+    Raises:
+        ValueError: As `read_pairs`, and for less than three sources.
+    """
+
+    def hashed():
+        for pair in read_pairs(path, source, target):
+            yield _hash(pair[0]), pair
+
+    smallest = _smallest((number for number, _ in hashed()), 10 * HELD_OUT)
+    if len(smallest) < 3:
+        raise ValueError(
+            "Expected three sources or more, to be split into train, "
+            f"validation and test. Received: {path} with {len(smallest)}"
+        )
+    size = max(1, len(smallest) // 10)
+    validation_limit, test_limit = smallest[size - 1], smallest[2 * size - 1]
+    held_out, num_train = [], 0
+    for number, pair in hashed():
+        if number <= test_limit:
+            held_out.append((number, pair))
+        else:
+            num_train += 1
+    # By the hash alone: the pairs of a source stay in their order.
+    held_out.sort(key=lambda numbered: numbered[0])
+    chosen = {
+        "validation": [p for n, p in held_out if n <= validation_limit],
+        "test": [p for n, p in held_out if n > validation_limit],
+    }
+
+    def train():
+        return (pair for number, pair in hashed() if number > test_limit)
+
+    splits = {"train": _dataset(train, num_train, path)}
+    sizes = {"train": num_train}
+    for split, rows in chosen.items():
+        sources, targets = zip(*rows, strict=True)
+        splits[split] = tf.data.Dataset.from_tensor_slices(
+            {"source": list(sources), "target": list(targets)}
+        )
+        sizes[split] = len(rows)
+    return splits, sizes

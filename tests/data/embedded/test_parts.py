@@ -1,0 +1,167 @@
+"""The true alignment of phrases: parts that say the same."""
+
+import datetime
+import importlib
+
+import pytest
+
+from keras_attention.data.embedded import phrases
+from keras_attention.data.embedded.phrases import parts
+
+# The module; the package's name for it is the function.
+generate = importlib.import_module(
+    "keras_attention.data.embedded.phrases.generate"
+)
+
+SIZES = {"train": 3000, "validation": 200, "test": 100}
+
+
+@pytest.fixture(scope="module")
+def pairs():
+    splits = phrases.generate("en", "de", **SIZES)
+    return [pair for split in splits.values() for pair in split]
+
+
+def test_parts_joined_are_the_text(pairs):
+    for pair in pairs:
+        for language, text in (("en", pair.source), ("de", pair.target)):
+            found = parts.parts(pair, language)
+            assert "".join(part for _, part in found) == text
+
+
+def names(pair):
+    return [
+        {name for name, _ in parts.parts(pair, language)} - {""}
+        for language in ("en", "de")
+    ]
+
+
+def test_what_is_named_in_one_language_is_named_in_the_other(pairs):
+    for pair in pairs:
+        # "hundredth" and "thousandth" are one word in German; years follow.
+        if pair.source not in ("one hundredth", "one thousandth"):
+            if pair.category != "year":
+                english, german = names(pair)
+                assert english == german, pair.source
+
+
+def pair_of(*writing):
+    function, *arguments = writing
+    texts = [function(*arguments, language) for language in ("en", "de")]
+    return generate.Pair(
+        *(text.replace("\u202f", " ").replace("\xa0", " ") for text in texts),
+        "",
+        generate.Writing(function, tuple(arguments)),
+    )
+
+
+def test_every_year():
+    for year in range(1100, 2100):
+        pair = pair_of(generate.words, year, "year")
+        english, german = names(pair)
+        # "nineteen eighty-four" is "neunzehn-hundert-vier-und-achtzig".
+        assert english ^ german <= {"hundred"}, pair.source
+        for language, text in (("en", pair.source), ("de", pair.target)):
+            found = parts.parts(pair, language)
+            assert "".join(part for _, part in found) == text
+
+
+def linked(pair):
+    """[(source texts, target texts)] of a pair's links."""
+    return [
+        tuple(
+            " ".join(text[start:end] for start, end in spans)
+            for text, spans in zip(
+                (pair.source, pair.target), link, strict=True
+            )
+        )
+        for link in parts.links(pair, "en", "de")
+    ]
+
+
+MOMENT = datetime.datetime(2025, 3, 3, 19, 5, 9)
+
+
+@pytest.mark.parametrize(
+    "writing, expected",
+    [
+        (
+            (generate.words, 21, "cardinal"),
+            "twenty=zwanzig -=und one=ein",
+        ),
+        (
+            (generate.words, 2301, "cardinal"),
+            "two=zwei thousand=tausend three=drei hundred=hundert one=eins",
+        ),
+        (
+            (generate.words, 2100, "ordinal"),
+            "two=zwei thousand=tausend one=ein hundredth=hundertste",
+        ),
+        (
+            (generate.words, 21, "ordinal"),
+            "twenty=zwanzigste -=und first=ein",
+        ),
+        (
+            (generate.words, 1984, "year"),
+            "nineteen=neunzehn eighty=achtzig -=und four=vier",
+        ),
+        ((generate.words, 1905, "year"), "nineteen=neunzehn five=fünf"),
+        ((generate.words, 2005, "year"), "two=zwei thousand=tausend five=fünf"),
+        ((generate.day, MOMENT.date(), "long"), "March=März 3=3 2025=2025"),
+        (
+            (generate.day_and_time, MOMENT, "short"),
+            "3=03 3=03 25=25 7+PM=19 05=05",
+        ),
+        ((generate.time_of_day, MOMENT, "medium"), "7+PM=19 05=05 09=09"),
+        (
+            (generate.money, 1234.5, "EUR", "standard"),
+            "€=€ 1=1 ,=. 234=234 .=, 50=50",
+        ),
+        (
+            (generate.amount, 12.5, "mass-kilogram"),
+            "12=12 .=, 5=5 kilograms=Kilogramm",
+        ),
+    ],
+)
+def test_links_by_hand(writing, expected):
+    links = [
+        f"{source}={target}".replace(" ", "+")
+        for source, target in linked(pair_of(*writing))
+    ]
+    assert " ".join(links) == expected
+
+
+@pytest.mark.parametrize("category", phrases.CATEGORIES)
+def test_links_say_the_same(pairs, category):
+    """Of digits it can be seen: they are the same on both sides."""
+    seen = 0
+    for pair in pairs:
+        if pair.category != category.__name__:
+            continue
+        for source, target in linked(pair):
+            assert source and target
+            if source.isdigit() and target.isdigit():
+                seen += 1
+                assert int(source) == int(target)
+    words = ("cardinal", "ordinal", "year")
+    assert (seen == 0) == (category.__name__ in words)
+
+
+def test_words_of_other_languages_are_refused():
+    pairs = phrases.generate("en", "fr", **SIZES)["train"]
+    pair = next(pair for pair in pairs if pair.category == "cardinal")
+    with pytest.raises(ValueError, match="Expected a language.*'fr'"):
+        parts.parts(pair, "fr")
+
+
+@pytest.mark.parametrize("language", ["fr", "es"])
+def test_dates_and_amounts_of_other_languages(language):
+    pairs = phrases.generate("en", language, **SIZES)["train"]
+    seen = set()
+    for pair in pairs:
+        if pair.category in ("cardinal", "ordinal", "year"):
+            continue
+        found = parts.parts(pair, language)
+        assert "".join(text for _, text in found) == pair.target
+        seen.add(pair.category)
+    assert len(seen) == 5

@@ -30,9 +30,8 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
 
     Where the environment variable TF_CONFIG names several workers, the strategy
     spans them. It has to be made before TensorFlow's first operation. It waits
-    ten minutes for the other workers to come. If one is lost while TensorFlow
-    starts, or if that takes ten minutes, this process says so and ends at once.
-    A process has one such strategy: a second call returns the first one's.
+    ten minutes for the other workers to come. A process has one such strategy:
+    a second call returns the first one's.
 
     Args:
         replicas: copies of the model, on all workers together. By default
@@ -45,7 +44,6 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
             TF_CONFIG is no list of workers.
         ConnectionError: If a worker does not come, or if another program has
             the leader's port.
-        ChildProcessError: If the process that keeps watch does not start.
     """
     kind = "GPU" if tf.config.list_physical_devices("GPU") else "CPU"
     replicas = num_replicas(replicas)
@@ -77,8 +75,8 @@ def _strategy_of_workers(replicas: int) -> tf.distribute.Strategy:
             f"of each of the {here.count} workers: leave --replicas out, or "
             f"start other workers. Received: replicas={replicas}"
         )
-    with here.meeting():
-        strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    here.meet()
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
     # TensorFlow takes SIGTERM for news, and the process would not end by it.
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))

@@ -8,8 +8,6 @@ import socket
 import sys
 import time
 
-from keras_attention import watchdog
-
 # What the leader answers, and for how many seconds nobody says that it waits.
 _ALL_ARE_THERE = "all are there"
 _SILENCE = 5
@@ -38,100 +36,68 @@ class Workers:
         """Whether this worker writes what all of them have trained."""
         return self.rank == 0
 
-    @contextlib.contextmanager
-    def meeting(self, minutes: float = 10):
-        """Waits for all workers, and watches them while its block runs.
+    def meet(self, minutes: float = 10) -> None:
+        """Waits until all workers are there.
 
-        The block starts TensorFlow. If a worker is lost meanwhile, this process
-        says so and ends at once: neither an exception nor Ctrl+C ends
-        TensorFlow's own waiting. It does the same if the block takes too long.
+        TensorFlow would wait, too: it names nobody, and Ctrl+C does not end it.
+        So the leader listens at its address before TensorFlow does. The others
+        say their ranks there, and wait for an answer.
 
         Args:
             minutes: how long the leader waits for the others, and they for the
-                leader to listen. The block may run as long.
+                leader to listen.
 
         Raises:
             ConnectionError: If a worker does not come, or if another program
                 has the leader's port.
-            ChildProcessError: If there is no process that keeps watch.
         """
         if self.count == 1:
-            yield
             return
-        found = {
-            self._names({rank}): connection
-            for rank, connection in self._meet(60 * minutes).items()
-        }
-        with watchdog.watch(found, int(60 * minutes)):
-            yield
-
-    def _meet(self, seconds):
-        """The leader's connections to all others, or theirs to it, by rank.
-
-        The leader listens at its address. The others say their ranks there, and
-        wait for an answer.
-        """
         if self.leads:
-            return self._wait_for_others(seconds)
-        return {0: self._wait_for_leader(seconds)}
+            self._wait_for_others(60 * minutes)
+        else:
+            self._wait_for_leader(60 * minutes)
 
     def _wait_for_others(self, seconds):
-        """Until each says its rank here, and none has left again."""
-        start = time.monotonic()
-        others, due = {*range(1, self.count)}, start + _SILENCE
+        """Until each has said its rank, and none has left again."""
+        others, reminder = {*range(1, self.count)}, _Reminder(seconds)
         connections = {}
         with contextlib.ExitStack() as stack:
-            listener = stack.enter_context(
-                _listener(self.addresses[0], self.count)
-            )
+            listener = _listener(self.addresses[0], self.count)
+            stack.enter_context(listener)
             while missing := others - {*connections}:
                 names = self._names(missing)
-                if time.monotonic() > start + seconds:
+                if not reminder.waits_for(names):
                     _tell(connections.values(), names)
                     raise _absent(names)
-                if time.monotonic() > due:
-                    print(f"Waiting for {names}", file=sys.stderr, flush=True)
-                    due = time.monotonic() + 60
                 for rank, newcomer in _newcomer(listener, others).items():
                     # The older of two may be a lost machine's.
-                    if rank in connections:
-                        connections[rank].close()
                     connections[rank] = stack.enter_context(newcomer)
                 for rank in [*connections]:
                     if _has_ended(connections[rank]):
-                        connections.pop(rank).close()
+                        del connections[rank]
+            # TensorFlow needs the port when the others go on.
             listener.close()
             _tell(connections.values(), _ALL_ARE_THERE)
-            stack.pop_all()
-            return connections
 
     def _wait_for_leader(self, seconds):
         """Says this worker's rank, until the leader answers."""
-        start = time.monotonic()
-        leader, due = self._names({0}), start + _SILENCE
+        leader, reminder = self._names({0}), _Reminder(seconds)
+        place = _host_and_port(self.addresses[0])
         while True:
             answer = ""
-            with contextlib.ExitStack() as stack:
-                with contextlib.suppress(OSError, UnicodeError):
-                    connection = stack.enter_context(
-                        socket.create_connection(
-                            _host_and_port(self.addresses[0]), timeout=5
-                        )
-                    )
+            with contextlib.suppress(OSError, UnicodeError):
+                with socket.create_connection(place, timeout=5) as connection:
                     connection.sendall(f"{self.rank}\n".encode())
                     # The leader listens already, so its time ends first.
                     answer = _first_line(connection, seconds + 10)
-                if answer == _ALL_ARE_THERE:
-                    stack.pop_all()
-                    return connection
+            if answer == _ALL_ARE_THERE:
+                return
             # A leader that runs TensorFlow already answers something else.
             if answer.startswith("worker "):
                 raise _absent(answer)
-            if time.monotonic() > start + seconds:
+            if not reminder.waits_for(leader):
                 raise _absent(leader)
-            if time.monotonic() > due:
-                print(f"Waiting for {leader}", file=sys.stderr, flush=True)
-                due = time.monotonic() + 60
             time.sleep(0.5)
 
     def _names(self, ranks):
@@ -143,42 +109,60 @@ class Workers:
         return ", ".join(names)
 
 
+class _Reminder:
+    """Says once a minute for whom it waits, and when the time is over."""
+
+    def __init__(self, seconds):
+        self.due = time.monotonic() + _SILENCE
+        self.end = time.monotonic() + seconds
+
+    def waits_for(self, names):
+        """Whether there is time left."""
+        now = time.monotonic()
+        if self.due < now <= self.end:
+            print(f"Waiting for {names}", file=sys.stderr, flush=True)
+            self.due = now + 60
+        return now <= self.end
+
+
 def from_environment() -> Workers:
     """The workers in the environment variable TF_CONFIG.
 
     It holds JSON: `cluster` lists the addresses of each kind of worker, and
     `task` says which one this process is. A `chief`, where there is one, comes
-    before the workers.
+    before the workers. Without TF_CONFIG, or with `{}`, a process trains alone.
 
     Raises:
-        ValueError: If TF_CONFIG says anything else.
+        ValueError: If TF_CONFIG says anything else: each process would train
+            alone, without a word.
     """
-    text = os.environ.get("TF_CONFIG", "")
-    if not text.strip():
-        return Workers()
+    text = os.environ.get("TF_CONFIG", "").strip()
     try:
-        content = json.loads(text)
-        cluster = content.get("cluster", {})
-        if not cluster:
+        content = json.loads(text or "{}")
+        if content == {}:
             return Workers()
+        cluster, task = content["cluster"], content["task"]
+        if not {*cluster} <= {"chief", "worker"}:
+            raise ValueError(f"a cluster of {', '.join(cluster)}")
         addresses = {
             (kind, index): address
             for kind in ("chief", "worker")
             for index, address in enumerate(cluster.get(kind, ()))
         }
-        task = content["task"]["type"], int(content["task"]["index"])
-        if not {*cluster} <= {"chief", "worker"}:
-            raise ValueError(f"a cluster of {', '.join(cluster)}")
+        place = task["type"], int(task["index"])
+        if place not in addresses:
+            raise ValueError(f"no address of {place[0]} {place[1]}")
         for address in addresses.values():
             _host_and_port(address)  # ValueError if it is none.
-        return Workers(tuple(addresses.values()), list(addresses).index(task))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
+        missing = "no " if isinstance(error, KeyError) else ""
         raise ValueError(
-            "Expected TF_CONFIG to list the workers' addresses, and to say "
-            'which one this process is: {"cluster": {"worker": ["HOST:PORT", '
-            '...]}, "task": {"type": "worker", "index": 0}}. '
-            f"Received: {text} ({error})"
+            "TF_CONFIG has to list the workers' addresses and say which one "
+            'this process is: {"cluster": {"worker": ["HOST:PORT", ...]}, '
+            '"task": {"type": "worker", "index": 0}}. Unset it to train '
+            f"alone. Received: {text} ({missing}{error})"
         ) from error
+    return Workers(tuple(addresses.values()), list(addresses).index(place))
 
 
 def _host_and_port(address: str) -> tuple[str, int]:
@@ -199,9 +183,8 @@ def _listener(address, count):
         )
     except OSError as error:
         raise ConnectionError(
-            "Expected a free port at the leader's address: end the program "
-            "that has it, or name another port in TF_CONFIG. Received: "
-            f"{address} ({error})"
+            f"The leader cannot listen at {address} ({error}). End the program "
+            "that has this port, or name another one in TF_CONFIG."
         ) from error
     listener.settimeout(0.5)
     return listener
@@ -211,10 +194,7 @@ def _newcomer(listener, ranks):
     """The connection of a worker that has come, by its rank; or nothing."""
     try:
         connection, _ = listener.accept()
-    except TimeoutError:
-        return {}
-    except OSError:  # Such as too many open files.
-        time.sleep(0.5)
+    except OSError:  # Nobody for half a second, or too many open files.
         return {}
     rank = _first_line(connection, seconds=1)
     if rank.isdecimal() and int(rank) in ranks:
@@ -251,7 +231,6 @@ def _has_ended(connection):
 
 def _absent(names):
     return ConnectionError(
-        "Expected all workers to come: start the same command on each "
-        "machine, and let them reach each other's ports. Received: no answer "
-        f"from {names}"
+        f"No answer from {names}. Start the same command on each machine, and "
+        "let the machines reach each other's ports."
     )

@@ -5,7 +5,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import time
 
 import numpy as np
@@ -16,9 +15,8 @@ from keras_attention.training import checkpoints
 
 
 def hear():
-    """Ctrl+C, which a shell's background jobs ignore; SIGHUP under nohup."""
-    for cause in (signal.SIGINT, signal.SIGHUP):
-        signal.signal(cause, signal.SIG_DFL)
+    """Hears Ctrl+C, which a shell's background jobs ignore."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def start_two(arguments, environment):
@@ -191,44 +189,3 @@ def test_a_worker_that_waits_can_be_ended(
         second.kill()
         outputs([first, second])
     assert [first.returncode, second.returncode] == [code, 1]
-
-
-# One of two workers, which is lost when both have met and TensorFlow starts.
-LOST = """
-import os, signal, sys
-import tensorflow as tf
-from keras_attention import devices
-
-def lost():
-    print("lost", flush=True)
-    os.kill(os.getpid(), int(sys.argv[1]))
-
-tf.distribute.MultiWorkerMirroredStrategy = lost
-devices.make_strategy()
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("cause", [signal.SIGKILL, signal.SIGSTOP])
-@pytest.mark.parametrize("lost", [0, 1])
-def test_a_worker_lost_while_tensorflow_starts_is_reported(
-    corpus, train_arguments, command, environment, tmp_path, lost, cause
-):
-    """TensorFlow alone would wait for longer than half an hour."""
-    run = tmp_path / "run"
-    arguments = [command(train_arguments(corpus, run))] * 2
-    arguments[lost] = [sys.executable, "-c", LOST, str(int(cause))]
-    processes = start_two(arguments, environment)
-    try:
-        assert processes[lost].stdout.readline() == b"lost\n"
-        start = time.monotonic()
-        words = processes[1 - lost].communicate(timeout=60)[1].decode()
-        assert time.monotonic() - start < 30
-    finally:
-        processes[1 - lost].kill()
-        outputs(processes)
-    assert f"Received: worker {lost} at 127.0.0.1:" in words
-    assert processes[1 - lost].returncode == 1
-    # A frozen one is ended by its own watchdog.
-    assert processes[lost].returncode == -signal.SIGKILL
-    assert not run.exists()

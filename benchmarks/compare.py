@@ -1,7 +1,7 @@
 """Runs systems in turn (A B C A B C ...) and compares their medians.
 
     python benchmarks/compare.py --rounds 3 \
-        ours="keras-attention bench train --size S" \
+        ours="python benchmarks/bench.py train --size S" \
         pytorch="ENVIRONMENT/bin/python benchmarks/peers/train_pytorch.py WORK"
 
 Each command prints one JSON object as its last line. The first system is

@@ -18,12 +18,12 @@ import sys
 import tempfile
 import time
 
+import bench
 import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_attention import config, data, devices, models, tasks
-from keras_attention.commands import benchmark
 from keras_attention.serving import translator
 from keras_attention.training import run_directory
 from keras_attention.training.trainer import Trainer
@@ -107,7 +107,7 @@ def feed(folder, pairs):
                 line = generator.integers(0, len(words), length)
                 print(*(words[index] for index in line), file=source)
                 print(*(words[index] for index in line[::-1]), file=target)
-    before = benchmark.peak_memory_mb()
+    before = bench.peak_memory_mb()
     start = time.perf_counter()
     task = tasks.get("translation")
     choices = config.resolve(config.make(corpus=folder, vocabulary_size=1000))
@@ -125,7 +125,7 @@ def feed(folder, pairs):
         "vocabulary_seconds": vocabulary - start,
         "prepare_seconds": prepared - vocabulary,
         "epoch_pairs_per_second": pairs / (time.perf_counter() - prepared),
-        "memory_mb": benchmark.peak_memory_mb() - before,
+        "memory_mb": bench.peak_memory_mb() - before,
     }
 
 
@@ -141,7 +141,7 @@ def measure(what, point):
     if what != "train" or rows * length <= devices.SMALL_BATCH:
         devices.share_cores()
     tf.zeros([1])
-    before = benchmark.peak_memory_mb()
+    before = bench.peak_memory_mb()
     if what == "train":
         seconds = train(*point)
     else:
@@ -152,7 +152,7 @@ def measure(what, point):
         "vocabulary": vocabulary,
         "ms": 1000 * seconds,
         "us_per_token": 1e6 * seconds / (rows * length),
-        "memory_mb": benchmark.peak_memory_mb() - before,
+        "memory_mb": bench.peak_memory_mb() - before,
     }
 
 

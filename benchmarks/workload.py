@@ -7,11 +7,11 @@ Multi30k, English to German) or `phrases`.
 
 FOLDER then holds
 
-- `batches.npz`: the first 200 batches that `keras-attention bench train`
-  sees, of at most 4,096 target tokens: `source_0` [B, S], `target_0` [B, T],
+- `batches.npz`: the first 200 batches that `bench.py train` sees, of at most
+  4,096 target tokens: `source_0` [B, S], `target_0` [B, T],
   ... from START to END;
 - `weights.npz`, `sizes.json`: the Transformer with random weights that
-  `keras-attention bench decode` exports, its table of positions among them;
+  `bench.py decode` exports, its table of positions among them;
 - `sources.json`: the validation sources as ids, END included, by length;
 - `answers.json`: what greedy search and a beam of 4 make of the first 64.
 """
@@ -20,16 +20,16 @@ import argparse
 import json
 import pathlib
 
+import bench
 import numpy as np
 import tensorflow as tf
 
 from keras_attention import layers
-from keras_attention.commands import bench, benchmark
 from keras_attention.tokens import END, PAD
 
 
 def write_batches(options, folder):
-    workload = benchmark.build(options, folder / "run")
+    workload = bench.build(options, folder / "run")
     arrays = {}
     batches = workload.pipeline.training(epoch=0).take(200)
     for index, (inputs, labels, _) in enumerate(batches):
@@ -40,7 +40,7 @@ def write_batches(options, folder):
 
 
 def write_model(options, folder):
-    translator, texts = benchmark.random_translator(options, folder / "decoder")
+    translator, texts = bench.random_translator(options, folder / "decoder")
     model = translator.model
     weights = {
         variable.path.partition("/")[2]: variable.numpy()

@@ -20,7 +20,6 @@ VERBS = {
     "export": "Write a run's model as the next version of a SavedModel.",
     "align": "Measure how well attention aligns the phrases.",
     "serve": "Serve models by TensorFlow Serving's REST and gRPC API.",
-    "bench": "Measure the speed on this machine.",
 }
 
 

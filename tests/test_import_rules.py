@@ -85,7 +85,6 @@ TABLE = {
     ),
     "commands.runs": (COMMANDS, GRAPH),
     "commands.scoring": (COMMANDS, GRAPH),
-    "commands.benchmark": (COMMANDS, GRAPH),
     "cli": ({"commands.arguments", "__version__"}, {"cyclopts"}),
 }
 # Their imports inside functions are the point of these modules.

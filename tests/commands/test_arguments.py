@@ -289,8 +289,6 @@ def test_a_word_of_two_dashes_is_no_text(model):
         (["train", "--joint_vocabulary", "false"], "--NAME=false"),
         (["train", "--config=nowhere"], "one of the recipes"),
         (["train", "--model=foo"], "Expected model to be one of transformer"),
-        (["bench", "nothing"], "one of train, decode, pipeline, start"),
-        (["bench", "train", "--seconds=0"], "above 0. Received: seconds=0"),
     ],
 )
 def test_a_mistake_is_one_line(argv, message):
@@ -360,7 +358,6 @@ def answers_at_once(*argv):
         (["export", "{model}", "--to=a", "--corpus=b"], "Received: b"),
         (["export", "{model}", "--to={model}"], "the folder of a run"),
         (["align", "nowhere"], "Received: nowhere"),
-        (["bench", "decode", "--corpus=nowhere"], "Received: nowhere"),
     ],
     ids=lambda words: " ".join(words) if isinstance(words, list) else "",
 )

@@ -1,12 +1,17 @@
-"""How fast this package is on this machine: `keras-attention bench`.
+"""Measures the speed of this package on this machine.
+
+    python benchmarks/bench.py train|decode|pipeline|start [--size S]
 
 Training is measured through `fit` with its input pipeline, decoding through an
 exported SavedModel and, without text, as the search that is in it. The weights
 are random: lengths are fixed, so speed does not depend on the weights. The
-programs in the repository's `benchmarks/` measure peers on the same data.
+programs in `peers/` measure others on the same data. The last line is one JSON
+object.
 """
 
+import argparse
 import dataclasses
+import json
 import os
 import pathlib
 import platform
@@ -34,6 +39,22 @@ SIZES = {
     "B": ("transformer", "base", {"norm_first": True}),
     "R": ("rnnsearch", "tiny", {"units": 512, "readout_dim": 256}),
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """The workload."""
+
+    size: str = "S"
+    corpus: str = "phrases"
+    source: str = "en"
+    target: str = "de"
+    precision: str = "float32"
+    num_beams: int = 1
+    batch_size: int = 64
+    seconds: float = 30.0
+
+
 # Steps that are not counted: TensorFlow traces in the first.
 WARM_UP = 5
 # Tokens of every answer, END included.
@@ -351,6 +372,29 @@ def machine() -> dict:
 MEASURES = {"train": train, "decode": decode, "pipeline": feed, "start": start}
 
 
-def measure(what: str, options) -> dict:
-    """One of `MEASURES`, and the machine that it was made on."""
-    return {**MEASURES[what](options), **machine()}
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("what", choices=MEASURES)
+    parser.add_argument("--size", choices=SIZES, help="of the workload")
+    parser.add_argument("--precision", choices=["float32", "bfloat16"])
+    parser.add_argument("--corpus", help="as for `keras-attention train`")
+    parser.add_argument("--source")
+    parser.add_argument("--target")
+    parser.add_argument("--num_beams", type=int)
+    parser.add_argument("--batch_size", type=int, help="of each search")
+    parser.add_argument("--seconds", type=float, help="of each measure")
+    parser.set_defaults(**dataclasses.asdict(Options()))
+    arguments = vars(parser.parse_args())
+    what = arguments.pop("what")
+    result = {**MEASURES[what](Options(**arguments)), **machine()}
+    for name, value in result.items():
+        value = f"{value:,.3f}" if isinstance(value, float) else value
+        print(f"{name:28} {value}")
+    print(json.dumps(result))
+
+
+if __name__ == "__main__":
+    main()

@@ -7,13 +7,14 @@ import pathlib
 import subprocess
 import sys
 
+import bench
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention import cli
-from keras_attention.commands import benchmark
 from keras_attention.models import catalog
+
+ROOT = pathlib.Path(bench.__file__).parents[1]
 
 
 def products_in(graph):
@@ -44,19 +45,19 @@ def test_flops_are_those_of_the_graph():
         tf.TensorSpec([rows, target], tf.int32),
     )
     expected = 3 * products_in(graph.graph)
-    assert benchmark.matrix_flops(model, rows, source, target) == expected
+    assert bench.matrix_flops(model, rows, source, target) == expected
 
 
 def test_size_s_takes_14_mflop_a_token():
     model = catalog.create("transformer", "tiny", vocabulary_size=8000)
-    flops = benchmark.matrix_flops(model, 1, 16, 16) / 16
+    flops = bench.matrix_flops(model, 1, 16, 16) / 16
     assert flops == pytest.approx(14.2e6, rel=0.02)
 
 
 def test_sizes_can_be_made():
-    for name, (model, size, arguments) in benchmark.SIZES.items():
+    for name, (model, size, arguments) in bench.SIZES.items():
         made = catalog.create(model, size, vocabulary_size=8000, **arguments)
-        flops = benchmark.matrix_flops(made, 1, 16, 16) / 16
+        flops = bench.matrix_flops(made, 1, 16, 16) / 16
         # What the forward and backward pass of a weight takes at least: not
         # all embeddings are multiplied.
         made.build()
@@ -67,15 +68,25 @@ def test_sizes_can_be_made():
 def test_the_first_call_with_each_input_is_not_counted(monkeypatch):
     """As by a clock that the calls move."""
     clock, seen = [0.0], []
-    monkeypatch.setattr(benchmark.time, "perf_counter", lambda: clock[0])
+    monkeypatch.setattr(bench.time, "perf_counter", lambda: clock[0])
 
     def function(turn):
         clock[0] += 2.0 if turn in seen else 60.0
         seen.append(turn)
 
     inputs = ["short", "long", "longer"]
-    assert benchmark._median_ms(function, inputs, seconds=0.1) == 2000
+    assert bench._median_ms(function, inputs, seconds=0.1) == 2000
     assert seen[:6] == ["short", "short", "long", "long", "longer", "longer"]
+
+
+def run_program(name, *arguments):
+    """What a program in `benchmarks/` prints."""
+    return subprocess.run(
+        [sys.executable, ROOT / "benchmarks" / name, *map(str, arguments)],
+        check=True,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ).stdout
 
 
 @pytest.mark.slow
@@ -93,16 +104,16 @@ def test_the_first_call_with_each_input_is_not_counted(monkeypatch):
         (["start"], "first_translation_seconds"),
     ],
 )
-def test_each_measure_prints_one_object(tmp_path, capsys, arguments, field):
+def test_each_measure_prints_one_object(tmp_path, arguments, field):
     for split, count in (("train", 400), ("validation", 16)):
         for language, word in (("en", "one"), ("de", "eins")):
             lines = [f"{word} {index}\n" for index in range(count)]
             path = tmp_path / f"{split}.{language}"
             path.write_text("".join(lines), "utf-8")
-    cli.main(
-        ["bench", *arguments, "--corpus", str(tmp_path), "--seconds", "0.1"]
+    output = run_program(
+        "bench.py", *arguments, "--corpus", tmp_path, "--seconds", 0.1
     )
-    result = json.loads(capsys.readouterr().out.splitlines()[-1])
+    result = json.loads(output.splitlines()[-1])
     assert result["benchmark"] == arguments[0]
     assert result[field] > 0
     assert result["cores"] >= 1
@@ -114,16 +125,7 @@ def test_each_measure_prints_one_object(tmp_path, capsys, arguments, field):
     [("train", (2, 4, 300)), ("beam", (2, 4, 300)), ("corpus", (500,))],
 )
 def test_a_point_of_the_costs_prints_one_object(what, point):
-    root = pathlib.Path(benchmark.__file__).parents[2]
-    output = subprocess.run(
-        [
-            *(sys.executable, str(root / "benchmarks" / "costs.py"), what),
-            *("--point", *map(str, point)),
-        ],
-        check=True,
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(root)},
-    ).stdout
+    output = run_program("costs.py", what, "--point", *point)
     result = json.loads(output.splitlines()[-1])
     assert list(result.values())[: len(point)] == list(point)
     assert all(value > 0 for value in result.values())
@@ -133,16 +135,13 @@ def test_a_point_of_the_costs_prints_one_object(what, point):
 def test_memory_is_that_of_the_process_alone():
     """On Linux a process begins with its parent's `ru_maxrss`."""
     big = np.ones(300_000_000, "int8")
-    code = (
-        "from keras_attention.commands import benchmark\n"
-        "print(benchmark.peak_memory_mb())"
-    )
-    root = str(pathlib.Path(benchmark.__file__).parents[2])
+    code = "import bench\nprint(bench.peak_memory_mb())"
+    places = f"{ROOT}{os.pathsep}{ROOT / 'benchmarks'}"
     output = subprocess.run(
         [sys.executable, "-c", code],
         check=True,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, "PYTHONPATH": places},
     ).stdout
-    own = benchmark.peak_memory_mb()
+    own = bench.peak_memory_mb()
     assert big.any() and 0 < float(output.splitlines()[-1]) < own - 150

@@ -2,12 +2,13 @@
 
 import itertools
 
+import diagrams
 import numpy as np
 import pytest
+from diagrams import diagram
 from matplotlib import path as mpl_path
 
-from keras_attention import plotting
-from keras_attention.plotting import diagram, drawing
+from keras_attention.plotting import drawing
 
 NAMES = (
     "attention_steps",
@@ -22,7 +23,7 @@ each_diagram = pytest.mark.parametrize("name", NAMES)
 
 
 def draw(name):
-    return getattr(plotting, name)()
+    return getattr(diagrams, name)()
 
 
 def edges(figure):
@@ -94,10 +95,10 @@ def test_boxes_do_not_overlap(name):
 def test_any_word_can_be_drawn_and_has_its_room():
     words = ["$^$", "$", "a\nb", "Donaudampfschifffahrt", "x" * 30]
     for figure in (
-        plotting.unrolled_rnn(words),
-        plotting.encoder_decoder(words, words),
-        plotting.soft_search(words, [0.2] * 5, words=("$_$", "$$")),
-        plotting.translator(("$1^$", "$")),
+        diagrams.unrolled_rnn(words),
+        diagrams.encoder_decoder(words, words),
+        diagrams.soft_search(words, [0.2] * 5, words=("$_$", "$$")),
+        diagrams.translator(("$1^$", "$")),
     ):
         with drawing.style():
             boxes = label_boxes(figure)
@@ -112,7 +113,7 @@ def test_a_diagram_is_as_wide_as_a_page_at_most(name):
 
 
 def test_a_rnn_has_a_state_for_each_word():
-    figure = plotting.unrolled_rnn(["a", "b"])
+    figure = diagrams.unrolled_rnn(["a", "b"])
     labels = [node.label for node in figure.diagram.nodes]
     assert {"a", "b", "$h_{1}$", "$h_{2}$"} <= set(
         labels
@@ -122,7 +123,7 @@ def test_a_rnn_has_a_state_for_each_word():
 
 
 def test_all_that_the_decoder_learns_goes_through_one_vector():
-    figure = plotting.encoder_decoder(["a", "b", "END"], ["c", "END"])
+    figure = diagrams.encoder_decoder(["a", "b", "END"], ["c", "END"])
     across = {
         (source, target)
         for source, target in edges(figure)
@@ -136,7 +137,7 @@ def test_all_that_the_decoder_learns_goes_through_one_vector():
 
 
 def test_a_search_looks_at_each_token_as_much_as_it_weighs():
-    figure = plotting.soft_search(["a", "b", "c"], [0.5, 0.2, 0.3])
+    figure = diagrams.soft_search(["a", "b", "c"], [0.5, 0.2, 0.3])
     width = {
         edge.source: edge.width
         for edge in figure.diagram.edges
@@ -146,11 +147,11 @@ def test_a_search_looks_at_each_token_as_much_as_it_weighs():
     assert width["alpha_1"] > width["alpha_3"] > width["alpha_2"]
     assert figure.diagram["alpha_2"].label == "0.20"
     with pytest.raises(ValueError, match="each of 2 tokens. Received: .0.5"):
-        plotting.soft_search(["a", "b"], [0.5])
+        diagrams.soft_search(["a", "b"], [0.5])
 
 
 def test_a_layer_normalises_after_the_sum_or_before_the_sublayer():
-    figure = plotting.transformer_layer()
+    figure = diagrams.transformer_layer()
     order = {}
     for name in ("post-norm", "pre-norm"):
         column = [
@@ -179,7 +180,7 @@ def test_a_layer_normalises_after_the_sum_or_before_the_sublayer():
 
 
 def test_a_transformer_has_three_attentions_and_one_memory():
-    figure = plotting.transformer()
+    figure = diagrams.transformer()
     kinds = [node.kind for node in figure.diagram.nodes]
     assert kinds.count("attention") == 3
     assert {("memory", "cross"), ("causal", "cross")} <= edges(figure)
@@ -188,7 +189,7 @@ def test_a_transformer_has_three_attentions_and_one_memory():
 
 
 def test_attention_is_a_score_a_softmax_and_a_sum():
-    figure = plotting.attention_steps()
+    figure = diagrams.attention_steps()
     assert path_from(figure, "query") == [
         "query", "score", "softmax", "sum", "context",
     ]  # fmt: skip
@@ -198,7 +199,7 @@ def test_attention_is_a_score_a_softmax_and_a_sum():
 
 
 def test_a_translator_searches_with_its_decoder():
-    figure = plotting.translator(("one", "eins"))
+    figure = diagrams.translator(("one", "eins"))
     assert {("decoder", "search"), ("search", "decoder")} <= edges(figure)
     assert figure.diagram["text"].label == "one"
     assert figure.diagram["translation"].label == "eins"

@@ -34,8 +34,6 @@ def line_points(axes):
 
 def draw(name, path=None):
     """A picture of each kind."""
-    if name == "unrolled_rnn":
-        return plotting.unrolled_rnn(path=path)
     if name == "attention_heat_map":
         return plotting.attention_heat_map(
             SOURCES, TARGETS, random_weights(3, 5), path
@@ -53,7 +51,6 @@ each_picture = pytest.mark.parametrize(
         "errors_by_length",
         "learning_curve",
         "scores_by_length",
-        "unrolled_rnn",
     ],
 )
 

@@ -61,7 +61,7 @@ def test_a_tutorial_runs_in_its_fast_mode(path, tmp_path):
         **os.environ,
         "KERAS_ATTENTION_FAST": "1",
         "KERAS_ATTENTION_PICTURES": str(tmp_path / "pictures"),
-        "PYTHONPATH": str(FOLDER.parent),
+        "PYTHONPATH": f"{FOLDER.parent}{os.pathsep}{FOLDER}",
     }
     result = subprocess.run(
         [sys.executable, str(program)],

@@ -14,8 +14,8 @@
 # # 0. Quickstart
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/00_quickstart.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # Train a translator, look at its attention, export it and serve it, in about
 # ten lines each. The corpus is made by the package: numbers, dates, times and
@@ -53,7 +53,9 @@ keras.utils.set_random_seed(1)
 # This is what we are going to build, from text to text:
 
 # %% tags=["hide-input"]
-ka.plotting.translator(path=PICTURES / "00_translator.png")
+import diagrams
+
+diagrams.translator(path=PICTURES / "00_translator.png")
 
 # %% [markdown]
 # The tokenizer cuts a text into pieces and numbers them. The encoder reads them

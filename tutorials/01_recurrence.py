@@ -14,8 +14,8 @@
 # # 1. Recurrence
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/01_recurrence.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # How can a network read a sequence of any length? A dense layer takes a
 # vector of one fixed size, but a sentence has as many words as it likes. This
@@ -66,7 +66,9 @@ keras.utils.set_random_seed(1)
 # it runs.
 
 # %% tags=["hide-input"]
-ka.plotting.unrolled_rnn(path=PICTURES / "01_unrolled_rnn.png")
+import diagrams
+
+diagrams.unrolled_rnn(path=PICTURES / "01_unrolled_rnn.png")
 
 # %% [markdown]
 # ## A text whose floor is known

@@ -14,8 +14,8 @@
 # # 2. Sequence to sequence: a sentence in one vector
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/02_encoder_decoder.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # The networks of the last chapter read a sequence and predict its next token. A
 # translation is another sequence, of another length, in another order. How can
@@ -66,7 +66,9 @@ tf.get_logger().setLevel("ERROR")
 # models, which we come to.)
 
 # %% tags=["hide-input"]
-ka.plotting.encoder_decoder(path=PICTURES / "02_encoder_decoder.png")
+import diagrams
+
+diagrams.encoder_decoder(path=PICTURES / "02_encoder_decoder.png")
 
 # %% [markdown]
 # ## Lists of numbers

@@ -14,8 +14,8 @@
 # # 3. Soft search: learning where to look
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/03_soft_search.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # A sentence crammed into one vector gets lost as it grows: that was the end
 # of chapter 2. The way out is to keep a vector for every word of the source
@@ -350,7 +350,9 @@ print("lists by how far the cursor falls behind:", np.bincount(behind))
 # the rest is the model further below.)
 
 # %% tags=["hide-input"]
-ka.plotting.soft_search(path=PICTURES / "03_soft_search.png")
+import diagrams
+
+diagrams.soft_search(path=PICTURES / "03_soft_search.png")
 
 # %% [markdown]
 # The same in numpy, with the same names. Vectors are columns in the formula and

@@ -14,8 +14,8 @@
 # # 4. Flavours of attention
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/04_flavours_of_attention.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # Chapter 3 grew attention inside a translator: a decoder's state asked, an
 # encoder's annotations answered. What is left when the translation is taken
@@ -80,7 +80,9 @@ rng = np.random.default_rng(1)
 # annotation, or words, or an order, or even a network.
 
 # %% tags=["hide-input"]
-ka.plotting.attention_steps(PICTURES / "04_attention_steps.png")
+import diagrams
+
+diagrams.attention_steps(PICTURES / "04_attention_steps.png")
 
 # %% [markdown]
 # Flavours differ in the orange box. For $T$ queries, each step is a line of

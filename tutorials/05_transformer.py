@@ -14,8 +14,8 @@
 # # 5. The Transformer
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/05_transformer.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # The models of the last chapters look back at the source with attention, but
 # what they look at, and what they look with, are still the states of a
@@ -433,7 +433,9 @@ assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
 # through each normalisation; in pre-norm nothing stands on it.
 
 # %% tags=["hide-input"]
-ka.plotting.transformer_layer(PICTURES / "05_layer.png")
+import diagrams
+
+diagrams.transformer_layer(PICTURES / "05_layer.png")
 
 # %% [markdown]
 # The paper uses post-norm (section 3.1), and so do the package's layers, unless
@@ -771,7 +773,7 @@ for row in range(2):
 # network. So there are three kinds of attention, in orange:
 
 # %% tags=["hide-input"]
-ka.plotting.transformer(PICTURES / "05_transformer.png")
+diagrams.transformer(PICTURES / "05_transformer.png")
 
 # %% [markdown]
 # Residual paths and normalisations, as in the picture of a layer, are left out.

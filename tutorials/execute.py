@@ -129,7 +129,7 @@ def main():
     arguments = parser.parse_args()
     paths = [FOLDER / f"{name}.py" for name in arguments.names]
     os.environ.pop("KERAS_ATTENTION_FAST", None)
-    os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{FOLDER}"
     os.environ["KERAS_ATTENTION_PICTURES"] = str(ROOT / "docs" / "pictures")
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     for path in paths or sorted(FOLDER.glob("[0-9]*.py")):

@@ -1,4 +1,4 @@
-"""Pictures: attention heat maps, learning curves, scores, diagrams of models.
+"""Pictures: attention heat maps, learning curves, scores.
 
 Every function returns a `matplotlib.figure.Figure` that belongs to no window
 and leaves no global state changed, so it works in a server, in a thread
@@ -12,29 +12,11 @@ from keras_attention.plotting.curves import (
     learning_curve,
     scores_by_length,
 )
-from keras_attention.plotting.diagrams import (
-    attention_steps,
-    encoder_decoder,
-    soft_search,
-    translator,
-    unrolled_rnn,
-)
 from keras_attention.plotting.heat_map import attention_heat_map
-from keras_attention.plotting.transformer_diagrams import (
-    transformer,
-    transformer_layer,
-)
 
 __all__ = [
     "attention_heat_map",
-    "attention_steps",
-    "encoder_decoder",
     "errors_by_length",
     "learning_curve",
     "scores_by_length",
-    "soft_search",
-    "transformer",
-    "transformer_layer",
-    "translator",
-    "unrolled_rnn",
 ]

@@ -9,7 +9,8 @@ them; the figure keeps them as its `diagram`.
 import os
 from collections.abc import Sequence
 
-from keras_attention.plotting import diagram, drawing
+from diagrams import diagram
+from keras_attention.plotting import drawing
 
 Node, Edge = diagram.Node, diagram.Edge
 STATE = 0.54  # The width of a state, in inches.

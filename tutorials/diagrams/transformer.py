@@ -2,7 +2,8 @@
 
 import os
 
-from keras_attention.plotting import diagram, drawing
+from diagrams import diagram
+from keras_attention.plotting import drawing
 
 Node, Edge = diagram.Node, diagram.Edge
 BOX = 1.5  # The width of a sublayer.

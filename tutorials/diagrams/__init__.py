@@ -1,0 +1,23 @@
+"""Pictures of how models are built, for the chapters.
+
+Each function returns a figure that keeps its nodes and edges as `diagram`.
+"""
+
+from diagrams.networks import (
+    attention_steps,
+    encoder_decoder,
+    soft_search,
+    translator,
+    unrolled_rnn,
+)
+from diagrams.transformer import transformer, transformer_layer
+
+__all__ = [
+    "attention_steps",
+    "encoder_decoder",
+    "soft_search",
+    "transformer",
+    "transformer_layer",
+    "translator",
+    "unrolled_rnn",
+]

@@ -1,7 +1,44 @@
 """Learned positions: a vector for each place, added to the word."""
 
+import numbers
+
 import keras
 from keras import ops
+
+
+def check_length(length, max_length):
+    """Raises `ValueError` for a sequence that is longer than a table.
+
+    Args:
+        length: int. What a graph does not know yet, a tensor or None, passes:
+            see `vectors_at`.
+        max_length: places of the table; None for no limit.
+    """
+    if max_length is None or not isinstance(length, numbers.Integral):
+        return
+    if length > max_length:
+        raise ValueError(
+            f"There are {max_length} learned positions, and the sequence has "
+            f"{length} tokens. Cut it, or make a model of more positions."
+        )
+
+
+def vectors_at(embedding, positions, max_length):
+    """The vectors of a table at some positions.
+
+    Args:
+        embedding: a function of positions, such as `keras.layers.Embedding`.
+        positions: int [...], from 0.
+        max_length: places of the table.
+
+    Returns:
+        [..., D]; NaN behind the table's end.
+    """
+    # A gather out of range is an error on a CPU and zeros on a GPU. A NaN
+    # reaches the loss and the scores on every device, so that it is seen.
+    vectors = embedding(ops.minimum(positions, max_length - 1))
+    is_inside = ops.expand_dims(positions < max_length, -1)
+    return ops.where(is_inside, vectors, float("nan"))
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -10,8 +47,6 @@ class LearnedPositions(keras.layers.Layer):
 
     Gehring et al. 2017 describe it in section 3.1. Vaswani et al. 2017 try it
     in row (E) of table 3. The vectors of `PositionEncoding` are fixed instead.
-
-    Deviation: a position after the last one has the vector of the last one.
 
     Args:
         max_length: number of positions.
@@ -26,8 +61,9 @@ class LearnedPositions(keras.layers.Layer):
         [B, T, D].
 
     Raises:
-        ValueError: If `max_length` is not positive, or if the inputs are not
-            of rank 3.
+        ValueError: If `max_length` is not positive, if the inputs are not of
+            rank 3, or if they are longer than the table. A graph that does
+            not know their length gives NaN behind the table's end.
 
     References: https://arxiv.org/abs/1705.03122,
     https://arxiv.org/abs/1706.03762
@@ -55,9 +91,13 @@ class LearnedPositions(keras.layers.Layer):
         )
 
     def call(self, inputs, start=0):
-        positions = start + ops.arange(ops.shape(inputs)[1])
-        positions = ops.minimum(positions, self.max_length - 1)
-        vectors = ops.take(self.embeddings, positions, axis=0)  # [T, D]
+        length = ops.shape(inputs)[1]
+        check_length(start + length, self.max_length)
+        vectors = vectors_at(
+            lambda positions: ops.take(self.embeddings, positions, axis=0),
+            start + ops.arange(length),
+            self.max_length,
+        )  # [T, D]
         return inputs + ops.cast(vectors, inputs.dtype)
 
     def compute_output_shape(self, input_shape):

@@ -15,6 +15,8 @@ class Classifier(keras.Model):
 
     Attributes:
         num_texts: 1, or 2 for a model of pairs.
+        max_length: the most tokens of a text, where the model has a table of
+            learned positions; None for no limit.
 
     Call arguments:
         inputs: {"source_ids": int [B, S]}, of a pair also {"pair_ids": int
@@ -32,6 +34,7 @@ class Classifier(keras.Model):
     """
 
     num_texts = 1
+    max_length = None
 
     def __call__(self, inputs, *args, **kwargs):
         names = INPUTS[: self.num_texts]

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention import layers
+from keras_attention.layers import learned_positions
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
@@ -127,7 +128,6 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
     sqrt(1 / n) / 4, so that the first loss is ln V. The weights are not
     normalised, where the paper normalises all but the embeddings (4.2). The
     gradient of the encoder is not divided by the number of attentions (3.4).
-    Positions from `num_positions` on share the last one's vector.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -137,12 +137,15 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         embedding_dim: width of the embeddings.
         hidden_dim: channels of the convolutions.
         kernel_size: width of the kernels, odd: the encoder's are centred.
-        num_positions: positions with a vector of their own.
+        num_positions: the most tokens of a source, and of a target, each
+            with a learned position.
         dropout: rate on embeddings, before each convolution and before the
             softmax.
 
     Raises:
-        ValueError: If there is no layer, or if `kernel_size` is even.
+        ValueError: If there is no layer, if `kernel_size` is even, or if the
+            tokens are known to be more than `num_positions`. A graph that
+            does not know how many there are gives NaN behind them.
 
     Reference: https://arxiv.org/abs/1705.03122
     """
@@ -176,6 +179,7 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
             "num_positions": num_positions,
             "dropout": dropout,
         }
+        self.max_length = num_positions
         policy = {"dtype": self.dtype_policy}
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         self._create_embeddings(policy)
@@ -266,11 +270,13 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         )
 
     def _places(self, embedding, positions):
-        last = self.config["num_positions"] - 1
-        return embedding(ops.minimum(positions, last))
+        return learned_positions.vectors_at(
+            embedding, positions, self.max_length
+        )
 
     def encode(self, source_ids, training=None):
         """Keys z_j; values sqrt(m) (z_j + e_j); which of them are real."""
+        learned_positions.check_length(source_ids.shape[1], self.max_length)
         mask = layers.padding_mask(source_ids, PAD)  # [B, S]
         real = ops.cast(mask, self.compute_dtype)[..., None]  # [B, S, 1]
         positions = ops.arange(ops.shape(source_ids)[1])
@@ -295,6 +301,7 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
 
     def initial_state(self, memory, max_length=None):
         """The inputs before the first: zeros for each layer."""
+        learned_positions.check_length(max_length, self.max_length)
         batch_size = ops.shape(memory["mask"])[0]
         return {
             "buffers": [
@@ -330,6 +337,7 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
     def call(self, inputs, training=None):
         memory = self.encode(inputs["source_ids"], training)
         target_ids = inputs["target_ids"]
+        learned_positions.check_length(target_ids.shape[1], self.max_length)
         positions = ops.arange(ops.shape(target_ids)[1])
         embedded = self.dropout(
             self.target_embedding(target_ids)

@@ -20,6 +20,10 @@ class LanguageModel(keras.Model):
     `call` and `step` share their layers: fed with the same tokens they give
     the same logits.
 
+    Attributes:
+        max_length: the most tokens of a text, where the model has a table of
+            learned positions; None for no limit.
+
     Call arguments:
         token_ids: int [B, T]: START and the tokens of a text; padding comes
             last and changes no logits before it.
@@ -33,6 +37,8 @@ class LanguageModel(keras.Model):
     Raises:
         ValueError: If the input is not an integer tensor of rank 2.
     """
+
+    max_length = None
 
     def __call__(self, token_ids, *args, **kwargs):
         shape = getattr(token_ids, "shape", None)

@@ -36,6 +36,10 @@ class Seq2Seq(keras.Model):
     class is registered under `package="keras_attention"`. A model whose `call`
     loops over tokens sets `supports_jit = LOOPS_COMPILE`.
 
+    Attributes:
+        max_length: the most tokens of a source and of a target, where the
+            model has a table of learned positions; None for no limit.
+
     Call arguments:
         inputs: dict of `source_ids` int [B, S] (tokens, END, padding) and
             `target_ids` int [B, T] (START, tokens, padding).
@@ -49,6 +53,8 @@ class Seq2Seq(keras.Model):
     Raises:
         ValueError: If the inputs are no such dict.
     """
+
+    max_length = None
 
     @staticmethod
     def _check_layers(num_layers):

@@ -6,6 +6,7 @@ import keras
 from keras import ops
 
 from keras_attention import layers
+from keras_attention.layers import learned_positions
 from keras_attention.models import language_model
 
 
@@ -55,7 +56,8 @@ class TransformerLanguageModel(language_model.LanguageModel):
 
     Raises:
         ValueError: If there is no layer, or if the tokens are known to be
-            more than `max_length`.
+            more than `max_length`. A graph that does not know how many there
+            are gives NaN behind them.
 
     References: Radford et al. 2018, Improving Language Understanding by
     Generative Pre-Training; Radford et al. 2019, Language Models are
@@ -120,16 +122,6 @@ class TransformerLanguageModel(language_model.LanguageModel):
                 epsilon=1e-6, name="norm", **policy
             )
 
-    def _check_length(self, length):
-        # In a graph the length may be a tensor, whose value is not known yet.
-        is_known = isinstance(length, int) and self.max_length is not None
-        if is_known and length > self.max_length:
-            raise ValueError(
-                f"Expected at most {self.max_length} tokens, as many as "
-                "there are learned positions. A model without "
-                f"`max_length` has no limit. Received: {length}"
-            )
-
     def _embed(self, token_ids, start=0, training=None):
         x = self.embedding(token_ids) * self.embedding_scale  # [B, T, D]
         positions = start + ops.arange(ops.shape(token_ids)[1])
@@ -137,7 +129,9 @@ class TransformerLanguageModel(language_model.LanguageModel):
             encoded = layers.sinusoidal_positions(positions, x.shape[-1])
             x = x + ops.cast(encoded, x.dtype)
         else:
-            x = x + self.position_embedding(positions)
+            x = x + learned_positions.vectors_at(
+                self.position_embedding, positions, self.max_length
+            )
         return self.dropout(x, training=training)
 
     def _logits(self, x):
@@ -146,7 +140,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
 
     def initial_state(self, batch_size, max_length):
         """Empty caches and position 0."""
-        self._check_length(max_length)
+        learned_positions.check_length(max_length, self.max_length)
         return {
             "caches": [
                 layer.initial_cache(batch_size, max_length)
@@ -178,7 +172,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
             `(outputs, attention_weights)`: [B, T, D] after the last layer, and
             for each layer float32 [B, H, T, T].
         """
-        self._check_length(token_ids.shape[1])
+        learned_positions.check_length(token_ids.shape[1], self.max_length)
         x = self._embed(token_ids, training=training)
         attention_weights = []
         for layer in self.stack:

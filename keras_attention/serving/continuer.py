@@ -27,10 +27,12 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
         tokenizer: a `data.Tokenizer`. With a `line_tokenizer.LineTokenizer`
             a text may have several lines: all are scored, and the last one
             alone is continued.
-        max_length: limit of a text in tokens, END included. Of a longer one
-            the functions continue the last tokens, and score the first;
-            Python refuses it.
-        max_new_tokens: the most tokens of a continuation, END included.
+        max_length: limit of a text in tokens, END included; that of the
+            model, if it has fewer learned positions. Of a longer text the
+            functions continue the last tokens, and score the first; Python
+            refuses it.
+        max_new_tokens: the most tokens of a continuation, END included. A
+            continuation also ends where the learned positions do.
         stored_precision: in which weights of float32 are kept, see
             `Translator`.
 
@@ -55,7 +57,9 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
                 f"max_length={max_length}, max_new_tokens={max_new_tokens}"
             )
         self.tokenizer = tokenizer
-        self.max_length = max_length
+        # A table of learned positions ends, also for a continuation.
+        self._num_positions = getattr(model, "max_length", None) or tf.int32.max
+        self.max_length = min(max_length, self._num_positions)
         self.max_new_tokens = max_new_tokens
         self._hidden.search = tf.function(
             self._search,
@@ -83,13 +87,13 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
 
     def _continue(self, text):
         ids, _ = self._tokenize(text)
-        prompts = token_rows.last_lines(ids)[:, 1 - self.max_length :]
+        prompts = self._fitting(token_rows.last_lines(ids))
         num_given = tf.cast(prompts.row_lengths(), tf.int32)
         prompt_ids = prompts.to_tensor(PAD)
         answers = halves.side_by_side(
             self._hidden.search.get_concrete_function(),
             prompt_ids,
-            num_given + self.max_new_tokens,
+            tf.minimum(num_given + self.max_new_tokens, self._num_positions),
         )
         given = self.tokenizer.detokenize(prompt_ids)
         whole = self.tokenizer.detokenize(answers.ids[:, 0])
@@ -98,6 +102,16 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
         length = tf.strings.length(whole) - start
         continuation = tf.strings.substr(whole, start, length)
         return {"continuation": data.valid_utf8(continuation)}
+
+    def _fitting(self, ids):
+        """Prompts, too long ones without their beginning: ragged [B, P]."""
+        most = self.max_length - 1
+        # What is cut anyway leaves positions for the continuation.
+        kept = max(min(most, self._num_positions - self.max_new_tokens), 1)
+        lengths = tf.cast(ids.row_lengths(), tf.int32)
+        first = tf.where(lengths > most, lengths - kept, 0)
+        is_kept = tf.ragged.range(lengths) >= first[:, tf.newaxis]
+        return tf.ragged.boolean_mask(ids, is_kept)
 
     def _search(self, prompt_ids, max_lengths):
         """Answers [b, 1, T] that begin with prompts [b, P], START left out."""

@@ -30,6 +30,7 @@ class Limits:
         max_target_factor: the most tokens of an answer for each token of its
             text.
         max_target_offset: the tokens that an answer may have beside those.
+        max_length: the most tokens of any text or answer.
 
     Raises:
         ValueError: If no text or no answer can keep them.
@@ -38,6 +39,7 @@ class Limits:
     max_source_length: int
     max_target_factor: float
     max_target_offset: int
+    max_length: int = tf.int32.max
 
     def __post_init__(self):
         factor, offset = self.max_target_factor, self.max_target_offset
@@ -57,7 +59,8 @@ class Limits:
         """The most tokens of each answer: int [B] -> int32 [B]."""
         lengths = tf.cast(source_lengths, tf.float32)
         lengths = tf.math.ceil(self.max_target_factor * lengths)
-        return tf.cast(lengths, tf.int32) + self.max_target_offset
+        lengths = tf.cast(lengths, tf.int32) + self.max_target_offset
+        return tf.minimum(lengths, self.max_length)
 
 
 class Translator(live_model.LiveModel, text_to_text.TextToText):
@@ -72,8 +75,9 @@ class Translator(live_model.LiveModel, text_to_text.TextToText):
         target_tokenizer: that of the target; by default the same.
         num_beams: beams of `serving_default` and N of `n_best`.
         length_penalty: alpha of the beam search.
-        max_source_length: limit of a text in tokens, END included. The
-            functions translate what fits and say so; Python refuses.
+        max_source_length: limit of a text in tokens, END included; that of
+            the model, if it has fewer learned positions. The functions
+            translate what fits and say so; Python refuses.
         max_target_factor, max_target_offset: an answer has at most factor
             times the source's tokens plus offset; a reference as many as
             the answer to the longest source.
@@ -83,7 +87,7 @@ class Translator(live_model.LiveModel, text_to_text.TextToText):
             it holds both) and computes with.
 
     Attributes:
-        limits: `Limits`, the three lengths above.
+        limits: `Limits`, the lengths above.
 
     Raises:
         ValueError: If the model is not built, if there is no beam, if the
@@ -110,8 +114,13 @@ class Translator(live_model.LiveModel, text_to_text.TextToText):
                 "Expected num_beams >= 1 and length_penalty >= 0. Received: "
                 f"num_beams={num_beams}, length_penalty={length_penalty}"
             )
+        # A table of learned positions ends, for texts and for answers.
+        num_positions = getattr(model, "max_length", None) or tf.int32.max
         self.limits = Limits(
-            max_source_length, max_target_factor, max_target_offset
+            min(max_source_length, num_positions),
+            max_target_factor,
+            max_target_offset,
+            num_positions,
         )
         self.num_beams = num_beams
         self.length_penalty = length_penalty

@@ -73,6 +73,17 @@ def _num_steps(config, batches: int) -> int:
     return min(limits, default=sys.maxsize)
 
 
+def _check_positions(model, max_length):
+    """Raises `ValueError` if a table of positions ends before the examples."""
+    num_positions = getattr(model, "max_length", None)
+    if num_positions is not None and max_length > num_positions:
+        raise ValueError(
+            f"The model has {num_positions} learned positions, and examples "
+            f"may have {max_length} tokens. Give --max_length={num_positions} "
+            "or less, or more positions in --model_arguments."
+        )
+
+
 def build(
     config: configuration.TrainingConfig,
     task,
@@ -91,7 +102,8 @@ def build(
             the choice of replicas.
 
     Raises:
-        ValueError: If the choices make no model, or if no example fits. If
+        ValueError: If the choices make no model, if no example fits, or if
+            examples may be longer than the model's learned positions. If
             several workers have other vocabularies or other examples.
     """
     team = team or Team(devices.make_strategy(config.run.replicas))
@@ -118,6 +130,7 @@ def build(
     keras.utils.set_random_seed(config.run.seed)
     with strategy.scope():
         model = task.create_model(config, tokenizers)
+        _check_positions(model, config.data.max_length)
         options = {
             "clip_norm": config.optimizer.clip_norm,
             "micro_batches": config.optimizer.micro_batches,

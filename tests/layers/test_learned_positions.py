@@ -1,8 +1,10 @@
 import numpy as np
+import pytest
+import tensorflow as tf
 
 from keras_attention import layers
 
-B, T, DIM, MOST = 2, 5, 7, 3
+B, T, DIM, MOST = 2, 5, 7, 6
 
 
 def test_adds_the_vector_of_each_place(rng, randomize):
@@ -12,8 +14,7 @@ def test_adds_the_vector_of_each_place(rng, randomize):
     vectors = randomize(layer).embeddings.numpy()
     outputs = layer(inputs).numpy()
     for t in range(T):
-        # Places 3 and 4 have the vector of the last one.
-        expected = inputs[:, t] + vectors[min(t, MOST - 1)]
+        expected = inputs[:, t] + vectors[t]
         np.testing.assert_allclose(outputs[:, t], expected, atol=1e-6)
 
 
@@ -24,3 +25,25 @@ def test_token_by_token_equals_all_at_once(rng):
     for t in range(T):
         one = layer(inputs[:, t : t + 1], start=t)
         np.testing.assert_allclose(one, whole[:, t : t + 1], atol=1e-6)
+
+
+@pytest.mark.parametrize("length, start", [(MOST + 1, 0), (T, 2)])
+def test_more_tokens_than_positions_are_refused(length, start):
+    layer = layers.LearnedPositions(MOST)
+    with pytest.raises(ValueError, match="6 learned positions.* 7 tokens"):
+        layer(np.zeros((B, length, DIM), "float32"), start=start)
+
+
+def test_a_graph_of_unknown_length_gives_nan_behind_the_table(rng):
+    """A GPU's gather out of range would give zeros."""
+    layer = layers.LearnedPositions(MOST)
+    inputs = rng.normal(size=(B, MOST + 2, DIM)).astype("float32")
+    inside = layer(inputs[:, :MOST])
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, DIM])])
+    def compiled(inputs):
+        return layer(inputs)
+
+    outputs = compiled(inputs).numpy()
+    np.testing.assert_array_equal(outputs[:, :MOST], inside)
+    assert np.isnan(outputs[:, MOST:]).all()

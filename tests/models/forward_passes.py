@@ -60,7 +60,7 @@ def models_and_layers():
         "feed_forward": layers.FeedForward(11),
         "maxout": layers.Maxout(11),
         "position": layers.PositionEncoding(),
-        "learned_positions": layers.LearnedPositions(2),
+        "learned_positions": layers.LearnedPositions(5),
         "encoder": layers.TransformerEncoderLayer(7, 11),
         "decoder": layers.TransformerDecoderLayer(7, 11, **norm_first),
         "rnn_encoder_decoder": models.RNNEncoderDecoder(

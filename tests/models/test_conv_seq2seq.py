@@ -35,8 +35,7 @@ def convolve(layer, columns):
 
 def embed(words, places, token_ids):
     words, places = words.get_weights()[0], places.get_weights()[0]
-    last = len(places) - 1
-    return [words[y] + places[min(i, last)] for i, y in enumerate(token_ids)]
+    return [words[y] + places[i] for i, y in enumerate(token_ids)]
 
 
 def read(model, source):
@@ -92,13 +91,12 @@ def model(randomize):
             embedding_dim=E,
             hidden_dim=H,
             kernel_size=K,
-            num_positions=3,
+            num_positions=6,
         )
     )
 
 
 def test_equals_the_equations(model):
-    """Positions from the third on share a vector here."""
     logits = model({"source_ids": SOURCE_IDS, "target_ids": TARGET_IDS})
     memory = model.encode(SOURCE_IDS)
     state = model.initial_state(memory)
@@ -135,7 +133,7 @@ def test_no_gradient_from_the_future(model):
 
 def test_state_is_the_last_inputs_of_each_layer(model):
     memory = model.encode(SOURCE_IDS)
-    state = model.initial_state(memory, max_length=50)
+    state = model.initial_state(memory, max_length=6)
     shapes = [tuple(x.shape) for x in keras.tree.flatten(state)]
     assert shapes == [(2, K - 1, H)] * L + [(2,)]
 
@@ -188,3 +186,14 @@ def test_papers_size(without_memory):
         model = conv_seq2seq.base(v)
         model.build()
     assert model.count_params() == expected
+
+
+def test_more_tokens_than_positions_are_refused(model):
+    message = "6 learned positions.* 7 tokens"
+    long = np.array([[5, 7, 11, 13, 3, 8, 9]])
+    with pytest.raises(ValueError, match=message):
+        model.encode(long)
+    with pytest.raises(ValueError, match=message):
+        model({"source_ids": SOURCE_IDS, "target_ids": long})
+    with pytest.raises(ValueError, match=message):
+        model.initial_state(model.encode(SOURCE_IDS), max_length=7)

@@ -11,8 +11,9 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
+from keras_attention import models
 from keras_attention.serving import continuer, savedmodel
-from keras_attention.tokens import END, START
+from keras_attention.tokens import END, PAD, START, UNK
 
 LOADERS = pathlib.Path(__file__).with_name("loaders")
 TEXTS = ["one two", "three", "", "nine eight seven", "  ", "zwölf", "日本語"]
@@ -224,3 +225,58 @@ def test_half_precision_is_that_of_rounded_weights(tokenizers):
         variable.assign(np.float16(variable))
     assert half.score(TEXTS) == whole.score(TEXTS) != before
     assert half(TEXTS) == whole(TEXTS)
+
+
+@pytest.fixture(scope="module")
+def short_table(tokenizers, tmp_path_factory):
+    """A continuer, live and loaded, of a model with 11 learned positions."""
+    keras.utils.set_random_seed(2)
+    (tokenizer, _) = tokenizers
+    model = models.TransformerLanguageModel(
+        tokenizer.vocabulary_size,
+        num_layers=1,
+        hidden_dim=8,
+        intermediate_dim=8,
+        num_heads=2,
+        max_length=11,
+        dropout=0.0,
+    )
+    model.build()
+    live = continuer.Continuer(model, tokenizer)
+    folder = tmp_path_factory.mktemp("short") / "table"
+    return live, savedmodel.load(live.export(folder))
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+@pytest.mark.parametrize("num_words", [1, 5, 9, 10])
+def test_learned_positions_end_the_continuation(
+    short_table, num_words, is_loaded
+):
+    """By hand: the most probable token after all that came before."""
+    model, tokenizer = short_table[0].model, short_table[0].tokenizer
+    prompt = " ".join(["three"] * num_words)
+    ids = [START, *tokenizer.tokenize([prompt]).numpy()[0]]
+    assert len(ids) == num_words + 1
+    while len(ids) < 11:
+        logits = model(np.array([ids], "int32")).numpy()[0, -1]
+        logits[[PAD, UNK, START]] = -np.inf
+        ids.append(int(np.argmax(logits)))
+        if ids[-1] == END:
+            break
+    new = [[i for i in ids[1:] if i != END]]
+    text = tokenizer.detokenize(tf.ragged.constant(new, tf.int32)).numpy()[0]
+    (answer,) = short_table[is_loaded]([prompt])
+    assert prompt + answer == text.decode()
+
+
+@pytest.mark.parametrize("is_loaded", [False, True])
+def test_learned_positions_are_the_limit_of_a_text(short_table, is_loaded):
+    one = short_table[is_loaded]
+    long = " ".join(["three"] * 11)
+    assert one.too_long([long]) == {1: (12, 11)}
+    with pytest.raises(ValueError, match="at most 11 .* in line 1"):
+        one([long])
+    (score,) = one.score([" ".join(["three"] * 10)])
+    assert np.isfinite(score[0]) and score[1] == 11
+    # What is cut anyway leaves room for a continuation.
+    assert one([long], truncate=True) != [""]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention import Translator
+from keras_attention import Translator, models
 from keras_attention.models import catalog
 from keras_attention.tokens import END, PAD, START
 
@@ -291,6 +291,17 @@ def test_a_reference_over_the_limit(random_translator):
     for asked in (translator.score, translator.align):
         with pytest.raises(ValueError, match="more than 44 tokens in line 2"):
             asked(["one", "one"], [fits, long])
+
+
+def test_learned_positions_limit_texts_and_answers(tokenizers):
+    source, target = (one.vocabulary_size for one in tokenizers)
+    sizes = {"num_layers": 1, "embedding_dim": 8, "hidden_dim": 8}
+    model = models.ConvSeq2Seq(target, source, **sizes, num_positions=9)
+    model.build()
+    translator = Translator(model, *tokenizers)
+    assert translator.too_long(["one " * 9]) == {1: (10, 9)}
+    result = translator.search(tf.constant([[5, END]] * 2), num_beams=2)
+    assert np.isfinite(result.score).all() and result.ids.shape[-1] <= 9
 
 
 def test_tokens_are_counted_with_end(transformer, sentences):

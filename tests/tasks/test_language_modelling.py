@@ -178,6 +178,24 @@ def test_what_belongs_to_translators_is_refused(
         cli.main(arguments)
 
 
+def test_texts_longer_than_the_learned_positions_are_refused(
+    folder, tmp_path, capsys
+):
+    """Where both are as long, long prompts are answered, too."""
+    arguments = json.dumps(json.loads(TRANSFORMER) | {"max_length": 16})
+    train = [
+        *["train", "--model=transformer_language_model", f"--corpus={folder}"],
+        *["--model_arguments", arguments, "--steps=2"],
+        f"--output={tmp_path / 'run'}",
+    ]
+    with pytest.raises(SystemExit, match="16 learned .*--max_length=16 or les"):
+        cli.main([*train, "--max_length=17"])
+    assert not (tmp_path / "run" / "checkpoint.npz").exists()
+    cli.main([*train, "--max_length=16"])
+    run = ka.load(tmp_path / "run")
+    assert len(run(["the", " ".join(["the"] * 15)])) == 2
+
+
 def test_a_test_set_may_have_a_name_and_blank_lines(folder, tmp_path):
     for path in folder.iterdir():
         (tmp_path / path.name).write_bytes(path.read_bytes())

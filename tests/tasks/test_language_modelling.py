@@ -11,6 +11,7 @@ import keras_attention as ka
 from keras_attention import cli, config, tasks
 from keras_attention.data.embedded import sentences
 from keras_attention.data.readers import streams
+from keras_attention.serving.continuer import Continuer
 from keras_attention.tokens import END, PAD, START
 from keras_attention.training import run_directory
 
@@ -238,6 +239,52 @@ def test_the_truth_of_the_embedded_sentences_is_known():
     expected = math.exp(sentences.entropy_rate())
     assert scores["entropy_perplexity"] == expected
     assert scores["perplexity"] == pytest.approx(expected, rel=0.03)
+
+
+class Die(ka.models.LanguageModel):
+    """Throws a loaded die for each token, whatever stands before."""
+
+    def __init__(self, log_probabilities):
+        super().__init__()
+        self.log_probabilities = keras.ops.array(log_probabilities, "float32")
+        self.built = True
+
+    def call(self, token_ids):
+        return keras.ops.zeros_like(token_ids[..., None], "float32") + (
+            self.log_probabilities
+        )
+
+
+def test_words_that_a_vocabulary_misses_count_one_by_one():
+    """The source's entropy is known: independent words, each line's end too."""
+    words = [f"w{number}" for number in range(20)]
+    chances = 0.9 * 0.8 ** np.arange(20)
+    chances *= 0.9 / chances.sum()
+    generator = np.random.default_rng(0)
+    drawn = generator.choice([*words, "\n"], 30_000, p=[*chances, 0.1])
+    lines = [line.strip() for line in " ".join(drawn).split("\n")]
+    lines = [line for line in lines if line][:-1]
+    tokenizer = ka.text.Tokenizer(
+        ka.text.train_vocabulary(lines, vocabulary_size=8, model_type="word")
+    )
+    assert tokenizer.vocabulary_size == 8  # Four of the words are known.
+    probabilities = np.zeros(8)
+    probabilities[[1, 3]] = chances[4:].sum(), 0.1
+    known = tokenizer.tokenize(words[:4]).numpy()[:, 0]
+    probabilities[known] = chances[:4]
+    log_probabilities = np.log(np.maximum(probabilities, 1e-30))
+    servable = Continuer(Die(log_probabilities), tokenizer, max_length=1000)
+    scores = (
+        tasks.get("language_modelling")
+        .evaluate(servable, tasks.TestSet("test", lines, lines))
+        .scores
+    )
+    assert scores["tokens"] == sum(len(line.split()) + 1 for line in lines)
+    classes = np.array([*chances[:4], chances[4:].sum(), 0.1])
+    entropy = -(classes * np.log(classes)).sum()
+    # A line of 10 tokens on average; lines without words are left out.
+    rate = (entropy / 0.1 + 0.1 * np.log(0.1)) / (1 / 0.1 - 0.1)
+    assert scores["perplexity"] == pytest.approx(math.exp(rate), rel=0.01)
 
 
 @pytest.mark.slow

@@ -85,15 +85,7 @@ class Lattices:
                 edge = bisect.bisect(shares, random())
                 backwards += ids[edge]
                 end = starts[edge]
-        backwards.reverse()
-        if self._has_bytes:
-            return backwards
-        # SentencePiece writes unknown characters in a row as one [UNK].
-        return [
-            id
-            for place, id in enumerate(backwards)
-            if id != UNK or backwards[place - 1 : place] != [UNK]
-        ]
+        return backwards[::-1]
 
     def _units(self, text):
         """What is segmented by itself, in the form that pieces have."""

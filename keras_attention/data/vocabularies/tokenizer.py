@@ -11,9 +11,10 @@ from collections.abc import Sequence
 import numpy as np
 import sentencepiece
 import tensorflow as tf
+from sentencepiece import sentencepiece_model_pb2
 
 from keras_attention import tokens
-from keras_attention.data.vocabularies import segmentations
+from keras_attention.data.vocabularies import segmentations, vocabulary
 
 
 def _import_tensorflow_text():
@@ -50,12 +51,19 @@ INVISIBLE_CATEGORIES = ("Zs", "Zl", "Zp", "Cc", "Cf")
 INVISIBLE = r"^[\p{Z}\p{Cc}\p{Cf}\x{FFFD}]*$"
 
 
+# What is unknown, as one token each: words, and characters elsewhere.
+WORD = r"▁*[^▁]+▁*"
+CHARACTER = r"(?s)."
+
+
 class Tokenizer(tf.Module):
     """Strings to ids and back, in graph; it exports with a SavedModel.
 
     Ids 0, 1, 2, 3 are PAD, UNK, START and END; no text produces 0, 2 or 3.
-    Invalid UTF-8 is read with U+FFFD in its place. A text in which there is
-    nothing to see gives no ids.
+    Each unknown word of a vocabulary of words is an UNK, and so is each unknown
+    character of one of characters. Invalid UTF-8 is read with U+FFFD in its
+    place, control characters as `train_vocabulary` says. A text in which there
+    is nothing to see gives no ids.
 
     Args:
         model: what `train_vocabulary` returned, or the path of a file that
@@ -73,12 +81,20 @@ class Tokenizer(tf.Module):
         super().__init__(name=name)
         self.model = _read_model(model)
         self._processor = _load_processor(self.model)
+        proto = sentencepiece_model_pb2.ModelProto.FromString(self.model)
+        self._controls = vocabulary.controls(proto.normalizer_spec.name)
+        self._spells_unknown = proto.trainer_spec.byte_fallback
+        self._unknown = (
+            WORD
+            if proto.trainer_spec.model_type == proto.trainer_spec.WORD
+            else CHARACTER
+        )
         # The vocabulary is an attribute of an operation. As functions these
         # two are one copy of it each, however many signatures call them;
         # hidden, so that an export holds only those that are called.
         self._functions = types.SimpleNamespace(
             tokenize=tf.function(
-                lambda text: self._sentencepiece().tokenize(text),
+                self._tokenize,
                 input_signature=[tf.TensorSpec([None], tf.string)],
                 autograph=False,
             ),
@@ -117,9 +133,28 @@ class Tokenizer(tf.Module):
         text = _string_tensor(text)
         if text.shape.rank == 0:
             return self.tokenize(text[tf.newaxis])[0]
-        text = valid_utf8(text)
-        text = tf.strings.regex_replace(text, INVISIBLE, "")
+        text = tf.strings.regex_replace(valid_utf8(text), INVISIBLE, "")
+        for pattern, replacement in self._controls:
+            text = tf.strings.regex_replace(text, pattern, replacement)
         return self._functions.tokenize(text)
+
+    def _tokenize(self, text):
+        """Ids of texts that have something to see."""
+        sentencepiece_tokenizer = self._sentencepiece()
+        ids = sentencepiece_tokenizer.tokenize(text)
+        if self._spells_unknown:
+            return ids
+        # SentencePiece makes one UNK of all unknown ones in a row. Tokens would
+        # be missing in what a perplexity or a limit counts.
+        sentencepiece_tokenizer.out_type = tf.string
+        pieces = sentencepiece_tokenizer.tokenize(text).flat_values
+        units = tf.strings.regex_replace(pieces, self._unknown, "u")
+        is_unknown = ids.flat_values == tokens.UNK
+        counts = tf.where(is_unknown, tf.strings.length(units), 1)
+        return tf.RaggedTensor.from_row_lengths(
+            tf.repeat(ids.flat_values, counts),
+            tf.reduce_sum(ids.with_flat_values(counts), axis=1),
+        )
 
     def detokenize(self, ids) -> tf.Tensor:
         """Text of ids.
@@ -208,6 +243,7 @@ class Tokenizer(tf.Module):
             if not isinstance(text, str):
                 raise ValueError(f"Expected texts (str). Received: {text!r}")
             visible = "" if _is_invisible(text) else text
+            visible = vocabulary.without_controls(visible, self._controls)
             row = self._lattices.draw(visible, alpha, generator.random)
             rows.append(np.array(row, "int32"))
         return rows

@@ -2,6 +2,7 @@
 
 import io
 import itertools
+import re
 from collections.abc import Iterable
 
 import sentencepiece
@@ -22,7 +23,8 @@ NORMALIZATIONS = (
 # SentencePiece writes a blank, and U+FFFD, which stands for invalid UTF-8.
 BLANKS = "\t\n\v\f\r\x85\u2028\u2029▁\ufffd"
 # What it leaves out: the other control characters, which a terminal obeys,
-# and the byte order mark. SentencePiece's rules cannot name NUL.
+# and the byte order mark. SentencePiece's rules cannot name NUL, so that
+# `controls` takes it out of each text before SentencePiece reads it.
 IGNORED = [
     character
     for character in (*map(chr, range(1, 32)), *map(chr, range(127, 160)))
@@ -45,20 +47,21 @@ def train_vocabulary(
     characters (for first lessons), what is unknown becomes [UNK] instead.
 
     The vocabulary holds a rule by which it reads every text, in training
-    and in serving:
+    and in serving. Under every rule but "identity", tabs and line ends count as
+    blanks, and all other control characters are left out:
 
     - "as_written" keeps what people write: full-width punctuation,
-      superscripts, joiners, no-break and ideographic spaces. Tabs, line ends,
-      invalid UTF-8 (read with U+FFFD) and "▁" count as blanks. The byte order
-      mark and other control characters except NUL are left out.
-    - "identity" keeps control characters, too. Tabs and line ends then are
-      characters like any other.
+      superscripts, joiners, no-break and ideographic spaces. Invalid UTF-8
+      (read with U+FFFD) and "▁" count as blanks. The byte order mark is left
+      out.
+    - "identity" keeps control characters, too, except NUL. Tabs and line ends
+      then are characters like any other.
     - "nfkc" is Unicode's NFKC, which unites characters that mean the same:
       "，" and ",", "²" and "2", "™" and "TM", and also the composed and the
       decomposed form of "é". A model with this rule does not see the
       difference and never writes the first of each.
-    - "nmt_nfkc" is NFKC, with most zero-width characters as blanks and
-      without most control characters. It breaks Persian and Indic words,
+    - "nmt_nfkc" is NFKC, with most zero-width characters as blanks. It
+      breaks Persian and Indic words,
       which need the zero-width non-joiner. This was the rule of all
       vocabularies before there was a choice.
     - "nfkc_cf" and "nmt_nfkc_cf" also lower all letters.
@@ -104,17 +107,12 @@ def train_vocabulary(
             f"Expected several texts. Received: one, {sentences[:50]!r}"
         )
     sentences = itertools.islice(sentences, max_sentences)
-    first = next((text for text in sentences if text.strip()), None)
-    if first is None:
-        raise ValueError(
-            "A vocabulary is learned from text. Received: no sentence that "
-            "is not blank"
-        )
+    sentences = _readable(sentences, controls(normalization))
     subwords = model_type in ("unigram", "bpe")
     model = io.BytesIO()
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=itertools.chain([first], sentences),
+            sentence_iterator=sentences,
             model_writer=model,
             vocab_size=vocabulary_size,
             model_type=model_type,
@@ -139,6 +137,39 @@ def train_vocabulary(
             f"max_piece_length={max_piece_length}: {error}"
         ) from error
     return model.getvalue()
+
+
+def _readable(sentences, rules):
+    """The first sentence that is not blank, and all after it."""
+    sentences = (without_controls(text, rules) for text in sentences)
+    first = next((text for text in sentences if text.strip()), None)
+    if first is None:
+        raise ValueError(
+            "A vocabulary is learned from text, and all sentences are blank."
+        )
+    return itertools.chain([first], sentences)
+
+
+def controls(normalization: str) -> tuple[tuple[str, str], ...]:
+    """What a rule reads in place of control characters.
+
+    Returns:
+        Pairs of a regular expression, which Python and TensorFlow read alike,
+        and what stands in place of its matches.
+    """
+    if normalization == "identity":
+        return ((r"\x00", ""),)
+    return (
+        (r"[\t-\r\x85]", " "),
+        (r"[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f]", ""),
+    )
+
+
+def without_controls(text: str, rules: tuple[tuple[str, str], ...]) -> str:
+    """A text as it is read by what `controls` returned."""
+    for pattern, replacement in rules:
+        text = re.sub(pattern, replacement, text)
+    return text
 
 
 _CONTROL_OPTIONS = {

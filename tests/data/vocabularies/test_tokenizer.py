@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import types
+import unicodedata
 
 import keras
 import numpy as np
@@ -79,11 +80,20 @@ def processor(model):
     return sentencepiece.SentencePieceProcessor(model_proto=model)
 
 
+def visible(text):
+    """A text without control characters, tabs and line ends as blanks."""
+    return "".join(
+        character
+        for character in (" " if one.isspace() else one for one in text)
+        if unicodedata.category(character) != "Cc"
+    )
+
+
 def test_ids_equal_those_of_sentencepiece(tokenizer, processor):
     texts = sentences(300, seed=1) + NASTY
     ids = tokenizer.tokenize(tf.constant(texts))
     assert ids.dtype == tf.int32
-    assert ids.to_list() == processor.encode(texts)
+    assert ids.to_list() == processor.encode(list(map(visible, texts)))
 
 
 def test_text_survives_a_round_trip(tokenizer):
@@ -97,7 +107,9 @@ def test_text_survives_a_round_trip(tokenizer):
 def test_odd_text_survives_as_sentencepiece_reads_it(tokenizer, processor):
     ids = tokenizer.tokenize(tf.constant(NASTY))
     again = [t.decode() for t in tokenizer.detokenize(ids).numpy()]
-    assert again == processor.decode(processor.encode(NASTY))
+    assert again == processor.decode(
+        processor.encode(list(map(visible, NASTY)))
+    )
     for letters in (
         "😀",
         "🇩🇪",
@@ -312,6 +324,93 @@ def test_characters_are_the_pieces():
     ]
     assert pieces == [["▁", "c", "a", "b"], ["▁", "a", "[UNK]", "b"]]
     assert tokenizer.detokenize(ids[:1]).numpy().tolist() == [b"cab"]
+
+
+@pytest.mark.parametrize(
+    "model_type, texts, counts",
+    [
+        (
+            "word",
+            [
+                "qqq",
+                "qqq www",
+                "qqq  www\teee",
+                "a qqq www cat eee",
+                "",
+                "[PAD]",
+            ],
+            [1, 2, 3, 5, 0, 1],
+        ),
+        ("char", ["q", "qqq", "cqqa wwt", "", "[PAD]"], [2, 4, 9, 0, 6]),
+    ],
+)
+def test_each_unknown_word_or_character_is_a_token(model_type, texts, counts):
+    """SentencePiece makes one token of all unknown ones in a row."""
+    tokenizer = data.Tokenizer(
+        data.train_vocabulary(["a cat", "a bat"], 100, model_type)
+    )
+    for ids, count in zip(tokenizer.tokenize(texts), counts, strict=True):
+        assert len(ids) == count
+        assert not set(ids.numpy()) & {PAD, START, END}
+    (row,) = tokenizer.tokenize(["a qqq www"]).to_list()
+    if model_type == "word":
+        assert row[1:] == [UNK, UNK]
+        pieces = tokenizer.pieces([row]).numpy()[0].tolist()
+        assert pieces == ["▁a".encode(), b"[UNK]", b"[UNK]"]
+
+
+@pytest.mark.parametrize("model_type", data.MODEL_TYPES)
+@pytest.mark.parametrize("normalization", data.NORMALIZATIONS)
+def test_control_characters_say_nothing(model_type, normalization):
+    """Under "identity" this holds for NUL alone."""
+    lines = [*sentences(100), "abc def"]
+    tokenizer = data.Tokenizer(
+        data.train_vocabulary(
+            ["a\0b\x07c def", *lines],
+            400,
+            model_type,
+            normalization=normalization,
+        )
+    )
+    expected, blank = tokenizer.tokenize(["zwei drei", "zweidrei"]).to_list()
+    controls = {chr(code) for code in (*range(32), *range(127, 160))}
+    blanks = set("\t\n\v\f\r\x85")
+    if normalization == "identity":
+        controls, blanks = {"\0"}, set()
+    for control in sorted(controls):
+        joined = expected if control in blanks else blank
+        texts = [
+            f"zwei{control}drei",
+            f"{control}zwei drei",
+            f"zwei drei{control}",
+            f"{control} zwei {control} drei",
+        ]
+        rows = [joined, expected, expected, expected]
+        assert tokenizer.tokenize(texts).to_list() == rows
+        if model_type == "unigram":
+            drawn = tokenizer.sample(texts, seed=0, alpha=500.0)
+            assert [row.tolist() for row in drawn] == rows
+
+
+def test_an_export_reads_as_its_tokenizer(tmp_path):
+    """Control characters, and unknown words in a row."""
+    module = tf.Module()
+    module.tokenizer = data.Tokenizer(
+        data.train_vocabulary(["der hund", "die katze"], 100, "word")
+    )
+    module.ids = tf.function(
+        lambda texts: module.tokenizer.tokenize(texts).to_tensor(-1),
+        input_signature=[tf.TensorSpec([None], tf.string)],
+    )
+    tf.saved_model.save(module, str(tmp_path / "model"))
+    loaded = tf.saved_model.load(str(tmp_path / "model"))
+    ids = loaded.ids(tf.constant(["der\0 hund", "\0der\x07\thund", "x y hund"]))
+    known = loaded.ids(tf.constant(["der hund"])).numpy()[0].tolist()
+    assert ids.numpy().tolist() == [
+        [*known, -1],
+        [*known, -1],
+        [UNK, UNK, known[1]],
+    ]
 
 
 @pytest.mark.parametrize("model_type", data.MODEL_TYPES)

@@ -151,6 +151,7 @@ class Tokenizer(tf.Module):
         units = tf.strings.regex_replace(pieces, self._unknown, "u")
         is_unknown = ids.flat_values == tokens.UNK
         counts = tf.where(is_unknown, tf.strings.length(units), 1)
+        counts = tf.cast(counts, tf.int64)
         return tf.RaggedTensor.from_row_lengths(
             tf.repeat(ids.flat_values, counts),
             tf.reduce_sum(ids.with_flat_values(counts), axis=1),

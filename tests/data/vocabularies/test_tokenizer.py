@@ -349,7 +349,9 @@ def test_each_unknown_word_or_character_is_a_token(model_type, texts, counts):
     tokenizer = data.Tokenizer(
         data.train_vocabulary(["a cat", "a bat"], 100, model_type)
     )
-    for ids, count in zip(tokenizer.tokenize(texts), counts, strict=True):
+    rows = tokenizer.tokenize(texts)
+    assert (rows.dtype, rows.row_splits.dtype) == (tf.int32, tf.int64)
+    for ids, count in zip(rows, counts, strict=True):
         assert len(ids) == count
         assert not set(ids.numpy()) & {PAD, START, END}
     (row,) = tokenizer.tokenize(["a qqq www"]).to_list()

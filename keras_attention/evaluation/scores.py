@@ -36,6 +36,8 @@ OTHERS_WITHOUT_BLANKS = set(
     "th tha lo lao km khm my mya bur shn mnw bo bod tib dz dzo ii iii".split()
 )
 
+NO_FOUR_WORDS = "BLEU is 0 because no translation has four words"
+
 
 def bleu_tokenizer(target_language: str | None = None) -> str:
     """The name of sacrebleu's tokenizer for a language.
@@ -88,8 +90,9 @@ def corpus_scores(
 ) -> dict[str, dict[str, float | str] | float | int]:
     """Scores a whole corpus of translations, one reference each.
 
-    BLEU is undefined, and given as 0, when no hypothesis has four words, even
-    where all of them are right: look at `exact_match` on such a corpus.
+    BLEU counts runs of one to four words. Where no hypothesis has four words,
+    sacrebleu gives 0, even if all of them are right. `bleu` then has a `note`
+    that says so.
 
     Args:
         hypotheses: The translations to score, detokenized.
@@ -102,7 +105,8 @@ def corpus_scores(
 
         - `bleu`, `bleu_lc`, `chrf`: each `{"score": float, "signature": str}`,
           the cased BLEU, the BLEU of lower-cased text, and chrF2;
-        - `exact_match`: percentage of hypotheses that equal their reference;
+        - `exact_match`: percentage of hypotheses that equal their reference,
+          line ends at the end of either left out;
         - `sentences`: how many there were.
 
     Raises:
@@ -329,17 +333,23 @@ def _bootstrap(systems, references, metric, num_samples):
 
 def _score(metric, hypotheses, references):
     """One metric's score with the signature it can be repeated by."""
-    score = metric.corpus_score(list(hypotheses), [list(references)]).score
-    # A perfect BLEU comes out as exp(log(100)), a hair off.
-    return {
-        "score": round(float(score), 10),
+    result = metric.corpus_score(list(hypotheses), [list(references)])
+    score = {
+        # A perfect BLEU comes out as exp(log(100)), a hair off.
+        "score": round(float(result.score), 10),
         "signature": str(metric.get_signature()),
     }
+    if isinstance(metric, metrics.BLEU) and not result.totals[-1]:
+        score["note"] = NO_FOUR_WORDS
+    return score
 
 
 def _exact_match(hypotheses, references):
-    pairs = zip(hypotheses, references, strict=True)
-    equal = sum(hypothesis == reference for hypothesis, reference in pairs)
+    # Lines that were read from a file may still have their ends.
+    equal = sum(
+        hypothesis.rstrip("\r\n") == reference.rstrip("\r\n")
+        for hypothesis, reference in zip(hypotheses, references, strict=True)
+    )
     return 100.0 * equal / len(hypotheses)
 
 

@@ -40,6 +40,8 @@ def card(title, languages, config, scores, rows, servable) -> str:
         servable: what is exported.
     """
     choices = _choices(config)
+    cut = scores.get("truncated")
+    cut = f", {cut:,} of them cut to the limit" if cut else ""
     note = " ".join((config.data.data_note or "Unknown.").split())
     return f"""# {title}: {config.architecture.model}
 
@@ -51,7 +53,7 @@ def card(title, languages, config, scores, rows, servable) -> str:
 - Limits: it knows texts like those of its data. It answers any other text
   too, badly and without a warning.
 {cards.facts(servable)}
-## Scores on `{scores["split"]}` ({scores["sentences"]:,} sentences)
+## Scores on `{scores["split"]}` ({scores["sentences"]:,} sentences{cut})
 
 | score | value | signature |
 |---|---|---|

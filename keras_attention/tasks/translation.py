@@ -208,9 +208,10 @@ class Translation(Task):
 
     def summary(self, evaluation):
         scores = evaluation.scores
+        note = scores["bleu"].get("note")
         return (
             f"BLEU {scores['bleu']['score']:.2f} "
-            f"({scores['bleu']['signature']}), "
+            f"({scores['bleu']['signature']}{f'; {note}' if note else ''}), "
             f"chrF {scores['chrf']['score']:.2f}, "
             f"exact match {scores['exact_match']:.2f} % of "
             f"{scores['sentences']:,} held-out pairs"

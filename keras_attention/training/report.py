@@ -60,7 +60,10 @@ def finish(parts: Parts) -> dict:
     print(f"SavedModel: {version}")
     folder = shlex.quote(str(version.parent))
     print(f'use it: keras-attention translate {folder} "TEXT"')
-    print(f"{evaluation.test_set.name}: {task.summary(evaluation)}")
+    cut = evaluation.scores["truncated"]
+    limit = config.data.max_length
+    note = f"; {cut:,} of them were cut to {limit} tokens" if cut else ""
+    print(f"{evaluation.test_set.name}: {task.summary(evaluation)}{note}")
     return evaluation.scores
 
 

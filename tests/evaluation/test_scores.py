@@ -72,6 +72,38 @@ def test_exact_match_counted_by_hand():
     assert scores["exact_match"] == 50
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_line_ends_make_no_difference(end):
+    lines = [f"{line}{end}" for line in HYPOTHESES]
+    expected = evaluation.corpus_scores(HYPOTHESES, REFERENCES)
+    assert expected["exact_match"] == 50
+    assert evaluation.corpus_scores(lines, REFERENCES) == expected
+    assert (
+        evaluation.corpus_scores(
+            HYPOTHESES, [f"{REFERENCES[0]}{end}", *REFERENCES[1:]]
+        )
+        == expected
+    )
+    rows = evaluation.bleu_by_length([1] * 4, lines, REFERENCES)
+    assert [row["exact_match"] for row in rows] == [50]
+
+
+def test_a_zero_of_short_translations_is_explained():
+    """The figure is sacrebleu's."""
+    short = evaluation.corpus_scores(["Ja", "zwei drei"], ["Ja", "zwei drei"])
+    assert short["exact_match"] == 100
+    assert short["bleu"]["score"] == 0
+    assert (
+        short["bleu"]["score"] == sacrebleu.corpus_bleu(["Ja"], [["Ja"]]).score
+    )
+    assert "no translation has four words" in short["bleu"]["note"]
+    assert "note" not in short["chrf"]
+    wrong = evaluation.corpus_scores(["a b c d"], ["e f g h"])
+    assert wrong["bleu"].keys() == {"score", "signature"}
+    (row,) = evaluation.bleu_by_length([1], ["Ja"], ["Ja"])
+    assert row["bleu"] == 100
+
+
 def test_empty_hypotheses_score_zero():
     scores = evaluation.corpus_scores(["", ""], ["a b c d", "e"])
     assert scores["bleu"]["score"] == 0

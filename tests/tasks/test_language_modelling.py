@@ -63,6 +63,22 @@ def test_perplexity_is_that_of_the_models_own_probabilities(
     assert "entropy_perplexity" not in scores
 
 
+def test_the_report_says_how_many_lines_were_cut(folder, tmp_path, capsys):
+    output = tmp_path / "run"
+    cli.main(
+        ["train", "--model=rnn_language_model", f"--corpus={folder}"]
+        + ["--model_arguments", SIZES, "--steps=1", "--max_length=7"]
+        + [f"--output={output}"]
+    )
+    lines = (folder / "small.test.txt").read_text().splitlines()
+    cut = sum(len(line.split()) + 1 > 7 for line in lines)
+    assert 0 < cut < 12
+    note = f"12 held-out sentences; {cut} of them were cut to 7 tokens\n"
+    assert capsys.readouterr().out.endswith(note)
+    card = (output / "savedmodel" / "README.md").read_text("utf-8")
+    assert f"(12 sentences, {cut} of them cut to the limit)" in card
+
+
 def test_a_savedmodel_has_the_scores_and_the_continuations_of_its_run(
     run, folder, tmp_path, capsys
 ):

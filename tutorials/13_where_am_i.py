@@ -25,8 +25,9 @@
 # seventh model without any. It measures what each knows about texts that are
 # longer than any it was trained on.
 #
-# Takes about two minutes on two cores. It prints how much each of the
-# seven gets right at one, two, four and eight times the length of training.
+# Takes about five minutes on two cores, as each model is trained from three
+# seeds. It prints how much each of the seven gets right at one, two, four and
+# eight times the length of training.
 
 # %%
 import os
@@ -232,9 +233,10 @@ bucketed = ka.layers.BucketedBias(num_buckets=16, max_distance=32)
 bucketed.build((None, HEADS, None, KEY_DIM))
 # 0 to 7 are for keys up to the query, 8 to 15 for those behind it.
 back = ops.convert_to_numpy(bucketed.buckets(-np.arange(40)))
+widths = np.bincount(back)
 assert back[:4].tolist() == [0, 1, 2, 3]  # One distance, one bucket,
-assert np.bincount(back).tolist()[:4] == [1, 1, 1, 1]
-assert np.all(np.diff(np.bincount(back)[3:7]) >= 0)  # then wider ones,
+assert widths[:4].tolist() == [1, 1, 1, 1]
+assert widths[4:7].tolist() == [3, 5, 8]  # then wider and wider ones,
 assert set(back[32:]) == {7}  # and the last one for all the rest.
 
 linear = ka.layers.LinearBias()
@@ -314,14 +316,18 @@ figure
 #
 # The next cell is long and has five parts. `reader` makes a network. `texts`
 # draws texts and the right answers. `trained` makes a network and trains it.
-# `right` measures it on new texts, place by place. `KINDS` lists the seven. T5
-# has all its 16 buckets for earlier words here, as a causal layer sees no later
-# ones.
+# `right` measures it on new texts, place by place. `KINDS` lists the seven, and
+# for each a function that makes its layer anew. T5 has all its 16 buckets for
+# earlier words here, as a causal layer sees no later ones.
+#
+# Each of the seven is trained three times, from three seeds: what one seed
+# learns may be luck.
 
 # %%
 VOCABULARY, BACK, TRAINED_AT = 10, 3, 24
 TRIED_AT = (24, 48, 96, 192)
 EPOCHS, BATCHES = (1, 2) if FAST else (10, 100)
+SEEDS = (1,) if FAST else (1, 2, 3)
 
 
 def reader(added=None, scored=None):
@@ -375,39 +381,69 @@ def right(model, length):
     return np.mean(np.argmax(model(ids), axis=-1) == labels, axis=0)
 
 
+def wide_t5():
+    """T5's buckets, of which the last one begins at the distance 27."""
+    return ka.layers.BucketedBias(16, 32, bidirectional=False)
+
+
 KINDS = {
-    "none": {},
-    "learned": {"added": ka.layers.LearnedPositions(max(TRIED_AT))},
-    "sinusoids": {"added": ka.layers.PositionEncoding()},
-    "Shaw": {"scored": ka.layers.RelativePositions(max_distance=8)},
-    "T5": {"scored": ka.layers.BucketedBias(16, 32, bidirectional=False)},
-    "ALiBi": {"scored": ka.layers.LinearBias()},
-    "RoPE": {"scored": ka.layers.RotaryPositions()},
+    "none": dict,
+    "learned": lambda: {"added": ka.layers.LearnedPositions(max(TRIED_AT))},
+    "sinusoids": lambda: {"added": ka.layers.PositionEncoding()},
+    "Shaw": lambda: {"scored": ka.layers.RelativePositions(max_distance=8)},
+    "T5": lambda: {"scored": wide_t5()},
+    "ALiBi": lambda: {"scored": ka.layers.LinearBias()},
+    "RoPE": lambda: {"scored": ka.layers.RotaryPositions()},
 }
-readers = {kind: trained(**where) for kind, where in KINDS.items()}
+readers = {
+    kind: [trained(**make(), seed=seed) for seed in SEEDS]
+    for kind, make in KINDS.items()
+}
 
 # %% [markdown]
 # In the table each column is a length. The first counts all places of texts as
 # long as those of training (from the fourth on). The others count places that
-# no training had: the second half of each text. A blind guess is right in 0.10.
+# no training had: the second half of each text. Each entry is the mean over the
+# three seeds, and in brackets the worst and the best of them. A blind guess is
+# right in 0.10.
+
 
 # %%
-by_place = {kind: right(model, 192) for kind, model in readers.items()}
-table = {}
-print(f"{'tried at':10}" + "".join(f"{length:8}" for length in TRIED_AT))
-for kind, model in readers.items():
-    table[kind] = [
+def shares(model):
+    """The share of right words at each of the lengths."""
+    return [
         np.mean(right(model, n)[BACK if n == TRAINED_AT else n // 2 :])
         for n in TRIED_AT
     ]
-    print(f"{kind:10}" + "".join(f"{share:8.2f}" for share in table[kind]))
+
+
+def print_row(kind, rows):
+    """Mean (lowest-highest) of some seeds: [seeds, lengths]."""
+    print(
+        f"{kind:10}"
+        + "".join(
+            f"{np.mean(one):6.2f} ({min(one):.2f}-{max(one):.2f})"
+            for one in np.transpose(rows)
+        )
+    )
+
+
+print(f"{'tried at':10}" + "".join(f"{n:6}{'':12}" for n in TRIED_AT))
+table = {}
+for kind, models in readers.items():
+    table[kind] = np.array([shares(model) for model in models])
+    print_row(kind, table[kind])
+by_place = {
+    kind: np.mean([right(model, 192) for model in models], axis=0)
+    for kind, models in readers.items()
+}
 
 # %% tags=["hide-input"]
 with drawing.style():
     figure = drawing.Figure(figsize=(7.2, 3.4), layout="constrained")
     axes = figure.subplots()
-    for index, (kind, shares) in enumerate(by_place.items()):
-        smooth = np.convolve(shares[BACK:], np.ones(7) / 7, mode="valid")
+    for index, (kind, of_places) in enumerate(by_place.items()):
+        smooth = np.convolve(of_places[BACK:], np.ones(7) / 7, mode="valid")
         axes.plot(
             BACK + 3 + np.arange(len(smooth)),
             smooth,
@@ -424,9 +460,9 @@ figure
 
 # %% [markdown]
 # The picture has the texts of 192 words, place by place. Each point is the mean
-# of seven places, so that lines begin to fall three places before the dotted
-# one. Look at what they do to the right of it: two drop at once, T5 sinks
-# slowly, RoPE has a step, and Shaw goes straight on.
+# of three seeds and of seven places, so that lines begin to fall three places
+# before the dotted one. Look at what they do to the right of it: two drop at
+# once, T5 and RoPE sink slowly, and Shaw goes straight on.
 #
 # Now read the table from the left.
 #
@@ -436,8 +472,10 @@ figure
 #   ever met them.
 # - *Shaw* is right everywhere. All distances from 8 on share one vector, and
 #   that vector has been trained.
-# - *RoPE* is right at four times the length, and mostly at eight times.
-#   *T5* loses more, and earlier.
+# - *RoPE* is right where it was trained, and then depends on the seed. At four
+#   times the length, one of our three seeds has nearly every word right, and
+#   another one word in five. Nothing in the training asked for more.
+# - *T5* loses with each doubling, from every seed.
 # - *ALiBi* is equally bad at all lengths. It is not lost beyond 24, but its
 #   bias only falls with the distance. The bias cannot prefer the third word
 #   back to the second (exercise 3). With other tasks, where near words count,
@@ -448,16 +486,18 @@ figure
 
 # %%
 if not FAST:
-    at_training, _, at_four, at_eight = (
-        dict(zip(table, column, strict=True))
-        for column in zip(*table.values(), strict=True)
-    )
+    worst, best = (
+        {kind: dict(zip(TRIED_AT, of(rows, 0), strict=True))
+         for kind, rows in table.items()}
+        for of in (np.min, np.max)
+    )  # fmt: skip
     for kind in ("learned", "sinusoids", "Shaw", "T5", "RoPE"):
-        assert at_training[kind] > 0.97
-    assert max(at_four["learned"], at_four["sinusoids"]) < 0.3
-    assert min(at_four["Shaw"], at_four["RoPE"]) > 0.9
-    assert at_eight["Shaw"] > 0.9 and at_eight["RoPE"] > 0.5
-    assert max(map(abs, np.diff(table["ALiBi"]))) < 0.1
+        assert worst[kind][24] > 0.97
+    assert max(best["learned"][96], best["sinusoids"][96]) < 0.3
+    assert worst["Shaw"][192] > 0.9
+    assert best["T5"][192] < 0.6 and best["T5"][96] < 0.8
+    assert worst["RoPE"][96] < 0.5 < best["RoPE"][96]  # It depends on the seed.
+    assert best["ALiBi"][24] - worst["ALiBi"][192] < 0.1
 
 # %% [markdown]
 # Why do T5 and RoPE get worse, if they see distances only? First, because
@@ -476,11 +516,18 @@ def on_the_word(model, length):
     return weights[:, :, places, places - BACK].mean(axis=(0, 2)).max()
 
 
-print(f"{'tried at':10}" + "".join(f"{length:8}" for length in TRIED_AT))
+print(f"{'tried at':10}" + "".join(f"{n:6}{'':12}" for n in TRIED_AT))
 for kind in ("Shaw", "T5", "RoPE"):
-    left = [on_the_word(readers[kind], length) for length in TRIED_AT]
-    print(f"{kind:10}" + "".join(f"{weight:8.2f}" for weight in left))
-    assert FAST or kind == "Shaw" or left[-1] < 0.7 * left[0]
+    left = np.array(
+        [
+            [on_the_word(model, length) for length in TRIED_AT]
+            for model in readers[kind]
+        ]
+    )
+    print_row(kind, left)
+    if not FAST:
+        at_training, at_eight = left[:, 0], left[:, -1]
+        assert (at_eight < 0.7 * at_training).all() == (kind != "Shaw")
 
 # %% [markdown]
 # With T5 and RoPE, much less is left at 192 words than at 24. Shaw hardly loses
@@ -491,42 +538,46 @@ for kind in ("Shaw", "T5", "RoPE"):
 # last bucket begins at 27, so that its number is as it was drawn. Let us give
 # T5 a last bucket that begins earlier, within the training's texts:
 
+
 # %%
-buckets = KINDS["T5"]["scored"].buckets(np.array([-23, -26, -27]))
-print(
-    "T5's buckets of distances 23, 26 and 27:", *ops.convert_to_numpy(buckets)
+def near_t5():
+    """T5's buckets, of which the last one begins at the distance 15."""
+    return ka.layers.BucketedBias(16, max_distance=16, bidirectional=False)
+
+
+buckets = ops.convert_to_numpy(wide_t5().buckets(np.array([-23, -26, -27])))
+print("T5's buckets of distances 23, 26 and 27:", *buckets)
+near_buckets = ops.convert_to_numpy(near_t5().buckets(np.array([-14, -15])))
+assert near_buckets.tolist() == [14, 15]
+of_near = np.array(
+    [shares(trained(scored=near_t5(), seed=seed)) for seed in SEEDS]
 )
-near = ka.layers.BucketedBias(16, max_distance=16, bidirectional=False)
-near_buckets = ops.convert_to_numpy(near.buckets(np.array([-14, -15])))
-assert near_buckets.tolist() == [14, 15]  # The last one begins at 15.
-near_reader = trained(scored=near)
-of_near = [np.mean(right(near_reader, n)[n // 2 :]) for n in TRIED_AT]
-print(f"{'T5, near':10}" + "".join(f"{share:8.2f}" for share in of_near))
-assert ops.convert_to_numpy(buckets).tolist() == [14, 14, 15]
-assert FAST or of_near[-1] > table["T5"][-1] + 0.2
+print_row("T5, near", of_near)
+assert buckets.tolist() == [14, 14, 15]
+assert FAST or min(of_near[:, -1]) > max(table["T5"][:, -1]) + 0.2
 
 # %% [markdown]
-# RoPE's line has a step near place 120. It comes from the waves in the picture
-# of distances. The three fastest pairs turn by 1, 0.32 and 0.1 radians a place
-# (heads are 16 wide). In 119 places they make 18.9, 6.0 and 1.9 turns, so that
+# RoPE has waves, as the picture of distances shows for heads that are 32 wide.
+# Those of our models are 16 wide. Their three fastest pairs turn by 1, 0.32 and
+# 0.1 radians a place. In 119 places they make 18.9, 6.0 and 1.9 turns, so that
 # all three are almost back. A word at the distance of 3 + 119 = 122 then looks
 # much like the one at 3. The slower pairs could tell the two apart, but in 24
-# words these hardly move, and no training text asked it of them. The next cell
-# lists the distances that get most weight in texts of 192 words.
+# words these hardly move, and no training text asked it of them. For each seed,
+# the next cell lists the distances that get most weight in texts of 192 words.
 
 # %%
-of_layer = keras.Model(
-    readers["RoPE"].input, readers["RoPE"].layers[-2].output[1]
-)
 late = np.arange(130, 192)
-weights = np.array(of_layer(texts(100, 192, seed=2)[0]))[:, :, late]
 rows = np.arange(len(late))
-by_distance = [
-    weights[:, :, rows, late - d].mean(axis=(0, 2)).max() for d in range(130)
-]
-most = np.argsort(by_distance)[::-1][:5]
-print({int(d): round(float(by_distance[d]), 2) for d in most})
-assert FAST or (most[0] == BACK and np.any(abs(most - BACK - 119) <= 1))
+for model in readers["RoPE"]:
+    of_layer = keras.Model(model.input, model.layers[-2].output[1])
+    weights = np.array(of_layer(texts(100, 192, seed=2)[0]))[:, :, late]
+    by_distance = [
+        weights[:, :, rows, late - d].mean(axis=(0, 2)).max()
+        for d in range(130)
+    ]
+    most = np.argsort(by_distance)[::-1][:5]
+    print({int(d): round(float(by_distance[d]), 2) for d in most})
+    assert FAST or {BACK, BACK + 119} <= set(most.tolist())
 
 # %% [markdown]
 # ## The cache

@@ -48,7 +48,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 from keras import ops
-from sklearn import datasets
+from sklearn import datasets, linear_model
 
 import keras_attention as ka
 from keras_attention.data.embedded import sentences
@@ -414,8 +414,8 @@ figure
 # occurs. Do not read the table as a verdict on the five models. It is their
 # order after a short training, at one size, with one seed. We have sought no
 # best learning rate and no best dropout for any of them. The models with gates
-# are behind the simple RNN here. Larger ones of all five, trained on more
-# sentences, come close to the line: see
+# are behind the simple RNN here. Larger models with a stack, a GRU, an LSTMN or
+# a character CNN, trained on more sentences, come close to the line: see
 # [Results](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/phrases.md).
 #
 # What a model costs is the other half of the comparison. Look at the last
@@ -524,22 +524,22 @@ given = np.stack(
         for row in test_prompts
     ]
 )  # How often each value was given [B, 12].
+most_frequent = given.max(axis=1).mean() / PAIRS
 print(f"a blind guess: {1 / VALUES:.2f}")
-print(
-    f"the most frequent value of the prompt: {given.max(1).mean() / PAIRS:.2f}"
-)
+print(f"the most frequent value of the prompt: {most_frequent:.2f}")
 assert FAST or recalled["two layers"] > 0.95
-assert FAST or recalled["one layer"] > 1 / VALUES
+assert FAST or abs(recalled["one layer"] - most_frequent) < 0.05
 assert FAST or recalled["two layers"] > recalled["one layer"] + 0.3
 assert FAST or recalled["two layers"] > recalled["GRU"] + 0.3
 
 # %% [markdown]
 # A blind guess among the twelve values is right once in twelve times, a share
-# of 0.08. One layer is better than that: it sees which values were given, and
-# how often, and can name one of them. But it cannot know which. A question is a
-# key, and the value that it asks for stands *after* the same key. In one layer
-# the question sees every token as it came in: which token it is, and where it
-# stands. So a value does not show which key stands before it.
+# of 0.08. One layer is better than that, and as good as naming the most
+# frequent value: it sees which values were given, and how often. But it cannot
+# know which one is right. A question is a key, and the value that it asks for
+# stands *after* the same key. In one layer the question sees every token as it
+# came in: which token it is, and where it stands. So a value does not show
+# which key stands before it.
 #
 # In two layers it does. In the first layer each value looks at the key before
 # it, and keeps what it saw. In the second layer the question looks for the
@@ -736,29 +736,48 @@ figure
 # digits. This is the Vision Transformer (Dosovitskiy et al. 2021). Its layers
 # are `SelfAttentionLayer`, too, and each has as many weights as a layer of the
 # stack that drew. The next cell checks that.
+#
+# The pictures are small, and a digit is always in the same place. So a logistic
+# regression of the 64 pixels, which has no layer at all, stands beside it. Both
+# learn from the same pictures. The stack is trained from three seeds.
 
 # %%
-vision = ka.models.vision_transformer.mini(10)
-vision.build()
+images = digits.images[..., None].astype("float32") / 16
+pixels = images.reshape(len(images), -1)
+regression = linear_model.LogisticRegression(max_iter=1_000)
+regression.fit(pixels[:TRAIN], digits.target[:TRAIN])
+of_pixels = regression.score(pixels[TRAIN:], digits.target[TRAIN:])
+
+accuracies = []
+for seed in (1,) if FAST else (1, 2, 3):
+    keras.utils.set_random_seed(seed)
+    vision = ka.models.vision_transformer.mini(10)
+    vision.build()
+    vision.compile(
+        keras.optimizers.Adam(2e-3, global_clipnorm=1.0),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        jit_compile=False,
+    )
+    vision.fit(
+        images[:TRAIN],
+        digits.target[:TRAIN],
+        batch_size=32,
+        epochs=1 if FAST else 25,
+        verbose=0,
+    )
+    found = np.argmax(vision.predict(images[TRAIN:], verbose=0), axis=-1)
+    accuracies.append(np.mean(found == digits.target[TRAIN:]))
 assert type(vision.stack[0]) is type(painter.stack[0])
 assert vision.stack[0].count_params() == painter.stack[0].count_params()
-images = digits.images[..., None].astype("float32") / 16
-vision.compile(
-    keras.optimizers.Adam(2e-3, global_clipnorm=1.0),
-    keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-    jit_compile=False,
-)
-vision.fit(
-    images[:TRAIN],
-    digits.target[:TRAIN],
-    batch_size=32,
-    epochs=1 if FAST else 25,
-    verbose=0,
-)
-found = np.argmax(vision.predict(images[TRAIN:], verbose=0), axis=-1)
-accuracy = np.mean(found == digits.target[TRAIN:])
-print(f"{accuracy:.1%} of {len(found)} new digits are recognised")
-assert FAST or accuracy > 0.85
+print(f"of {len(found)} new digits are recognised")
+print("by the stack:", ", ".join(f"{one:.1%}" for one in accuracies))
+print(f"by the logistic regression: {of_pixels:.1%}")
+assert FAST or abs(np.mean(accuracies) - of_pixels) < 0.03
+
+# %% [markdown]
+# The two are alike. So the cell shows that the stack *can* recognise pictures,
+# and not that these pictures need it. The paper's pictures are photographs, in
+# which a thing may be anywhere. It has millions of them.
 
 # %% [markdown]
 # ## Memory limits the batch

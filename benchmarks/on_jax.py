@@ -280,7 +280,7 @@ def _keep_best(path, model, history):
 
 def finish(arguments):
     """Puts the weights into the run's folder."""
-    from keras_attention.commands import runs
+    from keras_attention import runs
     from keras_attention.training import restore
 
     directory, config, task = runs.read_run(arguments.run)

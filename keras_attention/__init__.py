@@ -8,64 +8,64 @@ or of `ka.models`, such as `ka.models.Seq2Seq`, before
 """
 
 import importlib
+import typing
 
 __version__ = "0.1.0"
-
-# Public name -> (its module, the attribute in it; None is the module itself).
-_NAMES = {
-    "BatchTranslator": ("serving.batch_translator", "BatchTranslator"),
-    "Classifier": ("models", "Classifier"),
-    "Continuer": ("serving.continuer", "Continuer"),
-    "Labeller": ("serving.labeller", "Labeller"),
-    "LanguageModel": ("models", "LanguageModel"),
-    "PairLabeller": ("serving.labeller", "PairLabeller"),
-    "Seq2Seq": ("models", "Seq2Seq"),
-    "Tokenizer": ("data", "Tokenizer"),
-    "Translator": ("serving.translator", "Translator"),
-    "load": ("commands.runs", "load"),
-    "alignment": ("evaluation.alignment", None),
-    "alignment_report": ("evaluation.phrase_alignment", None),
-    "callbacks": ("tasks.callbacks", None),
-    "cards": ("serving.cards", None),
-    "config": ("config", None),
-    "continuer": ("serving.continuer", None),
-    "corpora": ("data.corpora", None),
-    "data": ("data", None),
-    "decoding": ("decoding", None),
-    "devices": ("devices", None),
-    "evaluation": ("evaluation", None),
-    "labeller": ("serving.labeller", None),
-    "layers": ("layers", None),
-    "losses": ("training.losses", None),
-    "metrics": ("training.metrics", None),
-    "models": ("models", None),
-    "optimizers": ("training.optimizers", None),
-    "plotting": ("plotting", None),
-    "runs": ("commands.runs", None),
-    "run_directory": ("training.run_directory", None),
-    "savedmodel": ("serving.savedmodel", None),
-    "schedules": ("training.schedules", None),
-    "text": ("data", None),
-    "text_continuation": ("serving.text_continuation", None),
-    "text_labelling": ("serving.text_labelling", None),
-    "text_to_text": ("serving.text_to_text", None),
-    "tokens": ("tokens", None),
-    "trainer": ("training.trainer", None),
-    "train": ("commands.runs", "train"),
-    "tasks": ("tasks", None),
-    "training": ("training", None),
-    "translator": ("serving.translator", None),
+__all__ = [
+    "Translator",
+    "__version__",
+    "config",
+    "data",
+    "decoding",
+    "devices",
+    "evaluation",
+    "layers",
+    "load",
+    "models",
+    "plotting",
+    "serving",
+    "tasks",
+    "tokens",
+    "train",
+    "training",
+]
+# The other names are modules of this package.
+_ORIGINS = {
+    "Translator": "serving.translator",
+    "load": "runs",
+    "train": "runs",
 }
-__all__ = ["__version__", *_NAMES]
 
+# Type checkers and editors read these imports. Python reads the functions
+# below, which they must not see: to them, any name would be right.
+if typing.TYPE_CHECKING:
+    from keras_attention import (
+        config,
+        data,
+        decoding,
+        devices,
+        evaluation,
+        layers,
+        models,
+        plotting,
+        serving,
+        tasks,
+        tokens,
+        training,
+    )
+    from keras_attention.runs import load, train
+    from keras_attention.serving.translator import Translator
+else:
 
-def __getattr__(name):
-    if name not in _NAMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    path, attribute = _NAMES[name]
-    module = importlib.import_module(f"{__name__}.{path}")
-    return getattr(module, attribute) if attribute else module
+    def __getattr__(name):
+        if name not in __all__:
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}"
+            )
+        if name in _ORIGINS:
+            origin = importlib.import_module(f"{__name__}.{_ORIGINS[name]}")
+            return getattr(origin, name)
+        return importlib.import_module(f"{__name__}.{name}")
 
-
-def __dir__():
-    return sorted(__all__)
+    def __dir__():
+        return __all__

@@ -11,6 +11,7 @@ import re
 import pytest
 
 import keras_attention
+from keras_attention import serving, training
 
 FOLDER = pathlib.Path(__file__).parents[1] / "docs" / "reference"
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -69,7 +70,7 @@ def used():
     prompts = re.findall(r"^(?:>>>|\.\.\.) .*", "".join(PAGES.values()), re.M)
     for path in re.findall(r"[^\W\d]\w*(?:\.\w+)*", "\n".join(prompts)):
         names = path.removeprefix("ka.").split(".")
-        for root in (keras_attention, keras_attention.training):
+        for root in (keras_attention, training):
             for thing in itertools.accumulate(
                 names,
                 lambda thing, name: getattr(thing, name, None),
@@ -85,12 +86,15 @@ def test_every_public_name_has_an_example():
         re.M,
     )
     modules = {
-        getattr(keras_attention, name).__name__
-        for name in keras_attention.__all__
-        if inspect.ismodule(getattr(keras_attention, name))
+        getattr(package, name).__name__
+        for package in (keras_attention, serving, training)
+        for name in package.__all__
+        if inspect.ismodule(getattr(package, name))
     }
     # The first in words, the others module by module.
-    undocumented = {"keras_attention.tokens", "keras_attention.training"}
+    undocumented = {
+        f"keras_attention.{name}" for name in ("tokens", "serving", "training")
+    }
     assert modules - set(documented) == undocumented
     modules = [importlib.import_module(name) for name in documented]
     found = set(used())

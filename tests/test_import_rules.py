@@ -16,15 +16,17 @@ GRAPH = ARRAYS | {"tensorflow"}
 # The longest matching key decides. Left: parts of this package; right: other
 # distributions. The standard library is free to all but tokens.
 BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
+BELOW_SERVING |= {"on_demand"}
 BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
-BELOW_TRAINING |= {"workers"}
+BELOW_TRAINING |= {"workers", "on_demand"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
 TASKS |= {"serving", "training.losses", "training.metrics", "tokens", "files"}
 TASKS |= {"training.callbacks", "__version__", "tasks"}
-COMMANDS = BELOW_TRAINING | TASKS | {"training", "commands"}
+COMMANDS = BELOW_TRAINING | TASKS | {"training", "commands", "runs"}
 TABLE = {
     "__init__": (set(), set()),
     "__main__": ({"cli"}, set()),
+    "on_demand": (set(), set()),
     "tokens": (set(), None),
     "config": ({"config", "models.catalog"}, {"yaml"}),
     "files": (set(), set()),
@@ -49,13 +51,13 @@ TABLE = {
     ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
-        {"data", "tokens", "files"},
+        {"data", "tokens", "files", "on_demand"},
         GRAPH
         | {"tensorflow_datasets", "tensorflow_text", "sentencepiece"}
         | {"backports", "babel", "num2words"},
     ),
     "evaluation": (
-        {"evaluation", "data", "plotting"},
+        {"evaluation", "data", "plotting", "on_demand"},
         {"sacrebleu", "numpy"},
     ),
     "serving": (
@@ -83,7 +85,7 @@ TABLE = {
         | {"server.limits", "server.settings"},
         {"cyclopts"},
     ),
-    "commands.runs": (COMMANDS, GRAPH),
+    "runs": (BELOW_TRAINING | TASKS | {"training"}, GRAPH),
     "commands.scoring": (COMMANDS, GRAPH),
     "cli": ({"commands.arguments", "__version__"}, {"cyclopts"}),
 }
@@ -109,14 +111,22 @@ def within(name, package):
 
 
 def statements(tree, lazy):
-    """All nodes; with `lazy`, only those outside of functions."""
+    """All nodes; with `lazy`, only those that an import of it runs."""
     pending = [tree]
     while pending:
         node = pending.pop()
         yield node
         functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-        if not (lazy and isinstance(node, functions)):
+        if lazy and isinstance(node, functions):
+            continue
+        if lazy and isinstance(node, ast.If) and for_types(node):
+            pending.extend(node.orelse)
+        else:
             pending.extend(ast.iter_child_nodes(node))
+
+
+def for_types(node):
+    return ast.unparse(node.test) == "typing.TYPE_CHECKING"
 
 
 def imported_names(module, source):
@@ -187,8 +197,8 @@ def test_no_row_of_the_core_allows_tensorflow(part):
         ("commands.train", "import tensorflow", "tensorflow"),
         (
             "commands.train",
-            "from keras_attention.commands import runs",
-            "keras_attention.commands.runs",
+            "from keras_attention import runs",
+            "keras_attention.runs",
         ),
         (
             "serving.translator",

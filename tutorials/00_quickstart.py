@@ -69,7 +69,7 @@ diagrams.translator(path=PICTURES / "00_translator.png")
 # the test set, which training never sees.
 
 # %%
-corpus = ka.corpora.load("phrases", source="en", target="de")
+corpus = ka.data.corpora.load("phrases", source="en", target="de")
 print(corpus.sizes)
 for pair in corpus.splits["test"].take(5).as_numpy_iterator():
     print(f"{pair['source'].decode():34} {pair['target'].decode()}")

@@ -466,7 +466,7 @@ print("four steps agree; the summary is", c.shape)
 # $$L = - \frac{1}{\sum_{r,t} \mu_{rt}}
 #   \sum_{r,t} \mu_{rt} \log p(y_{rt} \mid x_r, y_{r,<t})$$
 #
-# As a loop, and as `ka.losses.TokenCrossEntropy`, which `fit` will use:
+# As a loop, and as the loss `ka.training.losses.TokenCrossEntropy` of `fit`:
 
 # %%
 logits = np.array(cho(few), "float64")
@@ -478,7 +478,7 @@ for row, t in np.ndindex(few_labels.shape):
         total -= log_p[row, t, few_labels[row, t]]
         count += 1
 
-loss = ka.losses.TokenCrossEntropy()
+loss = ka.training.losses.TokenCrossEntropy()
 by_loss = float(loss(few_labels, logits))
 print(f"by the loop {total / count:.6f}, by the package {by_loss:.6f}")
 size = len(target_vocabulary)
@@ -573,7 +573,7 @@ def train(model, epochs=EPOCHS):
     model.compile(
         # Clips each kernel's gradient by itself, not all of them together.
         keras.optimizers.Adam(rate, clipnorm=1.0),
-        loss=ka.losses.TokenCrossEntropy(),
+        loss=ka.training.losses.TokenCrossEntropy(),
     )
     history = model.fit(examples, epochs=epochs, shuffle=False, verbose=2)
     return history.history["loss"]
@@ -991,7 +991,7 @@ ka.plotting.scores_by_length(
 # inputs, _ = arrays(training)
 # model = ka.models.RNNEncoderDecoder(**SIZES, readout_dim=UNITS)
 # model.compile(
-#     keras.optimizers.Adam(3e-3), loss=ka.losses.TokenCrossEntropy()
+#     keras.optimizers.Adam(3e-3), loss=ka.training.losses.TokenCrossEntropy()
 # )
 # model.fit(inputs, inputs["target_ids"], batch_size=64, epochs=2)  # 0.00
 # few_memory = model.encode(few["source_ids"])

@@ -284,7 +284,7 @@ for source, target, links in held_out:
 # %%
 def error_rate(positions):
     """Alignment error rate in percent, from the positions [T] of each."""
-    return 100 * ka.alignment.alignment_error_rate(
+    return 100 * ka.evaluation.alignment.alignment_error_rate(
         (found, links, links)
         for found, (_, _, links) in zip(positions, held_out, strict=True)
     )
@@ -737,7 +737,7 @@ def train(name, model):
     rate = keras.optimizers.schedules.CosineDecay(3e-3, EPOCHS * len(examples))
     model.compile(
         keras.optimizers.Adam(rate, clipnorm=1.0),
-        loss=ka.losses.TokenCrossEntropy(),
+        loss=ka.training.losses.TokenCrossEntropy(),
     )
     model.fit(examples, epochs=EPOCHS, shuffle=False, verbose=2)
 
@@ -989,13 +989,13 @@ if not FAST:
 
 # %%
 ids = [ids_of(source, target) for source, target, _ in lists]
-model_1 = ka.alignment.ibm_model_1(
+model_1 = ka.evaluation.alignment.ibm_model_1(
     [(source[:-1], target[1:-1]) for source, target in ids]
 )
 alignments = {"two cursors": in_step, "IBM Model 1": model_1[:NUM_HELD_OUT]}
 for name, found in weights.items():
     alignments[name] = [
-        ka.alignment.best_links(alpha[: len(target), : len(source)])
+        ka.evaluation.alignment.best_links(alpha[: len(target), : len(source)])
         for alpha, (source, target, _) in zip(found, held_out, strict=True)
     ]
 # Their translations follow from what stands before and after.
@@ -1008,7 +1008,7 @@ def numerals_only(positions):
         {(j, i) for j, i in links if source[j] not in FORM}
         for source, _, links in held_out
     ]
-    return 100 * ka.alignment.alignment_error_rate(
+    return 100 * ka.evaluation.alignment.alignment_error_rate(
         zip(positions, kept, kept, strict=True)
     )
 

@@ -596,8 +596,8 @@ def train(model, tables, optimizer, epochs):
     """Trains, and returns accuracies after each epoch of `STEPS` steps."""
     model.compile(
         optimizer,
-        loss=ka.losses.TokenCrossEntropy(),
-        metrics=[ka.metrics.TokenAccuracy()],
+        loss=ka.training.losses.TokenCrossEntropy(),
+        metrics=[ka.training.metrics.TokenAccuracy()],
         # The model is tiny: calls would cost more than what they compute.
         steps_per_execution=STEPS,
         jit_compile=False,

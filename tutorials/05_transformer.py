@@ -1019,12 +1019,12 @@ def train_transformer(leave_out=()):
             attention.output_kernel.assign(0 * attention.output_kernel)
             attention.trainable = False
     warmup = min(200, num_batches)
-    rate = ka.schedules.Cosine(
+    rate = ka.training.schedules.Cosine(
         3e-3, warmup_steps=warmup, num_steps=NUM_STEPS + 1
     )
     model.compile(
-        ka.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=1.0),
-        loss=ka.losses.TokenCrossEntropy(label_smoothing=0.1),
+        ka.training.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=1.0),
+        loss=ka.training.losses.TokenCrossEntropy(label_smoothing=0.1),
         jit_compile=False,  # It would compile anew for each shape of a batch.
     )
     model.fit(examples, epochs=EPOCHS, shuffle=False, verbose=2)
@@ -1055,7 +1055,7 @@ def train_recurrent(model_class, units):
     rate = keras.optimizers.schedules.CosineDecay(3e-3, NUM_STEPS)
     model.compile(
         keras.optimizers.Adam(rate, clipnorm=1.0),
-        loss=ka.losses.TokenCrossEntropy(),
+        loss=ka.training.losses.TokenCrossEntropy(),
     )
     model.fit(examples, epochs=EPOCHS, shuffle=False, verbose=2)
     return model

@@ -51,8 +51,8 @@ PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
 # Both must come before TensorFlow's first operation. On two cores, small
 # operations run side by side instead of each being cut in two; and the CPU
 # counts as two devices, which the section on replicas needs.
-ka.trainer.share_cores()
-ka.trainer.make_logical_devices(2)
+ka.devices.share_cores()
+ka.devices.make_logical_devices(2)
 keras.utils.set_random_seed(1)
 
 # %% [markdown]
@@ -69,7 +69,7 @@ keras.utils.set_random_seed(1)
 
 # %%
 NUM_PAIRS = 300 if FAST else 2000
-corpus = ka.corpora.load("phrases", "en", "de")
+corpus = ka.data.corpora.load("phrases", "en", "de")
 
 
 def in_words(pair):
@@ -83,8 +83,8 @@ sentences = [
     for pair in pairs.as_numpy_iterator()
     for text in (pair["source"], pair["target"])
 ]
-tokenizer = ka.Tokenizer(
-    ka.text.train_vocabulary(sentences, 550, max_piece_length=9)
+tokenizer = ka.data.Tokenizer(
+    ka.data.train_vocabulary(sentences, 550, max_piece_length=9)
 )
 V = tokenizer.vocabulary_size
 
@@ -266,7 +266,9 @@ def small_transformer(**arguments):
 
 keras.utils.set_random_seed(1)
 model = small_transformer()
-first_loss = float(ka.losses.TokenCrossEntropy()(labels, model(inputs)))
+first_loss = float(
+    ka.training.losses.TokenCrossEntropy()(labels, model(inputs))
+)
 print(f"first loss {first_loss:.3f}, ln V = {np.log(V):.3f}")
 # Logits are not all equal at first, which adds a little (exercise 1).
 assert abs(first_loss - np.log(V)) < 0.5
@@ -314,17 +316,17 @@ def train(
     keras.utils.set_random_seed(seed)
     model = small_transformer(**arguments)
     model.compile(
-        ka.optimizers.Adam(
-            rate or ka.schedules.Cosine(PEAK, WARMUP, epochs * steps),
+        ka.training.optimizers.Adam(
+            rate or ka.training.schedules.Cosine(PEAK, WARMUP, epochs * steps),
             beta_2=0.98,
             epsilon=1e-9,
             global_clipnorm=1.0,
             use_ema=averaging,
             ema_momentum=0.99,
         ),
-        loss=ka.losses.TokenCrossEntropy(smoothing),
+        loss=ka.training.losses.TokenCrossEntropy(smoothing),
         weighted_metrics=[
-            ka.metrics.TokenLoss(name="nats"),
+            ka.training.metrics.TokenLoss(name="nats"),
             ExactRows(name="exact"),
         ],
         jit_compile=False,  # Shapes change from batch to batch.
@@ -470,7 +472,9 @@ q[7] = a
 logits = tf.constant(np.log(q)[None])
 with tf.GradientTape() as tape:
     tape.watch(logits)
-    loss = ka.losses.token_cross_entropy(logits, tf.constant([7]), EPSILON)
+    loss = ka.training.losses.token_cross_entropy(
+        logits, tf.constant([7]), EPSILON
+    )
 assert np.isclose(loss.numpy()[0], H, atol=1e-5)
 assert np.abs(tape.gradient(loss, logits)).max() < 1e-6
 
@@ -555,12 +559,12 @@ def first_step(clip_norm):
     variables = model.trainable_variables
     before = [variable.numpy() for variable in variables]
     with tf.GradientTape() as tape:
-        loss = ka.losses.TokenCrossEntropy()(labels, model(inputs))
+        loss = ka.training.losses.TokenCrossEntropy()(labels, model(inputs))
     gradients = [
         tf.convert_to_tensor(gradient)
         for gradient in tape.gradient(loss, variables)
     ]
-    optimizer = ka.optimizers.Adam(
+    optimizer = ka.training.optimizers.Adam(
         1e-3, epsilon=1e-12, global_clipnorm=clip_norm
     )
     optimizer.apply(gradients, variables)
@@ -591,8 +595,10 @@ for clip_norm in (None, 0.1):
 # $\eta_{\max} \frac12 \left(1 + \cos \pi \frac{s - u}{n - u}\right)$.
 
 # %%
-paper = ka.schedules.InverseSquareRoot.for_width(512, warmup_steps=4000)
-cosine = ka.schedules.Cosine(PEAK, warmup_steps=100, num_steps=500)
+paper = ka.training.schedules.InverseSquareRoot.for_width(
+    512, warmup_steps=4000
+)
+cosine = ka.training.schedules.Cosine(PEAK, warmup_steps=100, num_steps=500)
 for s in (50, 300, 16_000):
     # Keras counts steps from 0.
     by_hand = 512**-0.5 * min(s**-0.5, s * 4000**-1.5)
@@ -618,7 +624,7 @@ WARMUPS = {
 for name, (norm_first, warmup) in WARMUPS.items():
     train(
         name,
-        rate=ka.schedules.Cosine(1e-2, warmup, 150),
+        rate=ka.training.schedules.Cosine(1e-2, warmup, 150),
         epochs=1 if FAST else 6,
         steps=2 if FAST else 25,
         validate=False,
@@ -834,7 +840,7 @@ def gradient(rows, sample_weight):
     """That of the weighted loss of some rows, as one long vector."""
     part = {name: tf.gather(ids, rows) for name, ids in inputs.items()}
     with tf.GradientTape() as tape:
-        losses = ka.losses.token_cross_entropy(
+        losses = ka.training.losses.token_cross_entropy(
             model(part), tf.gather(labels, rows), EPSILON
         )
         loss = tf.reduce_sum(losses * tf.gather(sample_weight, rows))
@@ -865,27 +871,27 @@ print(f"mean of the parts' means: off by {off_by(of_means, whole):.2f}")
 assert off_by(summed, whole) < 1e-4 and off_by(of_means, whole) > 0.02
 
 # %% [markdown]
-# `ka.trainer.Trainer` is a Keras model around a model, with `compile` and `fit`
-# as usual. Under a `MirroredStrategy` each of two devices gets half of the
-# rows, gradients are summed over the devices, and only then clipped. (With
-# `model.fit` the gradients are summed just as exactly, but Keras's optimizers
-# clip each replica's part alone.) Here the devices are the two of the first
-# cell. They share all cores, so nothing gets faster, but we see whether the
-# weights are the same. Two things are chosen so that they can be: no dropout,
-# which draws different numbers on each device, and plain gradient descent.
-# (Adam's quotient turns the sign of a gradient into a whole step, even where
-# the gradient is 0 but for rounding.)
+# `ka.training.trainer.Trainer` is a Keras model around a model, with `compile`
+# and `fit` as usual. Under a `MirroredStrategy` each of two devices gets half
+# of the rows, gradients are summed over the devices, and only then clipped.
+# (With `model.fit` the gradients are summed just as exactly, but Keras's
+# optimizers clip each replica's part alone.) Here the devices are the two of
+# the first cell. They share all cores, so nothing gets faster, but we see
+# whether the weights are the same. Two things are chosen so that they can be:
+# no dropout, which draws different numbers on each device, and plain gradient
+# descent. (Adam's quotient turns the sign of a gradient into a whole step, even
+# where the gradient is 0 but for rounding.)
 
 
 # %%
 def some_steps(replicas):
     """Trains on some devices: weights before, weights after, losses."""
-    strategy = ka.trainer.make_strategy(replicas)
+    strategy = ka.devices.make_strategy(replicas)
     keras.utils.set_random_seed(1)
     with strategy.scope():
         model = small_transformer(dropout=0.0)
         before = [variable.numpy() for variable in model.trainable_variables]
-        trainer = ka.trainer.Trainer(model, EPSILON, clip_norm=1.0)
+        trainer = ka.training.trainer.Trainer(model, EPSILON, clip_norm=1.0)
         trainer.compile(keras.optimizers.SGD(0.5), jit_compile=False)
         trainer.optimizer.build(model.trainable_variables)
     history = trainer.fit(
@@ -1045,7 +1051,8 @@ figure
 # model = small_transformer()
 # embeddings = model.target_embedding.embeddings
 # embeddings.assign(embeddings * 2 * WIDTH**0.5)
-# wrong_loss = float(ka.losses.TokenCrossEntropy()(labels, model(inputs)))
+# cross_entropy = ka.training.losses.TokenCrossEntropy()
+# wrong_loss = float(cross_entropy(labels, model(inputs)))
 # print(f"{wrong_loss:.1f}")
 # assert wrong_loss > np.log(V) + WIDTH / 2
 # likeliest = np.argmax(model(inputs), axis=-1)

@@ -49,7 +49,7 @@ from keras_attention.tokens import END, PAD, START
 FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
 # Where pictures go.
 PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
-ka.trainer.share_cores()  # On two cores, each computes operations of its own.
+ka.devices.share_cores()  # On two cores, each computes operations of its own.
 keras.utils.set_random_seed(1)
 
 # %% [markdown]
@@ -733,15 +733,15 @@ assert cooled[zwanzig] > 0.95  # Cold: greedy search.
 # %%
 NUM_PAIRS, EPOCHS = (400, 1) if FAST else (8000, 5)
 
-corpus = ka.corpora.load("phrases", "en", "de")
+corpus = ka.data.corpora.load("phrases", "en", "de")
 pairs = corpus.splits["train"].take(NUM_PAIRS)
 lines = [
     pair[side].decode()
     for pair in pairs.as_numpy_iterator()
     for side in ("source", "target")
 ]
-tokenizer = ka.Tokenizer(
-    ka.text.train_vocabulary(lines, vocabulary_size=550, max_piece_length=9)
+tokenizer = ka.data.Tokenizer(
+    ka.data.train_vocabulary(lines, vocabulary_size=550, max_piece_length=9)
 )
 V = tokenizer.vocabulary_size
 assert FAST or V > 400
@@ -762,11 +762,11 @@ known = tf.data.experimental.assert_cardinality(num_batches)
 num_steps = EPOCHS * num_batches
 model = ka.models.rnnsearch.mini(V)
 model.compile(
-    ka.optimizers.Adam(
-        ka.schedules.Cosine(2e-3, min(300, num_steps // 4), num_steps),
+    ka.training.optimizers.Adam(
+        ka.training.schedules.Cosine(2e-3, min(300, num_steps // 4), num_steps),
         global_clipnorm=1.0,
     ),
-    loss=ka.losses.TokenCrossEntropy(label_smoothing=0.1),
+    loss=ka.training.losses.TokenCrossEntropy(label_smoothing=0.1),
     jit_compile=False,  # Shapes change from batch to batch.
 )
 for epoch in range(EPOCHS):

@@ -55,7 +55,7 @@ keras.utils.set_random_seed(1)
 # %%
 folder = pathlib.Path("runs/my_pair_fast" if FAST else "runs/my_pair")
 folder.mkdir(parents=True, exist_ok=True)
-phrases = ka.corpora.load("phrases", "en", "fr").splits["train"]
+phrases = ka.data.corpora.load("phrases", "en", "fr").splits["train"]
 size = 1_200 if FAST else 12_700
 for side, language in (("source", "en"), ("target", "fr")):
     lines = [pair[side] for pair in phrases.take(size).as_numpy_iterator()]
@@ -129,7 +129,7 @@ for path in folder.glob("[!a]*.??"):
 (broken / "train.fr").write_text("une ligne\n", "utf-8")
 message = ""
 try:
-    ka.corpora.load(str(broken), "en", "fr")
+    ka.data.corpora.load(str(broken), "en", "fr")
 except ValueError as error:
     message = str(error)
 print(message)
@@ -164,14 +164,14 @@ cli.main(command)  # The function behind the command.
 # English and French write alike has the same pieces.
 
 # %%
-corpus = ka.corpora.load(str(folder), "en", "fr")
+corpus = ka.data.corpora.load(str(folder), "en", "fr")
 texts = [
     text.decode()
     for pair in corpus.splits["train"].as_numpy_iterator()
     for text in (pair["source"], pair["target"])
 ]
-tokenizer = ka.Tokenizer(
-    ka.text.train_vocabulary(texts, vocabulary_size=500, max_piece_length=9)
+tokenizer = ka.data.Tokenizer(
+    ka.data.train_vocabulary(texts, vocabulary_size=500, max_piece_length=9)
 )
 ids = tokenizer.tokenize(["twenty-one", "vingt et un"])
 print(tokenizer.pieces(ids.to_tensor()).numpy())
@@ -222,8 +222,8 @@ rate = keras.optimizers.schedules.CosineDecay(
     0.0, sum(counts) - warmup, warmup_target=4e-3, warmup_steps=warmup
 )
 model.compile(
-    ka.optimizers.Adam(rate, global_clipnorm=1.0),
-    loss=ka.losses.TokenCrossEntropy(),
+    ka.training.optimizers.Adam(rate, global_clipnorm=1.0),
+    loss=ka.training.losses.TokenCrossEntropy(),
     jit_compile=False,
 )
 history = []
@@ -460,8 +460,8 @@ figure
 #    count = {}
 #    lines = read_lines(folder / "validation.fr")
 #    for size in (400, 2000):
-#        model = ka.text.train_vocabulary(texts, vocabulary_size=size)
-#        count[size] = len(ka.Tokenizer(model).tokenize(lines).flat_values)
+#        model = ka.data.train_vocabulary(texts, vocabulary_size=size)
+#        count[size] = len(ka.data.Tokenizer(model).tokenize(lines).flat_values)
 #    assert count[400] > count[2000]
 #    ```
 #

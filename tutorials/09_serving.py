@@ -109,7 +109,7 @@ else:
 # number. TensorFlow Serving asks for this layout.
 
 # %%
-version = ka.savedmodel.versions(FOLDER)[-1]
+version = ka.serving.savedmodel.versions(FOLDER)[-1]
 for path in sorted(FOLDER.rglob("*")):
     if path.is_file():
         size = path.stat().st_size / 1000
@@ -309,7 +309,7 @@ for name, outputs in found["answers"].items():
 # never seen.
 
 # %%
-pairs = ka.corpora.load("phrases", "en", "de").splits["test"]
+pairs = ka.data.corpora.load("phrases", "en", "de").splits["test"]
 pairs = list(pairs.take(8 if FAST else 200).as_numpy_iterator())
 test_texts = [pair["source"].decode() for pair in pairs]
 test_references = [pair["target"].decode() for pair in pairs]
@@ -552,8 +552,8 @@ assert warmed_up | {"num_tokens"} == set(signatures)
 # it: it is exported once more.
 
 # %%
-ka.savedmodel.export(tf.saved_model.load(str(version)), FOLDER)
-print([path.name for path in ka.savedmodel.versions(FOLDER)])
+ka.serving.savedmodel.export(tf.saved_model.load(str(version)), FOLDER)
+print([path.name for path in ka.serving.savedmodel.versions(FOLDER)])
 newest = ka.load(FOLDER)
 assert int(newest.path.name) == int(served.path.name) + 1
 assert newest(TEXTS) == references
@@ -817,7 +817,7 @@ curl http://localhost:8501/v1/models/{NAME}
 status = {
     "model_version_status": [
         {
-            "version": ka.savedmodel.versions(FOLDER)[-1].name,
+            "version": ka.serving.savedmodel.versions(FOLDER)[-1].name,
             "state": "AVAILABLE",
             "status": {"error_code": "OK", "error_message": ""},
         }

@@ -778,11 +778,11 @@ with tempfile.TemporaryDirectory() as folder:
 # ## Other backends
 #
 # The layers are written in `keras.ops` alone, so they run on JAX and PyTorch as
-# they do on TensorFlow; only `ka.optimizers`, `ka.trainer`, text, data and
-# serving need TensorFlow. Even numpy is a backend of Keras (it computes, but
-# cannot train; it needs jax and scipy). We compute the same attention on each
-# backend that is installed here, in a process of its own; the tests of the
-# package do so for whole models.
+# they do on TensorFlow; only `ka.training.optimizers`, `ka.training.trainer`,
+# text, data and serving need TensorFlow. Even numpy is a backend of Keras (it
+# computes, but cannot train; it needs jax and scipy). We compute the same
+# attention on each backend that is installed here, in a process of its own; the
+# tests of the package do so for whole models.
 
 # %%
 BACKEND_PROGRAM = """

@@ -611,14 +611,14 @@ EPOCHS = 1 if FAST else 8
 
 
 def train_translator(model):
-    rate = ka.schedules.Cosine(
+    rate = ka.training.schedules.Cosine(
         3e-3,
         warmup_steps=min(200, num_batches),
         num_steps=EPOCHS * num_batches + 1,
     )
     model.compile(
-        ka.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=1.0),
-        loss=ka.losses.TokenCrossEntropy(label_smoothing=0.1),
+        ka.training.optimizers.Adam(rate, beta_2=0.98, global_clipnorm=1.0),
+        loss=ka.training.losses.TokenCrossEntropy(label_smoothing=0.1),
         jit_compile=False,
     )
     model.fit(examples, epochs=EPOCHS, shuffle=False, verbose=2)
@@ -813,7 +813,7 @@ for task, num_steps in STRING_STEPS.items():
             keras.optimizers.schedules.CosineDecay(3e-3, num_steps),
             global_clipnorm=1.0,
         ),
-        loss=ka.losses.TokenCrossEntropy(),
+        loss=ka.training.losses.TokenCrossEntropy(),
         jit_compile=False,
     )
     model.fit(examples, labels, batch_size=64, epochs=1, verbose=0)
@@ -900,7 +900,7 @@ def train_adder(seed):
     )
     model.compile(
         keras.optimizers.Adam(rate, global_clipnorm=1.0),
-        loss=ka.losses.TokenCrossEntropy(),
+        loss=ka.training.losses.TokenCrossEntropy(),
         jit_compile=False,
     )
     for step in range(ADDING_STEPS):

@@ -73,7 +73,7 @@ def train(model, token_ids, labels, epochs, batch_size=64):
     )
     model.compile(
         keras.optimizers.Adam(schedule, global_clipnorm=1.0),
-        ka.losses.TokenCrossEntropy(),
+        ka.training.losses.TokenCrossEntropy(),
         jit_compile=False,  # Compiling takes longer than these trainings.
     )
     epochs = 1 if FAST else epochs

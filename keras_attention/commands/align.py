@@ -31,8 +31,7 @@ def align(
         arguments.check_run(name)
     arguments.check_picture(picture)
     arguments.import_tensorflow()
-    from keras_attention import devices
-    from keras_attention.commands import runs
+    from keras_attention import devices, runs
     from keras_attention.evaluation import phrase_alignment
     from keras_attention.training import restore
 

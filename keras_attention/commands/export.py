@@ -62,7 +62,8 @@ def export(
     destination.check(to)
     configuration.check_corpus(corpus)
     arguments.import_tensorflow()
-    from keras_attention.commands import runs, scoring
+    from keras_attention import runs
+    from keras_attention.commands import scoring
     from keras_attention.training import report, restore
 
     directory, config, task = runs.read_run(

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterator
 
 from keras_attention import config as configuration
-from keras_attention import devices, plotting, tasks
-from keras_attention.commands import arguments, runs
+from keras_attention import devices, plotting, runs, tasks
+from keras_attention.commands import arguments
 from keras_attention.training import restore
 
 

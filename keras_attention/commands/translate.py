@@ -101,7 +101,7 @@ def translate(
         translate_files.translate(model, input, options)
         return
     arguments.import_tensorflow()
-    from keras_attention.commands import runs
+    from keras_attention import runs
 
     translator = runs.load(model, *arguments.search(model, options))
     answers.check(translator, options)

@@ -35,8 +35,7 @@ def translate(model: str, inputs, options) -> None:
     """
     is_set = "TF_CPP_MIN_LOG_LEVEL" in os.environ
     arguments.import_tensorflow()
-    from keras_attention import files
-    from keras_attention.commands import runs
+    from keras_attention import files, runs
     from keras_attention.serving import savedmodel, shards
 
     if not is_set:
@@ -102,7 +101,7 @@ def _start(model, checksum, options, count) -> list[_Worker]:
         ValueError: If the model cannot answer as the options ask, if it is
             another one by now, or if all workers were killed.
     """
-    from keras_attention.commands import runs
+    from keras_attention import runs
 
     context = multiprocessing.get_context("spawn")
     workers = []
@@ -140,7 +139,7 @@ def _work(model, options, number, count, pipe) -> None:
     """A worker: loads the model, and answers shards until none is missing."""
     _take_cores(number, count)
     arguments.import_tensorflow()
-    from keras_attention.commands import runs
+    from keras_attention import runs
     from keras_attention.serving import shards
 
     try:

@@ -3,6 +3,9 @@
 Corpora, which are read through TensorFlow Datasets, are in `data.corpora`.
 """
 
+import typing
+
+from keras_attention import on_demand
 from keras_attention.data.batches import (
     POOL_SIZE,
     Report,
@@ -31,6 +34,7 @@ __all__ = [
     "Report",
     "Tokenizer",
     "batch_by_tokens",
+    "corpora",
     "count_blank",
     "filter_by_length",
     "join",
@@ -43,3 +47,8 @@ __all__ = [
     "train_vocabulary",
     "valid_utf8",
 ]
+
+if typing.TYPE_CHECKING:
+    from keras_attention.data import corpora
+else:
+    __getattr__, __dir__ = on_demand.modules(__name__, ["corpora"])

@@ -1,5 +1,8 @@
 """What a model's answers are worth."""
 
+import typing
+
+from keras_attention import on_demand
 from keras_attention.evaluation.scores import (
     bleu_by_length,
     bleu_tokenizer,
@@ -12,6 +15,7 @@ from keras_attention.evaluation.validation import (
 )
 
 __all__ = [
+    "alignment",
     "bleu_by_length",
     "bleu_tokenizer",
     "corpus_scores",
@@ -19,3 +23,8 @@ __all__ = [
     "print_samples",
     "validation_logs",
 ]
+
+if typing.TYPE_CHECKING:
+    from keras_attention.evaluation import alignment
+else:
+    __getattr__, __dir__ = on_demand.modules(__name__, ["alignment"])

@@ -5,3 +5,34 @@
 - Live and loaded models offer the same: `text_to_text.TextToText`,
   `text_continuation.TextContinuation` and `text_labelling.TextLabelling`.
 """
+
+import typing
+
+from keras_attention import on_demand
+
+__all__ = [
+    "batch_translator",
+    "cards",
+    "continuer",
+    "labeller",
+    "savedmodel",
+    "text_continuation",
+    "text_labelling",
+    "text_to_text",
+    "translator",
+]
+
+if typing.TYPE_CHECKING:
+    from keras_attention.serving import (
+        batch_translator,
+        cards,
+        continuer,
+        labeller,
+        savedmodel,
+        text_continuation,
+        text_labelling,
+        text_to_text,
+        translator,
+    )
+else:
+    __getattr__, __dir__ = on_demand.modules(__name__, __all__)

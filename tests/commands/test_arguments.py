@@ -222,7 +222,7 @@ def model(tmp_path):
 @pytest.fixture
 def translated(model, monkeypatch):
     """A function of `translate`'s arguments: its texts and options."""
-    from keras_attention.commands import runs
+    from keras_attention import runs
 
     class Echo:
         """A translator that answers with the text."""

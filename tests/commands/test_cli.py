@@ -14,8 +14,7 @@ import tensorflow as tf
 import yaml
 
 import keras_attention
-from keras_attention import cli, config, files, tasks
-from keras_attention.commands import runs
+from keras_attention import cli, config, files, runs, tasks
 from keras_attention.serving import translator
 from keras_attention.tasks import translation
 from keras_attention.training import loop, report, run_directory

@@ -10,8 +10,7 @@ import types
 
 import pytest
 
-from keras_attention import cli
-from keras_attention.commands import runs
+from keras_attention import cli, runs
 
 LINES = ["one two", "", "three", "nine " * 300, "four", "five six", "seven"]
 

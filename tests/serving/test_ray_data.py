@@ -1,4 +1,4 @@
-"""`ka.BatchTranslator` on Ray Data, as the guide to several machines has it."""
+"""`BatchTranslator` on Ray Data, as the guide to several machines has it."""
 
 import importlib.util
 import json
@@ -19,7 +19,7 @@ import keras_attention as ka
 model, lines, *notes = sys.argv[1:]
 
 
-class Mortal(ka.BatchTranslator):
+class Mortal(ka.serving.batch_translator.BatchTranslator):
     # Notes its process, which is killed once, in the middle of its lines.
     def __init__(self, model):
         super().__init__(model)
@@ -43,7 +43,7 @@ ray.init(
 )
 ray.data.DataContext.get_current().execution_options.preserve_order = True
 translated = ray.data.read_text(lines, drop_empty_lines=False).map_batches(
-    Mortal if notes else ka.BatchTranslator,
+    Mortal if notes else ka.serving.batch_translator.BatchTranslator,
     fn_constructor_args=[model],
     batch_size=4,
     concurrency=2,

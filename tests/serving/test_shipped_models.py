@@ -63,7 +63,9 @@ def test_it_translates(model):
 def test_its_card_is_its_own(model):
     name, folder, translate = model
     card = (folder / "README.md").read_text("utf-8")
-    assert [path.name for path in ka.savedmodel.versions(folder)] == ["1"]
+    assert [path.name for path in ka.serving.savedmodel.versions(folder)] == [
+        "1"
+    ]
     for line in ("- Data: ", "- Seed: ", "- Training: ", "- Limits: "):
         assert f"\n{line}" in card
     assert f"\n- Search: beam {translate.num_beams}, " in card

@@ -6,8 +6,7 @@ import traceback
 import pytest
 
 import keras_attention
-from keras_attention import Translator, cli
-from keras_attention.commands import runs
+from keras_attention import Translator, cli, runs
 
 PACKAGE = pathlib.Path(keras_attention.__file__).parent
 

@@ -280,8 +280,8 @@ def test_words_that_a_vocabulary_misses_count_one_by_one():
     drawn = generator.choice([*words, "\n"], 30_000, p=[*chances, 0.1])
     lines = [line.strip() for line in " ".join(drawn).split("\n")]
     lines = [line for line in lines if line][:-1]
-    tokenizer = ka.text.Tokenizer(
-        ka.text.train_vocabulary(lines, vocabulary_size=8, model_type="word")
+    tokenizer = ka.data.Tokenizer(
+        ka.data.train_vocabulary(lines, vocabulary_size=8, model_type="word")
     )
     assert tokenizer.vocabulary_size == 8  # Four of the words are known.
     probabilities = np.zeros(8)

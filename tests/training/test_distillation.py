@@ -5,8 +5,7 @@ import shutil
 import numpy as np
 import pytest
 
-from keras_attention import config, files
-from keras_attention.commands import runs
+from keras_attention import config, files, runs
 from keras_attention.data import corpora
 from keras_attention.tasks import translation
 from keras_attention.training import (

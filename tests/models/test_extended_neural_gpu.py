@@ -2,10 +2,11 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attention import losses, models
+from keras_attention import models
 from keras_attention.data.embedded import addition
 from keras_attention.models import extended_neural_gpu
 from keras_attention.tokens import END, START
+from keras_attention.training import losses
 
 V, SOURCE_V, FILTERS, HEIGHT = 23, 19, 5, 3
 

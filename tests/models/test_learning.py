@@ -6,9 +6,10 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attention import decoding, losses, models
+from keras_attention import decoding, models
 from keras_attention.models import catalog
 from keras_attention.tokens import END, PAD, START
+from keras_attention.training import losses
 
 V = 24
 SMALL = {"embedding_dim": 64, "units": 128}

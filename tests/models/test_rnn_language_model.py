@@ -6,10 +6,11 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attention import decoding, losses, models
+from keras_attention import decoding, models
 from keras_attention.data.embedded import sentences
 from keras_attention.models import rnn_language_model
 from keras_attention.tokens import END, PAD, START
+from keras_attention.training import losses
 
 V, EMBEDDING, UNITS = 23, 7, 11
 TOKEN_IDS = np.array([[2, 19, 5, 9, 7], [2, 22, 4, 0, 0]])

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention import losses, models
+from keras_attention import models
 from keras_attention.models import catalog
+from keras_attention.training import losses
 
 V, SOURCE_V = 23, 19
 SIZES = {"embedding_dim": 7, "units": 11}

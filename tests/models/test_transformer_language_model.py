@@ -6,9 +6,10 @@ import keras
 import numpy as np
 import pytest
 
-from keras_attention import losses, models
+from keras_attention import models
 from keras_attention.models import transformer_language_model
 from keras_attention.tokens import END, PAD, START
+from keras_attention.training import losses
 
 V, D, D_FF, HEADS, LIMIT = 23, 14, 11, 7, 13
 SIZES = {

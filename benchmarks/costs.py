@@ -66,7 +66,7 @@ def median_seconds(function, least=3, seconds=5.0):
 
 def train(rows, length, vocabulary):
     """One training step on a batch of `rows` pairs, in a bare loop."""
-    fitted = Trainer(models.transformer.tiny(vocabulary))
+    fitted = Trainer(models.Transformer.from_size("tiny", vocabulary))
     fitted.model.build()
     fitted.compile(keras.optimizers.Adam(1e-4))
     ids = random_ids(rows, length, vocabulary)
@@ -77,7 +77,7 @@ def train(rows, length, vocabulary):
 
 def search(rows, length, vocabulary, num_beams):
     """A search for answers as long as their sources."""
-    model = models.transformer.tiny(vocabulary)
+    model = models.Transformer.from_size("tiny", vocabulary)
     model.build()
     live = translator.Translator(
         model,

@@ -36,12 +36,13 @@ TABLE = {
     "layers": ({"layers"}, ARRAYS),
     "models.__init__": ({"models.catalog"}, set()),
     "models.catalog": (set(), set()),
-    "models.seq2seq": ({"tokens"}, ARRAYS),
-    "models.language_model": ({"tokens"}, ARRAYS),
-    "models.classifier": ({"tokens"}, ARRAYS),
+    "models.paper_model": (set(), ARRAYS),
+    "models.seq2seq": ({"models.paper_model", "tokens"}, ARRAYS),
+    "models.language_model": ({"models.paper_model", "tokens"}, ARRAYS),
+    "models.classifier": ({"models.paper_model", "tokens"}, ARRAYS),
     "models": (
         {"layers", "tokens", "models.seq2seq", "models.language_model"}
-        | {"models.classifier"},
+        | {"models.classifier", "models.paper_model"},
         ARRAYS,
     ),
     # The Transformer, but for where its positions are.

@@ -440,7 +440,7 @@ diagrams.transformer_layer(PICTURES / "05_layer.png")
 # %% [markdown]
 # The paper uses post-norm (section 3.1), and so do the package's layers, unless
 # told otherwise, and the Transformer of the paper's size,
-# `ka.models.transformer.base`. The small models for small data, `mini` and
+# `base`. The small models for small data, `mini` and
 # `tiny`, normalise first, which leaves the residual path free from end to end
 # and needs less care in training (Xiong et al. 2020). The last sum of a stack
 # of pre-norm layers is not normalised, so the model normalises once more at the
@@ -815,8 +815,8 @@ def logits_of(model, x):
     return ops.matmul(x, ops.transpose(model.target_embedding.embeddings))
 
 
-model = ka.models.transformer.mini(
-    8, hidden_dim=16, intermediate_dim=32, num_heads=4
+model = ka.models.Transformer.from_size(
+    "mini", 8, hidden_dim=16, intermediate_dim=32, num_heads=4
 )
 model.build()
 randomise(model)
@@ -1010,8 +1010,8 @@ def attentions(model):
 def train_transformer(leave_out=()):
     """A small Transformer, trained on the lists."""
     keras.utils.set_random_seed(1)
-    model = ka.models.transformer.mini(
-        len(TARGET), len(SOURCE), hidden_dim=64, intermediate_dim=128
+    model = ka.models.Transformer.from_size(
+        "mini", len(TARGET), len(SOURCE), hidden_dim=64, intermediate_dim=128
     )
     model.build()
     for kind in leave_out:

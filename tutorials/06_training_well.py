@@ -259,7 +259,7 @@ def small_transformer(**arguments):
     """One layer on each side, unless told otherwise."""
     sizes = {"num_layers": 1, "hidden_dim": WIDTH, "dropout": 0.1}
     sizes["intermediate_dim"] = 2 * WIDTH
-    model = ka.models.transformer.mini(V, **{**sizes, **arguments})
+    model = ka.models.Transformer.from_size("mini", V, **{**sizes, **arguments})
     model.build()
     return model
 

@@ -760,7 +760,7 @@ def epoch_of_batches(epoch):
 num_batches = sum(1 for _ in epoch_of_batches(0))  # In any epoch.
 known = tf.data.experimental.assert_cardinality(num_batches)
 num_steps = EPOCHS * num_batches
-model = ka.models.rnnsearch.mini(V)
+model = ka.models.RNNSearch.from_size("mini", V)
 model.compile(
     ka.training.optimizers.Adam(
         ka.training.schedules.Cosine(2e-3, min(300, num_steps // 4), num_steps),

@@ -206,7 +206,8 @@ assert abs(float(tf.reduce_sum(weights)) - 1) < 1e-5
 # is Bahdanau's; any of `ka.models` fits here, and so does your own.
 
 # %%
-model = ka.models.rnnsearch.tiny(
+model = ka.models.RNNSearch.from_size(
+    "tiny",
     tokenizer.vocabulary_size,
     embedding_dim=64,
     units=96,

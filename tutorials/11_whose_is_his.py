@@ -159,7 +159,9 @@ def chance_of_the_best_guess(text):
 
 
 ceiling = np.mean([chance_of_the_best_guess(text) for _, text in lists["test"]])
-bag = ka.models.bag_of_vectors.mini(len(place) + END + 1, num_classes=15)
+bag = ka.models.BagOfVectors.from_size(
+    "mini", len(place) + END + 1, num_classes=15
+)
 fit(bag, *sets["train"], epochs=6)
 of_bag = accuracy(bag, *sets["test"])
 print(f"the ceiling of all bags {100 * ceiling:.1f} %")
@@ -272,9 +274,11 @@ for label, premise, hypothesis in pairs["train"][:4]:
 # %%
 vocabulary_size = len(place) + END + 1
 keras.utils.set_random_seed(2)
-two_bags = ka.models.bag_of_vector_pairs.mini(vocabulary_size, num_classes=2)
-attentive = ka.models.decomposable_attention.mini(
-    vocabulary_size, num_classes=2
+two_bags = ka.models.BagOfVectorPairs.from_size(
+    "mini", vocabulary_size, num_classes=2
+)
+attentive = ka.models.DecomposableAttention.from_size(
+    "mini", vocabulary_size, num_classes=2
 )
 found = {}
 for name, model in (("two bags", two_bags), ("attention", attentive)):
@@ -413,8 +417,8 @@ example = {"source_ids": sets["test"][0]["source_ids"][:1]}
 measured = {"source_ids": sets["test"][0]["source_ids"][:500]}
 for penalty in (0.0, 1.0):
     keras.utils.set_random_seed(3)
-    model = ka.models.self_attentive_embedding.mini(
-        len(place) + END + 1, num_classes=15, penalty=penalty
+    model = ka.models.SelfAttentiveEmbedding.from_size(
+        "mini", len(place) + END + 1, num_classes=15, penalty=penalty
     )
     fit(model, *sets["train"], epochs=6, rate=4e-3)
     hops[penalty] = accuracy(model, *sets["test"])
@@ -506,8 +510,8 @@ is_letter = np.isin(
 found, of_hops = {}, {}
 for name, penalty in (("from the start", 1.0), ("late", 0.0)):
     keras.utils.set_random_seed(1)
-    model = ka.models.self_attentive_embedding.mini(
-        len(place) + END + 1, num_classes=16 * 16, penalty=penalty
+    model = ka.models.SelfAttentiveEmbedding.from_size(
+        "mini", len(place) + END + 1, num_classes=16 * 16, penalty=penalty
     )
     model.build()
     for lstm in (
@@ -715,7 +719,8 @@ for label, text in sentences["train"][:4]:
 encoders, of_layers = {}, {}
 for num_layers in (0, 1, 2):
     keras.utils.set_random_seed(1)
-    encoders[num_layers] = ka.models.encoder_classifier.mini(
+    encoders[num_layers] = ka.models.EncoderClassifier.from_size(
+        "mini",
         len(place) + END + 1,
         num_classes=len(referents.ANIMALS),
         num_layers=num_layers,

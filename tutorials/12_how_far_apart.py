@@ -627,7 +627,8 @@ def train_translator(model):
 
 keras.utils.set_random_seed(1)
 model = train_translator(
-    ka.models.conv_seq2seq.mini(
+    ka.models.ConvSeq2Seq.from_size(
+        "mini",
         len(TARGET),
         len(SOURCE),
         num_layers=3,
@@ -739,7 +740,7 @@ if not FAST:
 # reach:
 
 # %%
-bytenet = ka.models.bytenet.mini(100, num_sets=1, dropout=0.0)
+bytenet = ka.models.ByteNet.from_size("mini", 100, num_sets=1, dropout=0.0)
 bytenet.build()
 target_ids = np.arange(4, 84)[None]  # Each id once: a gradient for each place.
 with tf.GradientTape() as tape:
@@ -805,8 +806,8 @@ for task, num_steps in STRING_STEPS.items():
     num_steps = 2 if FAST else num_steps
     examples, labels = strings(task, 64 * num_steps)
     seen_strings = {tuple(row) for row in examples["source_ids"]}
-    model = ka.models.bytenet.mini(
-        END + 1 + LETTERS, hidden_dim=64, dropout=0.0
+    model = ka.models.ByteNet.from_size(
+        "mini", END + 1 + LETTERS, hidden_dim=64, dropout=0.0
     )
     model.compile(
         keras.optimizers.Adam(
@@ -894,7 +895,7 @@ def train_adder(seed):
     }
     keras.utils.set_random_seed(seed)
     draws = np.random.default_rng(seed)
-    model = ka.models.extended_neural_gpu.mini(END + 4, dropout=0.0)
+    model = ka.models.ExtendedNeuralGPU.from_size("mini", END + 4, dropout=0.0)
     rate = keras.optimizers.schedules.CosineDecay(
         0.0, ADDING_STEPS, warmup_target=3e-3, warmup_steps=100
     )

@@ -121,7 +121,7 @@ assert decoder_layer.count_params() - layer.count_params() == (
 # change.
 
 # %%
-model = ka.models.transformer_language_model.mini(50)
+model = ka.models.TransformerLanguageModel.from_size("mini", 50)
 token_ids = np.array([[START, 7, 8, 9, 10, 11]])
 logits = model(token_ids)  # [1, 6, 50]
 state = model.initial_state(batch_size=1, max_length=6)
@@ -184,7 +184,7 @@ def loss_of(model, token_ids, labels):
 # %%
 token_ids, labels = to_ids(corpus["train"])
 test_ids, test_labels = to_ids(corpus["test"])
-model = ka.models.transformer_language_model.mini(V)
+model = ka.models.TransformerLanguageModel.from_size("mini", V)
 loss = train(model, token_ids, labels, epochs=4)
 print(f"loss of the last epoch: {loss:.3f} nats a token")
 
@@ -751,7 +751,7 @@ of_pixels = regression.score(pixels[TRAIN:], digits.target[TRAIN:])
 accuracies = []
 for seed in (1,) if FAST else (1, 2, 3):
     keras.utils.set_random_seed(seed)
-    vision = ka.models.vision_transformer.mini(10)
+    vision = ka.models.VisionTransformer.from_size("mini", 10)
     vision.build()
     vision.compile(
         keras.optimizers.Adam(2e-3, global_clipnorm=1.0),
@@ -800,9 +800,9 @@ def bytes_of(state):
     )
 
 
-stack = ka.models.transformer_language_model.mini(V)
+stack = ka.models.TransformerLanguageModel.from_size("mini", V)
 stack.build()
-gru = ka.models.rnn_language_model.mini(V)
+gru = ka.models.RNNLanguageModel.from_size("mini", V)
 print(f"batch tokens {'cache of the stack':>19} {'state of the GRU':>17}")
 for batch, length in ((1, 128), (1, 1024), (32, 128), (32, 1024)):
     cache = bytes_of(stack.initial_state(batch, length))

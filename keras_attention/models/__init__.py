@@ -17,7 +17,7 @@ _CLASSES = {
 }
 _MODULES = (*_CLASSES.values(), *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
-__all__ = sorted([*_CLASSES, *catalog.CATALOG, "catalog", "vision_transformer"])
+__all__ = sorted([*_CLASSES, "catalog"])
 
 
 def __getattr__(name):

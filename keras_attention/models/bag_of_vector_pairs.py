@@ -39,6 +39,21 @@ class BagOfVectorPairs(classifier.Classifier):
     Reference: https://arxiv.org/abs/1508.05326 (Bowman et al. 2015)
     """
 
+    sizes = {
+        # 64 wide, without dropout: for the embedded corpus `multisets`.
+        "mini": {
+            "embedding_dim": 64,
+            "projection_dim": 64,
+            "units": 128,
+            "num_layers": 2,
+            "dropout": 0.0,
+        },
+        # 100 wide, with more dropout: for a few thousand pairs.
+        "tiny": {"embedding_dim": 100, "projection_dim": 100, "dropout": 0.2},
+        # The paper's widths (Bowman et al. 2015, section 3).
+        "base": {},
+    }
+
     num_texts = 2
 
     def __init__(
@@ -103,32 +118,3 @@ class BagOfVectorPairs(classifier.Classifier):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; `base` has the defaults above.
-SIZES = {
-    "mini": {
-        "embedding_dim": 64,
-        "projection_dim": 64,
-        "units": 128,
-        "num_layers": 2,
-        "dropout": 0.0,
-    },
-    "tiny": {"embedding_dim": 100, "projection_dim": 100, "dropout": 0.2},
-    "base": {},
-}
-
-
-def mini(vocabulary_size, **overrides):
-    """64 wide, without dropout: for the embedded corpus `multisets`."""
-    return BagOfVectorPairs(vocabulary_size, **{**SIZES["mini"], **overrides})
-
-
-def tiny(vocabulary_size, **overrides):
-    """100 wide, with more dropout: for a few thousand pairs."""
-    return BagOfVectorPairs(vocabulary_size, **{**SIZES["tiny"], **overrides})
-
-
-def base(vocabulary_size, **overrides):
-    """The paper's widths (Bowman et al. 2015, section 3)."""
-    return BagOfVectorPairs(vocabulary_size, **{**SIZES["base"], **overrides})

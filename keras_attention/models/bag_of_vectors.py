@@ -46,6 +46,21 @@ class BagOfVectors(classifier.Classifier):
     Methods for Text Classification, ACL, https://aclanthology.org/P15-1162
     """
 
+    sizes = {
+        # 64 wide, without dropout: for the embedded corpora.
+        "mini": {
+            "embedding_dim": 64,
+            "units": 64,
+            "num_layers": 1,
+            "word_dropout": 0.0,
+        },
+        # 100 wide, with word dropout: for a few thousand texts.
+        "tiny": {"embedding_dim": 100, "units": 100, "num_layers": 1},
+        # Three layers, 300 wide: the defaults of the authors' code.
+        # https://github.com/miyyer/dan
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -99,34 +114,3 @@ class BagOfVectors(classifier.Classifier):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; `base` has the defaults above.
-SIZES = {
-    "mini": {
-        "embedding_dim": 64,
-        "units": 64,
-        "num_layers": 1,
-        "word_dropout": 0.0,
-    },
-    "tiny": {"embedding_dim": 100, "units": 100, "num_layers": 1},
-    "base": {},
-}
-
-
-def mini(vocabulary_size, **overrides):
-    """64 wide, without dropout: for the embedded corpora."""
-    return BagOfVectors(vocabulary_size, **{**SIZES["mini"], **overrides})
-
-
-def tiny(vocabulary_size, **overrides):
-    """100 wide, with word dropout: for a few thousand texts."""
-    return BagOfVectors(vocabulary_size, **{**SIZES["tiny"], **overrides})
-
-
-def base(vocabulary_size, **overrides):
-    """Three layers, 300 wide: the defaults of the authors' code.
-
-    Reference: https://github.com/miyyer/dan
-    """
-    return BagOfVectors(vocabulary_size, **{**SIZES["base"], **overrides})

@@ -143,6 +143,25 @@ class ByteNet(seq2seq.Seq2Seq):
     Reference: https://arxiv.org/abs/1610.10099
     """
 
+    sizes = {
+        # One set of five blocks a side, d = 128: for the embedded `phrases`.
+        "mini": {
+            "num_sets": 1,
+            "hidden_dim": 128,
+            "unfolding_offset": 4,
+            "dropout": 0.1,
+        },
+        # Two sets of five blocks a side, d = 128: for small data.
+        "tiny": {
+            "num_sets": 2,
+            "hidden_dim": 128,
+            "unfolding_offset": 4,
+            "dropout": 0.2,
+        },
+        # 30 blocks a side, d = 800: the paper's for English to German.
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -311,39 +330,3 @@ def _check(num_sets, kernel_size, unfolding_factor, unfolding_offset):
             f"least 0. Received: unfolding_factor={unfolding_factor}, "
             f"unfolding_offset={unfolding_offset}"
         )
-
-
-# The arguments of each named size; those of `base` are the defaults above.
-SIZES = {
-    "mini": {
-        "num_sets": 1,
-        "hidden_dim": 128,
-        "unfolding_offset": 4,
-        "dropout": 0.1,
-    },
-    "tiny": {
-        "num_sets": 2,
-        "hidden_dim": 128,
-        "unfolding_offset": 4,
-        "dropout": 0.2,
-    },
-    "base": {},
-}
-
-
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """One set of five blocks a side, d = 128: for the embedded `phrases`."""
-    sizes = {**SIZES["mini"], **overrides}
-    return ByteNet(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Two sets of five blocks a side, d = 128: for small data."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return ByteNet(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """30 blocks a side, d = 800: the paper's for English to German."""
-    sizes = {**SIZES["base"], **overrides}
-    return ByteNet(vocabulary_size, source_vocabulary_size, **sizes)

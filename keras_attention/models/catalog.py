@@ -17,7 +17,7 @@ class Entry:
         year: when the paper appeared.
         task: what the model is trained for.
         corpus: the embedded corpus that it learns if no other is named.
-        sizes: the names in its file's `SIZES`.
+        sizes: the names in its class's `sizes`.
     """
 
     class_name: str
@@ -224,11 +224,6 @@ def create(name: str, size: str, /, **arguments):
         ValueError: If the catalogue has no such model, or the model no such
             size.
     """
-    if size not in sizes(name):
-        raise ValueError(
-            f"Expected a size of {name}: one of {', '.join(sizes(name))}. "
-            f"Received: {size!r}"
-        )
+    class_name = entry(name).class_name
     module = importlib.import_module(f"keras_attention.models.{name}")
-    model_class = getattr(module, entry(name).class_name)
-    return model_class(**{**module.SIZES[size], **arguments})
+    return getattr(module, class_name).from_size(size, **arguments)

@@ -127,6 +127,54 @@ class CharCNNLanguageModel(language_model.LanguageModel):
     https://arxiv.org/abs/1602.02410 (Jozefowicz et al. 2016)
     """
 
+    sizes = {
+        # One LSTM of 128 cells: for the embedded `sentences`.
+        "mini": {
+            "character_dim": 8,
+            "filters": ((1, 16), (2, 32), (3, 48)),
+            "embedding_dim": 64,
+            "units": 128,
+            "projection_dim": 64,
+            "num_layers": 1,
+            "dropout": 0.1,
+        },
+        # Two LSTMs of 400 cells, projected to 200: for small data.
+        "tiny": {
+            "filters": ((1, 25), (2, 50), (3, 75), (4, 100)),
+            "embedding_dim": 200,
+            "units": 400,
+            "projection_dim": 200,
+            "dropout": 0.3,
+        },
+        # The paper's LSTM-Char-Small (Kim et al. 2016, table 2).
+        "small": {},
+        # The paper's LSTM-Char-Large (Kim et al. 2016, table 2).
+        "large": {
+            "filters": (
+                *((1, 50), (2, 100), (3, 150)),
+                *((4, 200), (5, 200), (6, 200), (7, 200)),
+            ),
+            "num_highways": 2,
+            "units": 650,
+        },
+        # BIG LSTM+CNN inputs of Jozefowicz et al. 2016, table 1. Its filters
+        # and its highways are those of the graph that the authors have
+        # published. https://github.com/tensorflow/models, research/lm_1b
+        "big": {
+            "character_dim": 16,
+            "filters": (
+                *((1, 32), (2, 32), (3, 64), (4, 128)),
+                *((5, 256), (6, 512), (7, 1024), (7, 2048)),
+            ),
+            "num_highways": 2,
+            "embedding_dim": 1024,
+            "units": 8192,
+            "projection_dim": 1024,
+            "dropout": 0.25,
+            "max_word_length": 48,
+        },
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -315,82 +363,3 @@ def _check(filters, num_layers, max_word_length):
             f"{max_word_length} and its two ends have room for. "
             f"Received: filters={filters}"
         )
-
-
-# The arguments of each named size; those of `small` are the defaults above.
-SIZES = {
-    "mini": {
-        "character_dim": 8,
-        "filters": ((1, 16), (2, 32), (3, 48)),
-        "embedding_dim": 64,
-        "units": 128,
-        "projection_dim": 64,
-        "num_layers": 1,
-        "dropout": 0.1,
-    },
-    "tiny": {
-        "filters": ((1, 25), (2, 50), (3, 75), (4, 100)),
-        "embedding_dim": 200,
-        "units": 400,
-        "projection_dim": 200,
-        "dropout": 0.3,
-    },
-    "small": {},
-    "large": {
-        "filters": (
-            *((1, 50), (2, 100), (3, 150)),
-            *((4, 200), (5, 200), (6, 200), (7, 200)),
-        ),
-        "num_highways": 2,
-        "units": 650,
-    },
-    "big": {
-        "character_dim": 16,
-        "filters": (
-            *((1, 32), (2, 32), (3, 64), (4, 128)),
-            *((5, 256), (6, 512), (7, 1024), (7, 2048)),
-        ),
-        "num_highways": 2,
-        "embedding_dim": 1024,
-        "units": 8192,
-        "projection_dim": 1024,
-        "dropout": 0.25,
-        "max_word_length": 48,
-    },
-}
-
-
-def mini(vocabulary_size, **overrides):
-    """One LSTM of 128 cells: for the embedded `sentences`."""
-    sizes = {**SIZES["mini"], **overrides}
-    return CharCNNLanguageModel(vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, **overrides):
-    """Two LSTMs of 400 cells, projected to 200: for small data."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return CharCNNLanguageModel(vocabulary_size, **sizes)
-
-
-def small(vocabulary_size, **overrides):
-    """The paper's LSTM-Char-Small (Kim et al. 2016, table 2)."""
-    sizes = {**SIZES["small"], **overrides}
-    return CharCNNLanguageModel(vocabulary_size, **sizes)
-
-
-def large(vocabulary_size, **overrides):
-    """The paper's LSTM-Char-Large (Kim et al. 2016, table 2)."""
-    sizes = {**SIZES["large"], **overrides}
-    return CharCNNLanguageModel(vocabulary_size, **sizes)
-
-
-def big(vocabulary_size, **overrides):
-    """BIG LSTM+CNN inputs of Jozefowicz et al. 2016, table 1.
-
-    Its filters and its highways are those of the graph that the authors have
-    published.
-
-    Reference: https://github.com/tensorflow/models, research/lm_1b
-    """
-    sizes = {**SIZES["big"], **overrides}
-    return CharCNNLanguageModel(vocabulary_size, **sizes)

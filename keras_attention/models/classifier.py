@@ -3,11 +3,13 @@
 import keras
 from keras import ops
 
+from keras_attention.models import paper_model
+
 # The names of the inputs, the first text's and the second's.
 INPUTS = ("source_ids", "pair_ids")
 
 
-class Classifier(keras.Model):
+class Classifier(paper_model.PaperModel):
     """A model of `p(label | text)`: abstract; each paper's model is final.
 
     A subclass gives `attend(inputs, training=None)` -> `(logits,
@@ -15,8 +17,6 @@ class Classifier(keras.Model):
 
     Attributes:
         num_texts: 1, or 2 for a model of pairs.
-        max_length: the most tokens of a text, where the model has a table of
-            learned positions; None for no limit.
 
     Call arguments:
         inputs: {"source_ids": int [B, S]}, of a pair also {"pair_ids": int
@@ -34,7 +34,6 @@ class Classifier(keras.Model):
     """
 
     num_texts = 1
-    max_length = None
 
     def __call__(self, inputs, *args, **kwargs):
         names = INPUTS[: self.num_texts]

@@ -150,6 +150,26 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
     Reference: https://arxiv.org/abs/1705.03122
     """
 
+    sizes = {
+        # 3+3 layers, 128 wide: for the embedded `phrases`.
+        "mini": {
+            "num_layers": 3,
+            "embedding_dim": 128,
+            "hidden_dim": 128,
+            "num_positions": 256,
+        },
+        # 4+4 layers, 256 wide: for small data and two cores.
+        "tiny": {
+            "num_layers": 4,
+            "embedding_dim": 256,
+            "hidden_dim": 256,
+            "num_positions": 256,
+            "dropout": 0.2,
+        },
+        # 20+20 layers, 512 wide: the paper's for English to Romanian (5.1).
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -351,40 +371,3 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; those of `base` are the defaults above.
-SIZES = {
-    "mini": {
-        "num_layers": 3,
-        "embedding_dim": 128,
-        "hidden_dim": 128,
-        "num_positions": 256,
-    },
-    "tiny": {
-        "num_layers": 4,
-        "embedding_dim": 256,
-        "hidden_dim": 256,
-        "num_positions": 256,
-        "dropout": 0.2,
-    },
-    "base": {},
-}
-
-
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """3+3 layers, 128 wide: for the embedded `phrases`."""
-    sizes = {**SIZES["mini"], **overrides}
-    return ConvSeq2Seq(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """4+4 layers, 256 wide: for small data and two cores."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return ConvSeq2Seq(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """20+20 layers, 512 wide: the paper's for English to Romanian (5.1)."""
-    sizes = {**SIZES["base"], **overrides}
-    return ConvSeq2Seq(vocabulary_size, source_vocabulary_size, **sizes)

@@ -45,6 +45,16 @@ class DecomposableAttention(classifier.Classifier):
     Reference: https://arxiv.org/abs/1606.01933 (Parikh et al. 2016)
     """
 
+    sizes = {
+        # 64 wide, without dropout: for the embedded corpus `multisets`.
+        "mini": {"embedding_dim": 64, "units": 64, "dropout": 0.0},
+        # 100 wide: for a few thousand pairs.
+        "tiny": {"embedding_dim": 100, "units": 100},
+        # The paper's size, which has 381,803 parameters beside the embeddings.
+        # The paper writes 382K (Parikh et al. 2016, table 1).
+        "base": {},
+    }
+
     num_texts = 2
 
     def __init__(
@@ -122,35 +132,3 @@ class DecomposableAttention(classifier.Classifier):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; `base` has the defaults above.
-SIZES = {
-    "mini": {"embedding_dim": 64, "units": 64, "dropout": 0.0},
-    "tiny": {"embedding_dim": 100, "units": 100},
-    "base": {},
-}
-
-
-def mini(vocabulary_size, **overrides):
-    """64 wide, without dropout: for the embedded corpus `multisets`."""
-    return DecomposableAttention(
-        vocabulary_size, **{**SIZES["mini"], **overrides}
-    )
-
-
-def tiny(vocabulary_size, **overrides):
-    """100 wide: for a few thousand pairs."""
-    return DecomposableAttention(
-        vocabulary_size, **{**SIZES["tiny"], **overrides}
-    )
-
-
-def base(vocabulary_size, **overrides):
-    """The paper's size, which has 381,803 parameters beside the embeddings.
-
-    The paper writes 382K (Parikh et al. 2016, table 1).
-    """
-    return DecomposableAttention(
-        vocabulary_size, **{**SIZES["base"], **overrides}
-    )

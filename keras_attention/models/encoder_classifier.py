@@ -53,6 +53,28 @@ class EncoderClassifier(classifier.Classifier):
     https://arxiv.org/abs/1810.04805 (Devlin et al. 2019)
     """
 
+    sizes = {
+        # Two layers of one head, 64 wide: for the embedded `referents`.
+        "mini": {
+            "num_layers": 2,
+            "hidden_dim": 64,
+            "intermediate_dim": 128,
+            "num_heads": 1,
+            "dropout": 0.0,
+        },
+        # Two layers, 128 wide, their mean answers: for a few thousand texts.
+        "tiny": {
+            "num_layers": 2,
+            "hidden_dim": 128,
+            "intermediate_dim": 256,
+            "num_heads": 4,
+            "dropout": 0.3,
+            "answer_position": None,
+        },
+        # The encoder of the paper's base model (Vaswani et al. 2017, table 3).
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -147,39 +169,3 @@ class EncoderClassifier(classifier.Classifier):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; `base` has the defaults above.
-SIZES = {
-    "mini": {
-        "num_layers": 2,
-        "hidden_dim": 64,
-        "intermediate_dim": 128,
-        "num_heads": 1,
-        "dropout": 0.0,
-    },
-    "tiny": {
-        "num_layers": 2,
-        "hidden_dim": 128,
-        "intermediate_dim": 256,
-        "num_heads": 4,
-        "dropout": 0.3,
-        "answer_position": None,
-    },
-    "base": {},
-}
-
-
-def mini(vocabulary_size, **overrides):
-    """Two layers of one head, 64 wide: for the embedded `referents`."""
-    return EncoderClassifier(vocabulary_size, **{**SIZES["mini"], **overrides})
-
-
-def tiny(vocabulary_size, **overrides):
-    """Two layers, 128 wide, their mean answers: for a few thousand texts."""
-    return EncoderClassifier(vocabulary_size, **{**SIZES["tiny"], **overrides})
-
-
-def base(vocabulary_size, **overrides):
-    """The encoder of the paper's base model (Vaswani et al. 2017, table 3)."""
-    return EncoderClassifier(vocabulary_size, **{**SIZES["base"], **overrides})

@@ -170,6 +170,16 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
     https://arxiv.org/abs/1511.08228
     """
 
+    sizes = {
+        # One row of 48 maps: for `addition` on two cores.
+        "mini": {"filters": 48, "height": 1, "num_layers": 1, "dropout": 0.06},
+        # Two rows of 128 maps: for small data and two cores.
+        "tiny": {"filters": 128, "height": 2, "num_layers": 2, "dropout": 0.1},
+        # Four rows of 512 maps, two layers: a large model of the authors' code.
+        # https://github.com/tensorflow/models, research/neural_gpu
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -338,32 +348,3 @@ def _greater(length, other):
     if isinstance(length, int) and isinstance(other, int):
         return max(length, other)
     return ops.maximum(length, other)
-
-
-# The arguments of each named size; those of `base` are the defaults above.
-SIZES = {
-    "mini": {"filters": 48, "height": 1, "num_layers": 1, "dropout": 0.06},
-    "tiny": {"filters": 128, "height": 2, "num_layers": 2, "dropout": 0.1},
-    "base": {},
-}
-
-
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """One row of 48 maps: for `addition` on two cores."""
-    sizes = {**SIZES["mini"], **overrides}
-    return ExtendedNeuralGPU(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Two rows of 128 maps: for small data and two cores."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return ExtendedNeuralGPU(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Four rows of 512 maps, two layers: a large model of the authors' code.
-
-    Reference: https://github.com/tensorflow/models, research/neural_gpu
-    """
-    sizes = {**SIZES["base"], **overrides}
-    return ExtendedNeuralGPU(vocabulary_size, source_vocabulary_size, **sizes)

@@ -3,8 +3,10 @@
 import keras
 from keras import ops
 
+from keras_attention.models import paper_model
 
-class LanguageModel(keras.Model):
+
+class LanguageModel(paper_model.PaperModel):
     """A model of `p(x_t | x_<t)`: abstract; each paper's model is final.
 
     Training and scores call the model on whole texts. A search uses two
@@ -20,10 +22,6 @@ class LanguageModel(keras.Model):
     `call` and `step` share their layers: fed with the same tokens they give
     the same logits.
 
-    Attributes:
-        max_length: the most tokens of a text, where the model has a table of
-            learned positions; None for no limit.
-
     Call arguments:
         token_ids: int [B, T]: START and the tokens of a text; padding comes
             last and changes no logits before it.
@@ -37,8 +35,6 @@ class LanguageModel(keras.Model):
     Raises:
         ValueError: If the input is not an integer tensor of rank 2.
     """
-
-    max_length = None
 
     def __call__(self, token_ids, *args, **kwargs):
         shape = getattr(token_ids, "shape", None)
@@ -93,23 +89,6 @@ class LanguageModel(keras.Model):
                 keras.KerasTensor((None, None), "int32", name="token_ids")
             ]
         super().export(filepath, format, verbose, input_signature, **options)
-
-    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Over replicas, builds loss and metrics by the first one's share.
-
-        Keras builds by the mean of the replicas' shares of the first batch,
-        which fails where they are uneven. It calls this on TensorFlow alone.
-
-        Reference: https://github.com/keras-team/keras/issues/19246
-        """
-        if iterator is not None and self._distribute_strategy is not None:
-            shares = self.distribute_strategy.experimental_local_results
-            _, _, batches = next(iter(iterator))
-            data_batch = keras.tree.map_structure(
-                lambda tensor: shares(tensor)[0], next(batches)
-            )
-            iterator = None
-        super()._maybe_symbolic_build(iterator, data_batch)
 
     def build(self, input_shape=None):
         """Creates all weights by one call on a tiny batch."""

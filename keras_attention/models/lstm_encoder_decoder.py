@@ -43,6 +43,25 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
     Reference: https://arxiv.org/abs/1409.3215
     """
 
+    sizes = {
+        # Like `tiny`, for a small vocabulary and data without noise.
+        "mini": {
+            "embedding_dim": 128,
+            "units": 256,
+            "num_layers": 2,
+            "dropout": 0.1,
+        },
+        # Two layers, 256 wide: for small data and two cores.
+        "tiny": {
+            "embedding_dim": 256,
+            "units": 256,
+            "num_layers": 2,
+            "dropout": 0.3,
+        },
+        # The paper's size (Sutskever et al. 2014, section 3.4).
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -136,39 +155,3 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; those of `base` are the defaults above.
-SIZES = {
-    "mini": {
-        "embedding_dim": 128,
-        "units": 256,
-        "num_layers": 2,
-        "dropout": 0.1,
-    },
-    "tiny": {
-        "embedding_dim": 256,
-        "units": 256,
-        "num_layers": 2,
-        "dropout": 0.3,
-    },
-    "base": {},
-}
-
-
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Like `tiny`, for a small vocabulary and data without noise."""
-    sizes = {**SIZES["mini"], **overrides}
-    return LSTMEncoderDecoder(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Two layers, 256 wide: for small data and two cores."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return LSTMEncoderDecoder(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """The paper's size (Sutskever et al. 2014, section 3.4)."""
-    sizes = {**SIZES["base"], **overrides}
-    return LSTMEncoderDecoder(vocabulary_size, source_vocabulary_size, **sizes)

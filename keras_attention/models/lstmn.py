@@ -53,6 +53,17 @@ class LSTMN(language_model.LanguageModel):
     Reference: https://arxiv.org/abs/1601.06733
     """
 
+    sizes = {
+        # 128 wide: for the embedded `sentences`.
+        "mini": {"embedding_dim": 64, "units": 128, "dropout": 0.1},
+        # The paper's width with dropout: for small data.
+        "tiny": {"embedding_dim": 150, "units": 300, "dropout": 0.3},
+        # The paper's model of one layer (Cheng et al. 2016, section 5.1). Its
+        # widths are those of the first author's code for the Penn Treebank:
+        # https://github.com/cheng6076/mlm, train_baseline.lua.
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -168,30 +179,3 @@ class LSTMN(language_model.LanguageModel):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; `base` has the defaults above.
-SIZES = {
-    "mini": {"embedding_dim": 64, "units": 128, "dropout": 0.1},
-    "tiny": {"embedding_dim": 150, "units": 300, "dropout": 0.3},
-    "base": {},
-}
-
-
-def mini(vocabulary_size, **overrides):
-    """128 wide: for the embedded `sentences`."""
-    return LSTMN(vocabulary_size, **{**SIZES["mini"], **overrides})
-
-
-def tiny(vocabulary_size, **overrides):
-    """The paper's width with dropout: for small data."""
-    return LSTMN(vocabulary_size, **{**SIZES["tiny"], **overrides})
-
-
-def base(vocabulary_size, **overrides):
-    """The paper's model of one layer (Cheng et al. 2016, section 5.1).
-
-    Its widths are those of the first author's code for the Penn Treebank:
-    https://github.com/cheng6076/mlm, train_baseline.lua.
-    """
-    return LSTMN(vocabulary_size, **{**SIZES["base"], **overrides})

@@ -68,6 +68,25 @@ class Luong(seq2seq.Seq2Seq):
     Reference: https://arxiv.org/abs/1508.04025
     """
 
+    sizes = {
+        # Like `tiny`, for a small vocabulary and data without noise.
+        "mini": {
+            "embedding_dim": 128,
+            "units": 256,
+            "num_layers": 1,
+            "dropout": 0.1,
+        },
+        # One layer, 256 wide: for small data and two cores.
+        "tiny": {
+            "embedding_dim": 256,
+            "units": 256,
+            "num_layers": 1,
+            "dropout": 0.3,
+        },
+        # The paper's size (Luong et al. 2015, section 4.1).
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -270,39 +289,3 @@ def _encoder_layer(units, bidirectional, name, policy):
     if bidirectional:
         return keras.layers.Bidirectional(lstm, name=name, **policy)
     return lstm
-
-
-# The arguments of each named size; those of `base` are the defaults above.
-SIZES = {
-    "mini": {
-        "embedding_dim": 128,
-        "units": 256,
-        "num_layers": 1,
-        "dropout": 0.1,
-    },
-    "tiny": {
-        "embedding_dim": 256,
-        "units": 256,
-        "num_layers": 1,
-        "dropout": 0.3,
-    },
-    "base": {},
-}
-
-
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Like `tiny`, for a small vocabulary and data without noise."""
-    sizes = {**SIZES["mini"], **overrides}
-    return Luong(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """One layer, 256 wide: for small data and two cores."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return Luong(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """The paper's size (Luong et al. 2015, section 4.1)."""
-    sizes = {**SIZES["base"], **overrides}
-    return Luong(vocabulary_size, source_vocabulary_size, **sizes)

@@ -47,6 +47,25 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
     Reference: https://arxiv.org/abs/1406.1078
     """
 
+    sizes = {
+        # Like `tiny`, for a small vocabulary and data without noise.
+        "mini": {
+            "embedding_dim": 128,
+            "units": 256,
+            "readout_dim": 256,
+            "dropout": 0.1,
+        },
+        # 256 wide: for small data and two cores.
+        "tiny": {
+            "embedding_dim": 256,
+            "units": 256,
+            "readout_dim": 256,
+            "dropout": 0.3,
+        },
+        # The paper's size (Cho et al. 2014, section 4.1).
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -141,39 +160,3 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; those of `base` are the defaults above.
-SIZES = {
-    "mini": {
-        "embedding_dim": 128,
-        "units": 256,
-        "readout_dim": 256,
-        "dropout": 0.1,
-    },
-    "tiny": {
-        "embedding_dim": 256,
-        "units": 256,
-        "readout_dim": 256,
-        "dropout": 0.3,
-    },
-    "base": {},
-}
-
-
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Like `tiny`, for a small vocabulary and data without noise."""
-    sizes = {**SIZES["mini"], **overrides}
-    return RNNEncoderDecoder(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """256 wide: for small data and two cores."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return RNNEncoderDecoder(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """The paper's size (Cho et al. 2014, section 4.1)."""
-    sizes = {**SIZES["base"], **overrides}
-    return RNNEncoderDecoder(vocabulary_size, source_vocabulary_size, **sizes)

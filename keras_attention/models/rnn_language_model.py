@@ -67,6 +67,25 @@ class RNNLanguageModel(language_model.LanguageModel):
     model, Interspeech; https://arxiv.org/abs/1409.2329 (Zaremba et al. 2014)
     """
 
+    sizes = {
+        # One GRU, 128 wide: learns `sentences` in a minute or two on two cores.
+        "mini": {
+            "embedding_dim": 64,
+            "units": 128,
+            "num_layers": 1,
+            "cell": "gru",
+            "dropout": 0.1,
+        },
+        # Two LSTMs, 256 wide, with dropout: for small data.
+        "tiny": {"embedding_dim": 256, "units": 256, "dropout": 0.3},
+        # The paper's model without dropout (Zaremba et al. 2014, section 4.1).
+        "small": {"embedding_dim": 200, "units": 200, "dropout": 0.0},
+        # The paper's medium model (Zaremba et al. 2014, section 4.1).
+        "medium": {},
+        # The paper's large model (Zaremba et al. 2014, section 4.1).
+        "large": {"embedding_dim": 1500, "units": 1500, "dropout": 0.65},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -166,44 +185,3 @@ def _check(embedding_dim, units, num_layers, cell, tied):
             "output meets the embeddings. Received: "
             f"embedding_dim={embedding_dim}, units={units}"
         )
-
-
-# The arguments of each named size; `medium` has the defaults above.
-SIZES = {
-    "mini": {
-        "embedding_dim": 64,
-        "units": 128,
-        "num_layers": 1,
-        "cell": "gru",
-        "dropout": 0.1,
-    },
-    "tiny": {"embedding_dim": 256, "units": 256, "dropout": 0.3},
-    "small": {"embedding_dim": 200, "units": 200, "dropout": 0.0},
-    "medium": {},
-    "large": {"embedding_dim": 1500, "units": 1500, "dropout": 0.65},
-}
-
-
-def mini(vocabulary_size, **overrides):
-    """One GRU, 128 wide: learns `sentences` in a minute or two on two cores."""
-    return RNNLanguageModel(vocabulary_size, **{**SIZES["mini"], **overrides})
-
-
-def tiny(vocabulary_size, **overrides):
-    """Two LSTMs, 256 wide, with dropout: for small data."""
-    return RNNLanguageModel(vocabulary_size, **{**SIZES["tiny"], **overrides})
-
-
-def small(vocabulary_size, **overrides):
-    """The paper's model without dropout (Zaremba et al. 2014, section 4.1)."""
-    return RNNLanguageModel(vocabulary_size, **{**SIZES["small"], **overrides})
-
-
-def medium(vocabulary_size, **overrides):
-    """The paper's medium model (Zaremba et al. 2014, section 4.1)."""
-    return RNNLanguageModel(vocabulary_size, **{**SIZES["medium"], **overrides})
-
-
-def large(vocabulary_size, **overrides):
-    """The paper's large model (Zaremba et al. 2014, section 4.1)."""
-    return RNNLanguageModel(vocabulary_size, **{**SIZES["large"], **overrides})

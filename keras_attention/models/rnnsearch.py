@@ -46,6 +46,25 @@ class RNNSearch(seq2seq.Seq2Seq):
     Reference: https://arxiv.org/abs/1409.0473
     """
 
+    sizes = {
+        # Like `tiny`, for a small vocabulary and data without noise.
+        "mini": {
+            "embedding_dim": 128,
+            "units": 256,
+            "readout_dim": 256,
+            "dropout": 0.1,
+        },
+        # 256 wide: for small data and two cores.
+        "tiny": {
+            "embedding_dim": 256,
+            "units": 256,
+            "readout_dim": 256,
+            "dropout": 0.3,
+        },
+        # The paper's RNNsearch-50 (Bahdanau et al. 2014, appendix A.2.3).
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -155,39 +174,3 @@ class RNNSearch(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; those of `base` are the defaults above.
-SIZES = {
-    "mini": {
-        "embedding_dim": 128,
-        "units": 256,
-        "readout_dim": 256,
-        "dropout": 0.1,
-    },
-    "tiny": {
-        "embedding_dim": 256,
-        "units": 256,
-        "readout_dim": 256,
-        "dropout": 0.3,
-    },
-    "base": {},
-}
-
-
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Like `tiny`, for a small vocabulary and data without noise."""
-    sizes = {**SIZES["mini"], **overrides}
-    return RNNSearch(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """256 wide: for small data and two cores."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return RNNSearch(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """The paper's RNNsearch-50 (Bahdanau et al. 2014, appendix A.2.3)."""
-    sizes = {**SIZES["base"], **overrides}
-    return RNNSearch(vocabulary_size, source_vocabulary_size, **sizes)

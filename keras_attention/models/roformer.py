@@ -40,31 +40,3 @@ class RoFormer(transformer.Transformer):
         return layers.RotaryPositions(
             dtype=self.dtype_policy, name="rotary_positions"
         )
-
-
-# Those of the Transformer: positions have no weights in either.
-SIZES = transformer.SIZES
-
-
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Like `tiny`, for a small vocabulary and data without noise."""
-    sizes = {**SIZES["mini"], **overrides}
-    return RoFormer(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """Four layers, 128 wide: for small data and two cores."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return RoFormer(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """As wide and deep as the base Transformer, the paper's baseline (4.1)."""
-    sizes = {**SIZES["base"], **overrides}
-    return RoFormer(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def big(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """As wide and deep as the big Transformer."""
-    sizes = {**SIZES["big"], **overrides}
-    return RoFormer(vocabulary_size, source_vocabulary_size, **sizes)

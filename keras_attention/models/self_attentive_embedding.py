@@ -50,6 +50,27 @@ class SelfAttentiveEmbedding(classifier.Classifier):
     Reference: https://arxiv.org/abs/1703.03130 (Lin et al. 2017)
     """
 
+    sizes = {
+        # Two hops, 32 wide, without dropout: for the embedded `colours`.
+        "mini": {
+            "embedding_dim": 32,
+            "units": 32,
+            "attention_units": 32,
+            "num_hops": 2,
+            "hidden_dim": 64,
+            "dropout": 0.0,
+        },
+        # Four hops, 64 wide: for a few thousand texts.
+        "tiny": {
+            "units": 64,
+            "attention_units": 64,
+            "num_hops": 4,
+            "hidden_dim": 128,
+        },
+        # The paper's size for reviews (Lin et al. 2017, sections 4.1 and 4.2).
+        "base": {},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -145,44 +166,3 @@ def redundancy(weights):
     products = ops.matmul(weights, ops.swapaxes(weights, 1, 2))
     difference = products - ops.eye(weights.shape[1], dtype=weights.dtype)
     return ops.sum(ops.square(difference), axis=(1, 2))
-
-
-# The arguments of each named size; `base` has the defaults above.
-SIZES = {
-    "mini": {
-        "embedding_dim": 32,
-        "units": 32,
-        "attention_units": 32,
-        "num_hops": 2,
-        "hidden_dim": 64,
-        "dropout": 0.0,
-    },
-    "tiny": {
-        "units": 64,
-        "attention_units": 64,
-        "num_hops": 4,
-        "hidden_dim": 128,
-    },
-    "base": {},
-}
-
-
-def mini(vocabulary_size, **overrides):
-    """Two hops, 32 wide, without dropout: for the embedded `colours`."""
-    return SelfAttentiveEmbedding(
-        vocabulary_size, **{**SIZES["mini"], **overrides}
-    )
-
-
-def tiny(vocabulary_size, **overrides):
-    """Four hops, 64 wide: for a few thousand texts."""
-    return SelfAttentiveEmbedding(
-        vocabulary_size, **{**SIZES["tiny"], **overrides}
-    )
-
-
-def base(vocabulary_size, **overrides):
-    """The paper's size for reviews (Lin et al. 2017, sections 4.1 and 4.2)."""
-    return SelfAttentiveEmbedding(
-        vocabulary_size, **{**SIZES["base"], **overrides}
-    )

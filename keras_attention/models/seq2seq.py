@@ -3,11 +3,13 @@
 import keras
 from keras import ops
 
+from keras_attention.models import paper_model
+
 # XLA in TensorFlow cannot differentiate a loop of unknown length.
 LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
 
 
-class Seq2Seq(keras.Model):
+class Seq2Seq(paper_model.PaperModel):
     """A model of `p(y_t | y_<t, x)`: abstract; each paper's model is final.
 
     Training and forced scores call the model on whole pairs. Search uses
@@ -36,10 +38,6 @@ class Seq2Seq(keras.Model):
     class is registered under `package="keras_attention"`. A model whose `call`
     loops over tokens sets `supports_jit = LOOPS_COMPILE`.
 
-    Attributes:
-        max_length: the most tokens of a source and of a target, where the
-            model has a table of learned positions; None for no limit.
-
     Call arguments:
         inputs: dict of `source_ids` int [B, S] (tokens, END, padding) and
             `target_ids` int [B, T] (START, tokens, padding).
@@ -53,16 +51,6 @@ class Seq2Seq(keras.Model):
     Raises:
         ValueError: If the inputs are no such dict.
     """
-
-    max_length = None
-
-    @staticmethod
-    def _check_layers(num_layers):
-        if num_layers < 1:
-            raise ValueError(
-                "`num_layers` must be at least 1. "
-                f"Received: num_layers={num_layers}"
-            )
 
     @staticmethod
     def _two_embeddings(vocabulary_size, source_size, embedding_dim, **policy):
@@ -131,23 +119,6 @@ class Seq2Seq(keras.Model):
                 }
             ]
         super().export(filepath, format, verbose, input_signature, **options)
-
-    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-        """Over replicas, builds loss and metrics by the first one's share.
-
-        Keras builds by the mean of the replicas' shares of the first batch,
-        which fails where they are uneven. It calls this on TensorFlow alone.
-
-        Reference: https://github.com/keras-team/keras/issues/19246
-        """
-        if iterator is not None and self._distribute_strategy is not None:
-            shares = self.distribute_strategy.experimental_local_results
-            _, _, batches = next(iter(iterator))
-            data_batch = keras.tree.map_structure(
-                lambda tensor: shares(tensor)[0], next(batches)
-            )
-            iterator = None
-        super()._maybe_symbolic_build(iterator, data_batch)
 
     def build(self, input_shape=None):
         """Creates all weights by one call on a tiny batch."""

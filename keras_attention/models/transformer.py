@@ -59,6 +59,36 @@ class Transformer(seq2seq.Seq2Seq):
     Reference: https://arxiv.org/abs/1706.03762
     """
 
+    sizes = {
+        # 2+2 layers, 128 wide: learns `phrases` in minutes on two cores.
+        "mini": {
+            "num_layers": 2,
+            "hidden_dim": 128,
+            "intermediate_dim": 256,
+            "num_heads": 4,
+            "dropout": 0.1,
+        },
+        # 4+4 layers, 128 wide: for small data. The tiny model of Wu et al.
+        # 2021, https://arxiv.org/abs/2105.14462
+        "tiny": {
+            "num_layers": 4,
+            "hidden_dim": 128,
+            "intermediate_dim": 256,
+            "num_heads": 4,
+            "dropout": 0.3,
+        },
+        # The paper's base model (Vaswani et al. 2017, table 3).
+        "base": {"norm_first": False},
+        # The paper's big model (Vaswani et al. 2017, table 3).
+        "big": {
+            "hidden_dim": 1024,
+            "intermediate_dim": 4096,
+            "num_heads": 16,
+            "dropout": 0.3,
+            "norm_first": False,
+        },
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -220,57 +250,3 @@ class Transformer(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; what is missing is as in the class.
-SIZES = {
-    "mini": {
-        "num_layers": 2,
-        "hidden_dim": 128,
-        "intermediate_dim": 256,
-        "num_heads": 4,
-        "dropout": 0.1,
-    },
-    "tiny": {
-        "num_layers": 4,
-        "hidden_dim": 128,
-        "intermediate_dim": 256,
-        "num_heads": 4,
-        "dropout": 0.3,
-    },
-    "base": {"norm_first": False},
-    "big": {
-        "hidden_dim": 1024,
-        "intermediate_dim": 4096,
-        "num_heads": 16,
-        "dropout": 0.3,
-        "norm_first": False,
-    },
-}
-
-
-def mini(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """2+2 layers, 128 wide: learns `phrases` in minutes on two cores."""
-    sizes = {**SIZES["mini"], **overrides}
-    return Transformer(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """4+4 layers, 128 wide: for small data.
-
-    The tiny model of Wu et al. 2021, https://arxiv.org/abs/2105.14462
-    """
-    sizes = {**SIZES["tiny"], **overrides}
-    return Transformer(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def base(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """The paper's base model (Vaswani et al. 2017, table 3)."""
-    sizes = {**SIZES["base"], **overrides}
-    return Transformer(vocabulary_size, source_vocabulary_size, **sizes)
-
-
-def big(vocabulary_size, source_vocabulary_size=None, **overrides):
-    """The paper's big model (Vaswani et al. 2017, table 3)."""
-    sizes = {**SIZES["big"], **overrides}
-    return Transformer(vocabulary_size, source_vocabulary_size, **sizes)

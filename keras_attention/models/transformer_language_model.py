@@ -64,6 +64,28 @@ class TransformerLanguageModel(language_model.LanguageModel):
     Unsupervised Multitask Learners
     """
 
+    sizes = {
+        # 2 layers, 128 wide: for the embedded `sentences`.
+        "mini": {
+            "num_layers": 2,
+            "hidden_dim": 128,
+            "intermediate_dim": 256,
+            "num_heads": 4,
+        },
+        # 4 layers, 256 wide, with much dropout: for small data.
+        "tiny": {
+            "num_layers": 4,
+            "hidden_dim": 256,
+            "intermediate_dim": 1024,
+            "num_heads": 4,
+            "dropout": 0.3,
+        },
+        # 12 layers, 768 wide, post-norm (Radford et al. 2018, section 4.1).
+        "gpt": {"max_length": 512, "norm_first": False},
+        # The smallest of four sizes (Radford et al. 2019, table 2).
+        "gpt2": {"max_length": 1024},
+    }
+
     def __init__(
         self,
         vocabulary_size,
@@ -77,7 +99,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        _check_layers(num_layers)
+        self._check_layers(num_layers)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "num_layers": num_layers,
@@ -186,55 +208,3 @@ class TransformerLanguageModel(language_model.LanguageModel):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-def _check_layers(num_layers):
-    if num_layers < 1:
-        raise ValueError(
-            "`num_layers` must be at least 1. "
-            f"Received: num_layers={num_layers}"
-        )
-
-
-# The arguments of each named size; those that are missing are as in the class.
-SIZES = {
-    "mini": {
-        "num_layers": 2,
-        "hidden_dim": 128,
-        "intermediate_dim": 256,
-        "num_heads": 4,
-    },
-    "tiny": {
-        "num_layers": 4,
-        "hidden_dim": 256,
-        "intermediate_dim": 1024,
-        "num_heads": 4,
-        "dropout": 0.3,
-    },
-    "gpt": {"max_length": 512, "norm_first": False},
-    "gpt2": {"max_length": 1024},
-}
-
-
-def mini(vocabulary_size, **overrides):
-    """2 layers, 128 wide: for the embedded `sentences`."""
-    sizes = {**SIZES["mini"], **overrides}
-    return TransformerLanguageModel(vocabulary_size, **sizes)
-
-
-def tiny(vocabulary_size, **overrides):
-    """4 layers, 256 wide, with much dropout: for small data."""
-    sizes = {**SIZES["tiny"], **overrides}
-    return TransformerLanguageModel(vocabulary_size, **sizes)
-
-
-def gpt(vocabulary_size, **overrides):
-    """12 layers, 768 wide, post-norm (Radford et al. 2018, section 4.1)."""
-    sizes = {**SIZES["gpt"], **overrides}
-    return TransformerLanguageModel(vocabulary_size, **sizes)
-
-
-def gpt2(vocabulary_size, **overrides):
-    """The smallest of four sizes (Radford et al. 2019, table 2)."""
-    sizes = {**SIZES["gpt2"], **overrides}
-    return TransformerLanguageModel(vocabulary_size, **sizes)

@@ -4,10 +4,11 @@ import keras
 from keras import ops
 
 from keras_attention import layers
+from keras_attention.models import paper_model
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class VisionTransformer(keras.Model):
+class VisionTransformer(paper_model.PaperModel):
     """A classifier of pictures (Dosovitskiy et al. 2021, section 3.1).
 
     ```
@@ -60,6 +61,20 @@ class VisionTransformer(keras.Model):
 
     Reference: https://arxiv.org/abs/2010.11929
     """
+
+    sizes = {
+        # 2 layers, 64 wide, for pictures of 8 x 8: handwritten digits.
+        "mini": {
+            "image_shape": (8, 8, 1),
+            "patch_size": 2,
+            "num_layers": 2,
+            "hidden_dim": 64,
+            "intermediate_dim": 128,
+            "num_heads": 4,
+        },
+        # The paper's ViT-B/16 (Dosovitskiy et al. 2021, table 1).
+        "base": {},
+    }
 
     def __init__(
         self,
@@ -158,27 +173,3 @@ class VisionTransformer(keras.Model):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-# The arguments of each named size; `base` has the defaults above.
-SIZES = {
-    "mini": {
-        "image_shape": (8, 8, 1),
-        "patch_size": 2,
-        "num_layers": 2,
-        "hidden_dim": 64,
-        "intermediate_dim": 128,
-        "num_heads": 4,
-    },
-    "base": {},
-}
-
-
-def mini(num_classes, **overrides):
-    """2 layers, 64 wide, for pictures of 8 x 8: handwritten digits."""
-    return VisionTransformer(num_classes, **{**SIZES["mini"], **overrides})
-
-
-def base(num_classes, **overrides):
-    """The paper's ViT-B/16 (Dosovitskiy et al. 2021, table 1)."""
-    return VisionTransformer(num_classes, **{**SIZES["base"], **overrides})

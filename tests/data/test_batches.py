@@ -348,7 +348,7 @@ def test_blank_texts_have_no_tokens_when_drawn(subwords):
 def model():
     """A model of a small vocabulary, to be fitted."""
     sizes = {"embedding_dim": 4, "units": 4, "num_layers": 1}
-    model = models.lstm_encoder_decoder.mini(500, **sizes)
+    model = models.LSTMEncoderDecoder.from_size("mini", 500, **sizes)
     model.compile("sgd", loss=losses.TokenCrossEntropy())
     return model
 

@@ -23,7 +23,8 @@ from keras_attention.training import losses  # noqa: E402
 
 VOCABULARY, BATCHES = 31, 6
 MODELS = {
-    "transformer": lambda: models.transformer.tiny(
+    "transformer": lambda: models.Transformer.from_size(
+        "tiny",
         VOCABULARY,
         num_layers=1,
         hidden_dim=8,
@@ -31,8 +32,8 @@ MODELS = {
         num_heads=2,
         dropout=0.0,
     ),
-    "rnnsearch": lambda: models.rnnsearch.tiny(
-        VOCABULARY, embedding_dim=8, units=8, readout_dim=8, dropout=0.0
+    "rnnsearch": lambda: models.RNNSearch.from_size(
+        "tiny", VOCABULARY, embedding_dim=8, units=8, readout_dim=8, dropout=0.0
     ),
 }
 

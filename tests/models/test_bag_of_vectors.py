@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from keras_attention import models
-from keras_attention.models import bag_of_vectors
 
 V, CLASSES = 23, 5
 IDS = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]])
@@ -70,6 +69,6 @@ def test_xor_needs_a_layer(num_layers):
 
 def test_the_papers_size():
     """The defaults of the authors' dan_sentiment.py."""
-    config = bag_of_vectors.base(23).get_config()
+    config = models.BagOfVectors.from_size("base", 23).get_config()
     assert (config["embedding_dim"], config["units"]) == (300, 300)
     assert (config["num_layers"], config["word_dropout"]) == (3, 0.3)

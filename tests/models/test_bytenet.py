@@ -6,7 +6,6 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import models
-from keras_attention.models import bytenet
 
 V, SOURCE_V, D, K, RATES = 37, 19, 11, 3, (1, 2)
 A, OFFSET = 1.5, 1
@@ -170,7 +169,7 @@ def test_papers_size(without_memory):
         + v
     )
     with without_memory():
-        model = bytenet.base(v)
+        model = models.ByteNet.from_size("base", v)
         model.build()
     assert model.count_params() == expected
     assert [b.convolution.dilation_rate for b in model.decoder_blocks] == (

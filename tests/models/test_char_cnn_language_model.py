@@ -97,7 +97,7 @@ def test_words_are_without_dropout_and_outputs_with():
 
 def test_words_differ_before_any_training():
     # With Keras's own initial weights it is 0.15, with these 2.3.
-    model = models.char_cnn_language_model.small(1000)
+    model = models.CharCNNLanguageModel.from_size("small", 1000)
     words = np.array(model.words(np.arange(1000)[None])[0])
     assert np.linalg.norm(words - words.mean(0), axis=-1).mean() > 1
 
@@ -174,7 +174,7 @@ def formula(v, d, filters, highways, embedding, units, projection, num_layers):
 def test_sizes(size, vocabulary_size, printed, without_memory):
     """Kim et al. 2016, table 3; Jozefowicz et al. 2016, table 1."""
     with without_memory():
-        model = getattr(char_cnn_language_model, size)(vocabulary_size)
+        model = models.CharCNNLanguageModel.from_size(size, vocabulary_size)
         model.build()
     config = model.get_config()
     names = ("character_dim", "filters", "num_highways", "embedding_dim")
@@ -189,7 +189,7 @@ def test_sizes(size, vocabulary_size, printed, without_memory):
 def test_the_filters_of_big_are_those_of_the_published_graph():
     """`char_embedding/cnn_0/kernel` to `cnn_7/kernel`; a highway's width."""
     widths, numbers = zip(
-        *char_cnn_language_model.SIZES["big"]["filters"], strict=True
+        *models.CharCNNLanguageModel.sizes["big"]["filters"], strict=True
     )
     assert widths == (1, 2, 3, 4, 5, 6, 7, 7)
     assert numbers == (32, 32, 64, 128, 256, 512, 1024, 2048)

@@ -4,7 +4,6 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import models
-from keras_attention.models import conv_seq2seq
 
 V, SOURCE_V, E, H, L, K = 23, 19, 7, 11, 2, 3
 ROOT_HALF = np.sqrt(0.5)
@@ -183,7 +182,7 @@ def test_papers_size(without_memory):
         + v
     )
     with without_memory():
-        model = conv_seq2seq.base(v)
+        model = models.ConvSeq2Seq.from_size("base", v)
         model.build()
     assert model.count_params() == expected
 

@@ -3,7 +3,6 @@
 import numpy as np
 
 from keras_attention import models
-from keras_attention.models import decomposable_attention
 
 V, CLASSES = 23, 5
 INPUTS = {
@@ -62,7 +61,7 @@ def test_equals_the_equations(randomize):
 def test_the_papers_number_of_parameters(without_memory):
     """Section 5.2 counts 382 thousand, without the embeddings."""
     with without_memory():
-        model = decomposable_attention.base(23)
+        model = models.DecomposableAttention.from_size("base", 23)
         model.build()
 
     def count(*layers):

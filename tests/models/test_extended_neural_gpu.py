@@ -187,7 +187,7 @@ def test_adds_ten_bits_after_fewer_bits():
     }
     keras.utils.set_random_seed(1)
     rng = np.random.default_rng(1)
-    model = extended_neural_gpu.mini(END + 4, dropout=0.0)
+    model = models.ExtendedNeuralGPU.from_size("mini", END + 4, dropout=0.0)
     schedule = keras.optimizers.schedules.CosineDecay(
         0.0, num_steps - 200, warmup_target=2e-3, warmup_steps=200
     )

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from keras_attention import models
-from keras_attention.models import lstm_encoder_decoder
 
 V, SOURCE_V, EMBEDDING, UNITS = 23, 19, 7, 11
 
@@ -90,7 +89,7 @@ def test_papers_size(without_memory):
     assert recurrent == 64e6 and expected == 384e6
     biases = 2 * num_layers * 4 * n + v
     with without_memory():
-        model = lstm_encoder_decoder.base(v, source_v)
+        model = models.LSTMEncoderDecoder.from_size("base", v, source_v)
         model.build()
     assert model.count_params() == expected + biases
     stacks = [*model.encoder, *model.decoder]

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from keras_attention import models
-from keras_attention.models import lstmn
 from keras_attention.tokens import START
 
 V, EMBEDDING, UNITS = 23, 7, 11
@@ -83,7 +82,7 @@ def test_sizes(size, e, u, without_memory):
     https://github.com/cheng6076/mlm, train_baseline.lua.
     """
     with without_memory():
-        model = getattr(lstmn, size)(10_000)
+        model = models.LSTMN.from_size(size, 10_000)
         model.build()
     assert model.count_params() == formula(10_000, e, u)
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from keras_attention import models
-from keras_attention.models import luong
 
 V, SOURCE_V, EMBEDDING, UNITS = 23, 19, 7, 10
 
@@ -265,7 +264,7 @@ def test_papers_size(without_memory):
     )
     biases = 2 * num_layers * 4 * n + v
     with without_memory():
-        model = luong.base(v, v)
+        model = models.Luong.from_size("base", v, v)
         model.build()
     assert model.count_params() == expected + biases
     assert biases < 0.001 * expected

@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from keras_attention import models
-from keras_attention.models import rnn_encoder_decoder
 
 V, SOURCE_V, EMBEDDING, UNITS, READOUT = 23, 19, 7, 11, 5
 
@@ -84,7 +83,7 @@ def test_papers_size(without_memory):
     )
     biases = 3 * n + n + n + 3 * n + 2 * m + v
     with without_memory():
-        model = rnn_encoder_decoder.base(v)
+        model = models.RNNEncoderDecoder.from_size("base", v)
         model.build()
     assert model.count_params() == expected + biases
     assert biases < 0.002 * expected
@@ -93,7 +92,7 @@ def test_papers_size(without_memory):
 @pytest.mark.parametrize("size", ["mini", "tiny"])
 def test_small_sizes(size, without_memory):
     with without_memory():
-        model = getattr(rnn_encoder_decoder, size)(V, units=13)
+        model = models.RNNEncoderDecoder.from_size(size, V, units=13)
         model.build()
     assert model.get_config()["units"] == 13
     assert model.count_params() < 2e6

@@ -8,7 +8,6 @@ import pytest
 
 from keras_attention import decoding, models
 from keras_attention.data.embedded import sentences
-from keras_attention.models import rnn_language_model
 from keras_attention.tokens import END, PAD, START
 from keras_attention.training import losses
 
@@ -106,7 +105,7 @@ def test_papers_sizes(size, width, millions, without_memory):
     of it (Merity et al. 2016, https://arxiv.org/abs/1609.07843, table 2).
     """
     with without_memory():
-        model = getattr(rnn_language_model, size)(10_000)
+        model = models.RNNLanguageModel.from_size(size, 10_000)
         model.build()
     assert model.count_params() == lstm_language_model(10_000, width)
     if millions:
@@ -116,7 +115,7 @@ def test_papers_sizes(size, width, millions, without_memory):
 @pytest.mark.parametrize("size", ["mini", "tiny"])
 def test_small_sizes(size, without_memory):
     with without_memory():
-        model = getattr(rnn_language_model, size)(V, units=13)
+        model = models.RNNLanguageModel.from_size(size, V, units=13)
         model.build()
     assert model.get_config()["units"] == 13
     assert model.count_params() < 2e6
@@ -191,8 +190,8 @@ def test_learns_the_entropy_of_the_source(cell, dropout):
     token_ids, labels = ids_of(corpus["train"], words)
     epochs, batch_size = 5, 64
     steps = epochs * math.ceil(len(labels) / batch_size)
-    model = rnn_language_model.mini(
-        END + 1 + len(words), cell=cell, dropout=dropout
+    model = models.RNNLanguageModel.from_size(
+        "mini", END + 1 + len(words), cell=cell, dropout=dropout
     )
     model.compile(
         keras.optimizers.Adam(

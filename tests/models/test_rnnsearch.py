@@ -1,7 +1,6 @@
 import numpy as np
 
 from keras_attention import models
-from keras_attention.models import rnnsearch
 
 V, SOURCE_V, EMBEDDING, UNITS, READOUT = 23, 19, 7, 11, 5
 
@@ -98,7 +97,7 @@ def test_papers_size(without_memory):
     )  # fmt: skip
     biases = 2 * 3 * n + n + 3 * n + 2 * deep + k
     with without_memory():
-        model = rnnsearch.base(k, k)
+        model = models.RNNSearch.from_size("base", k, k)
         model.build()
     assert model.count_params() == expected + biases
     assert biases < 0.001 * expected

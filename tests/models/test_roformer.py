@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 
 from keras_attention import models
-from keras_attention.models import roformer, transformer
 
 V = 23
 SIZES = {
@@ -81,11 +80,11 @@ def test_the_weights_are_those_of_the_transformer(randomize):
 
 
 @pytest.mark.fast_for("mini")
-@pytest.mark.parametrize("size", roformer.SIZES)
+@pytest.mark.parametrize("size", models.RoFormer.sizes)
 def test_sizes_are_those_of_the_transformer(size, without_memory):
     with without_memory():
-        ours = getattr(roformer, size)(V)
-        theirs = getattr(transformer, size)(V)
+        ours = models.RoFormer.from_size(size, V)
+        theirs = models.Transformer.from_size(size, V)
         ours.build()
         theirs.build()
     assert ours.count_params() == theirs.count_params()

@@ -111,7 +111,7 @@ def test_hops_with_a_token_each_are_not_redundant():
 
 def test_the_papers_sizes():
     """Sections 4.1 and 4.2, for reviews."""
-    config = self_attentive_embedding.base(23).get_config()
+    config = models.SelfAttentiveEmbedding.from_size("base", 23).get_config()
     assert (config["units"], config["attention_units"]) == (300, 350)
     assert (config["num_hops"], config["penalty"]) == (30, 1.0)
     assert (config["hidden_dim"], config["dropout"]) == (3000, 0.5)
@@ -148,8 +148,8 @@ def test_two_hops_find_two_planted_words(rng):
     token_ids, labels, _ = planted(rng, 16_000)
     inputs = {"source_ids": token_ids}
     held_out, truth, places = planted(rng, 1_000)
-    model = self_attentive_embedding.mini(
-        END + 1 + 2 * KIND + FILLERS, num_classes=KIND**2, penalty=0.0
+    model = models.SelfAttentiveEmbedding.from_size(
+        "mini", END + 1 + 2 * KIND + FILLERS, num_classes=KIND**2, penalty=0.0
     )
     model.build()
     forget(model.recurrence.forward_layer)

@@ -3,7 +3,6 @@ import numpy as np
 import pytest
 
 from keras_attention import layers, models
-from keras_attention.models import transformer
 
 V, SOURCE_V = 23, 19
 SIZES = {
@@ -110,7 +109,7 @@ def formula(v, d, d_ff, n):
 def test_papers_sizes(size, d, d_ff, printed, without_memory):
     """Table 3, with the 37,000 joint tokens of section 5.1."""
     with without_memory():
-        model = getattr(transformer, size)(37_000)
+        model = models.Transformer.from_size(size, 37_000)
         model.build()
     assert model.count_params() == formula(37_000, d, d_ff, n=6)
     assert model.count_params() == pytest.approx(printed, rel=0.03)
@@ -120,7 +119,7 @@ def test_papers_sizes(size, d, d_ff, printed, without_memory):
 @pytest.mark.parametrize(("size", "num_layers"), [("mini", 2), ("tiny", 4)])
 def test_small_sizes(size, num_layers, without_memory):
     with without_memory():
-        model = getattr(transformer, size)(V)
+        model = models.Transformer.from_size(size, V)
         model.build()
     final_norms = 2 * 2 * 128
     expected = formula(V, 128, 256, num_layers) + final_norms

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from keras_attention import models
-from keras_attention.models import transformer_language_model
 from keras_attention.tokens import END, PAD, START
 from keras_attention.training import losses
 
@@ -195,7 +194,7 @@ def test_papers_sizes(
     authors' repository has since put it right, to 124M.
     """
     with without_memory():
-        model = getattr(transformer_language_model, size)(vocabulary_size)
+        model = models.TransformerLanguageModel.from_size(size, vocabulary_size)
         model.build()
     expected = formula(vocabulary_size, limit, 768, 3072, 12, final_norm)
     assert model.count_params() == expected == total
@@ -206,7 +205,7 @@ def test_papers_sizes(
 )
 def test_small_sizes(size, d, d_ff, n, without_memory):
     with without_memory():
-        model = getattr(transformer_language_model, size)(V)
+        model = models.TransformerLanguageModel.from_size(size, V)
         model.build()
     assert model.count_params() == formula(V, 0, d, d_ff, n, True)
 

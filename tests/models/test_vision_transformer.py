@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from keras_attention import models
-from keras_attention.models import vision_transformer
 
 SHAPE = (6, 4, 3)
 SIZES = {
@@ -95,7 +94,7 @@ def test_every_patch_sees_every_other(images, randomize):
 def test_papers_size(without_memory):
     """ViT-B/16 with 1,000 classes; table 1 prints 86M."""
     with without_memory():
-        model = vision_transformer.base(1000)
+        model = models.VisionTransformer.from_size("base", 1000)
         model.build()
     d, d_ff, patches = 768, 3072, (224 // 16) ** 2
     embeddings = (16 * 16 * 3 + 1) * d + d + (patches + 1) * d
@@ -127,7 +126,7 @@ def test_reads_handwritten_digits():
     datasets = pytest.importorskip("sklearn.datasets")
     digits = datasets.load_digits()
     images = digits.images[..., None].astype("float32") / 16
-    model = vision_transformer.mini(10)
+    model = models.VisionTransformer.from_size("mini", 10)
     model.compile(
         keras.optimizers.Adam(2e-3, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),

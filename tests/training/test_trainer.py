@@ -59,7 +59,8 @@ def seven_rows():
 def make_model(kind, dtype="float32", dropout=0.0):
     keras.utils.set_random_seed(1)
     if kind == "transformer":
-        model = models.transformer.tiny(
+        model = models.Transformer.from_size(
+            "tiny",
             VOCABULARY,
             num_layers=1,
             hidden_dim=16,
@@ -69,7 +70,8 @@ def make_model(kind, dtype="float32", dropout=0.0):
             dtype=dtype,
         )
     else:
-        model = models.rnnsearch.tiny(
+        model = models.RNNSearch.from_size(
+            "tiny",
             VOCABULARY,
             embedding_dim=8,
             units=8,

@@ -43,7 +43,8 @@ def fit(strategy=None):
     """Weights after clipped steps of SGD in micro-batches, and the logs."""
     keras.utils.set_random_seed(1)
     with (strategy or tf.distribute.get_strategy()).scope():
-        model = models.transformer.tiny(
+        model = models.Transformer.from_size(
+            "tiny",
             VOCABULARY,
             num_layers=1,
             hidden_dim=8,

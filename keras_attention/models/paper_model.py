@@ -1,0 +1,63 @@
+"""What every paper's model has beside its contract."""
+
+from typing import Self
+
+import keras
+
+
+class PaperModel(keras.Model):
+    """A Keras model with named sizes: abstract, the base of the contracts.
+
+    Attributes:
+        sizes: name of a size -> the arguments that make it; those that are
+            missing are as in the class.
+        max_length: the most tokens of a text, where the model has a table of
+            learned positions; None for no limit.
+    """
+
+    sizes = {}
+    max_length = None
+
+    @classmethod
+    def from_size(cls, size: str, *arguments, **overrides) -> Self:
+        """Makes a model of a named size, without weights until it is built.
+
+        Args:
+            size: one of `sizes`.
+            arguments: of the class, such as the size of the vocabulary.
+            overrides: arguments of the class. They replace those of the size.
+
+        Raises:
+            ValueError: If the class has no such size.
+        """
+        if size not in cls.sizes:
+            raise ValueError(
+                f"{cls.__name__} has the sizes {', '.join(cls.sizes)}. "
+                f"Received: {size!r}"
+            )
+        return cls(*arguments, **{**cls.sizes[size], **overrides})
+
+    @staticmethod
+    def _check_layers(num_layers):
+        if num_layers < 1:
+            raise ValueError(
+                "`num_layers` must be at least 1. "
+                f"Received: num_layers={num_layers}"
+            )
+
+    def _maybe_symbolic_build(self, iterator=None, data_batch=None):
+        """Over replicas, builds loss and metrics by the first one's share.
+
+        Keras builds by the mean of the replicas' shares of the first batch,
+        which fails where they are uneven. It calls this on TensorFlow alone.
+
+        Reference: https://github.com/keras-team/keras/issues/19246
+        """
+        if iterator is not None and self._distribute_strategy is not None:
+            shares = self.distribute_strategy.experimental_local_results
+            _, _, batches = next(iter(iterator))
+            data_batch = keras.tree.map_structure(
+                lambda tensor: shares(tensor)[0], next(batches)
+            )
+            iterator = None
+        super()._maybe_symbolic_build(iterator, data_batch)

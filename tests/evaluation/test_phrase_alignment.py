@@ -8,11 +8,16 @@ import tensorflow as tf
 
 from keras_attention import cli
 from keras_attention.data.embedded import phrases
-from keras_attention.data.embedded.phrases import parts
 from keras_attention.evaluation import phrase_alignment
 from keras_attention.training import restore
 
-PAIRS = phrases.generate(train=200, validation=20, test=40)
+PAIRS = phrases.generate()
+PAIRS = {"train": PAIRS["train"][:200], "test": PAIRS["test"][:40]}
+LINKS = dict(
+    zip(
+        PAIRS["test"], phrase_alignment._links(PAIRS["test"], "en"), strict=True
+    )
+)
 
 
 class Characters:
@@ -36,7 +41,7 @@ class Characters:
     def _look(self, pair):
         source, target = ([*text, "[END]"] for text in pair[:2])
         attention = np.zeros((len(target), len(source)))
-        for sources, targets in parts.links(pair, "en", "de"):
+        for sources, targets in LINKS[pair]:
             for start, end in targets:
                 attention[start:end, sources[0][0]] = 1
         if self.blind:
@@ -136,8 +141,26 @@ def test_a_savedmodel_is_no_run(tmp_path):
         cli.main(["align", str(tmp_path)])
 
 
-@pytest.mark.parametrize("languages", [("fr", "de"), ("en", "fr")])
-def test_languages_without_parts_are_refused_at_once(languages, monkeypatch):
+@pytest.mark.parametrize("languages", [("fr", "de"), ("en", "en")])
+def test_languages_without_links_are_refused_at_once(languages, monkeypatch):
     monkeypatch.delattr(phrases, "generate")  # It takes long.
-    with pytest.raises(ValueError, match="Expected languages .* 'fr'"):
+    with pytest.raises(ValueError, match="from English to German"):
         phrase_alignment.measure({}, *languages)
+
+
+def test_links_turn_round_with_the_languages():
+    pair = phrases.Pair("May 22, 2039", "22. Mai 2039", "date", None)
+    (links,) = phrase_alignment._links([pair], "en")
+    assert links == [[[(0, 3)], [(4, 7)]], [[(4, 6)], [(0, 2)]]] + [
+        [[(8, 12)], [(8, 12)]]
+    ]
+    (turned,) = phrase_alignment._links(
+        [pair._replace(source=pair.target, target=pair.source)], "de"
+    )
+    assert turned == [link[::-1] for link in links]
+
+
+def test_phrases_without_links_are_refused():
+    pair = phrases.Pair("May 22, 2039", "am 22. Mai 2039", "date", None)
+    with pytest.raises(ValueError, match="write other phrases .*May 22, 2039"):
+        phrase_alignment._links([pair], "en")

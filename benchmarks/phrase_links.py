@@ -1,4 +1,10 @@
-"""Which characters of a phrase say what: the true alignment, by rule.
+"""Writes the true alignment of the test split of `phrases`, by rule.
+
+    python benchmarks/phrase_links.py
+
+`keras-attention align` reads the file that this program writes. Each line is a
+phrase: its two texts, and its links, with tabs between them. A link such as
+`0-3,7-9:4-8` says which characters of the two texts say the same.
 
 Both texts of a pair were written from one value, so each can be cut into
 parts that carry the name of what they say: `("tens", "twenty")` in one
@@ -7,11 +13,13 @@ language, `("tens", "zwanzig")` in the other. Parts of one name say the same.
 
 import collections
 import datetime
+import pathlib
 import re
 from collections.abc import Iterator
 
 from babel import Locale, dates
 
+from keras_attention.data.embedded import phrases
 from keras_attention.data.embedded.phrases.generate import (
     Pair,
     amount,
@@ -228,11 +236,6 @@ NUMBER_WORDS = {
 
 
 def _words(number: int, kind: str, language: str) -> list[Part]:
-    if (language, kind) not in NUMBER_WORDS:
-        raise ValueError(
-            "Expected a language whose number words can be cut into parts: "
-            f"en or de. Received: {language!r}"
-        )
     found = list(NUMBER_WORDS[language, kind](number))
     if kind == "ordinal":  # Only the last word says that it is one.
         name, _ = found.pop()
@@ -258,10 +261,6 @@ def parts(pair: Pair, language: str) -> list[Part]:
     """The text of a pair in one of its languages, cut into parts.
 
     Joined, the parts are that text.
-
-    Raises:
-        ValueError: For number words of another language than English and
-            German.
     """
     function, arguments = pair.writing
     return [
@@ -283,9 +282,6 @@ def links(
     Returns:
         List of `(source_spans, target_spans)`, lists of (start, end) in
         characters of `pair.source` and `pair.target`.
-
-    Raises:
-        ValueError: As `parts`.
     """
     source_spans, target_spans = (
         _spans(parts(pair, language)) for language in (source, target)
@@ -297,6 +293,17 @@ def links(
     ]
 
 
+def line(pair: Pair) -> str:
+    """The line of a pair, English to German, in the file."""
+    written = " ".join(
+        ":".join(
+            ",".join(f"{start}-{end}" for start, end in spans) for spans in link
+        )
+        for link in links(pair, "en", "de")
+    )
+    return f"{pair.source}\t{pair.target}\t{written}"
+
+
 def _spans(found: list[Part]) -> dict[str, list[Span]]:
     spans, start = collections.defaultdict(list), 0
     for name, text in found:
@@ -304,3 +311,14 @@ def _spans(found: list[Part]) -> dict[str, list[Span]]:
             spans[name].append((start, start + len(text)))
         start += len(text)
     return spans
+
+
+def main():
+    lines = [line(pair) for pair in phrases.generate("en", "de")["test"]]
+    path = pathlib.Path(phrases.__file__).with_name("test_links.tsv")
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+    print(path)
+
+
+if __name__ == "__main__":
+    main()

@@ -20,8 +20,8 @@ BELOW_SERVING |= {"on_demand"}
 BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
 BELOW_TRAINING |= {"workers", "on_demand"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
-TASKS |= {"serving", "training.losses", "training.metrics", "tokens", "files"}
-TASKS |= {"training.callbacks", "__version__", "tasks"}
+TASKS |= {"serving", "training.objectives", "training.callbacks"}
+TASKS |= {"__version__", "tasks", "tokens", "files"}
 COMMANDS = BELOW_TRAINING | TASKS | {"training", "commands", "runs"}
 TABLE = {
     "__init__": (set(), set()),
@@ -75,6 +75,7 @@ TABLE = {
     "training": (BELOW_TRAINING | {"training"}, GRAPH | {"rich"}),
     "training.losses": ({"tokens"}, ARRAYS),
     "training.metrics": ({"tokens", "training.losses"}, ARRAYS),
+    "training.objectives": ({"training.losses"}, ARRAYS),
     "training.callbacks": (set(), ARRAYS),
     "training.schedules": (set(), ARRAYS),
     "training.optimizers": (set(), GRAPH),
@@ -247,7 +248,10 @@ def test_a_broken_rule_is_found(module, source, refused):
             "commands.train",
             "def train():\n  from keras_attention.training import loop",
         ),
-        ("tasks.translation", "from keras_attention.training import losses"),
+        (
+            "tasks.translation",
+            "from keras_attention.training import objectives",
+        ),
         ("models.luong", "import math\nfrom keras_attention import layers"),
         ("models.luong", "from keras_attention.models import seq2seq"),
     ],

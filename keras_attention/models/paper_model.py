@@ -13,10 +13,13 @@ class PaperModel(keras.Model):
             missing are as in the class.
         max_length: the most tokens of a text, where the model has a table of
             learned positions; None for no limit.
+        objective: a method `objective(batch, training)`, where the paper does
+            not train by cross-entropy, see `training.objectives`; else None.
     """
 
     sizes = {}
     max_length = None
+    objective = None
 
     @classmethod
     def from_size(cls, size: str, *arguments, **overrides) -> Self:

@@ -4,6 +4,7 @@ import keras
 from keras import ops
 
 from keras_attention.models import paper_model
+from keras_attention.tokens import PAD, START
 
 # XLA in TensorFlow cannot differentiate a loop of unknown length.
 LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
@@ -26,7 +27,13 @@ class Seq2Seq(paper_model.PaperModel):
       and are 0 at padding, also in a model that has no attention.
 
     A search takes `prepared_step()`, which is `step` with what no step changes
-    computed once.
+    computed once. Scores and rewards ask `log_probability(source_ids, labels)`.
+
+    A model that reads and writes in turn, such as a transducer, sums over a
+    lattice of both, and its networks also choose a blank: write nothing, read
+    on. The blank's id is V, behind the vocabulary, which stays as it is. So
+    such a network has V + 1 outputs, while `call` and `step` give V logits.
+    The model overrides `log_probability`, and has an `objective` of its own.
 
     `call` and `step` share their layers: fed with the same tokens they give
     the same logits.
@@ -94,6 +101,27 @@ class Seq2Seq(paper_model.PaperModel):
     def prepared_step(self):
         """`step` for a search: what no step changes is computed here, once."""
         return self.step
+
+    def log_probability(self, source_ids, labels, training=False):
+        """How probable whole targets are: `log p(y | x)`.
+
+        Args:
+            source_ids: int [B, S] (tokens, END, padding).
+            labels: int [B, T], the targets (tokens, END, padding).
+            training: whether dropout acts.
+
+        Returns:
+            float32 [B], 0 for a row of padding alone.
+        """
+        starts = ops.full_like(labels[:, :1], START)
+        inputs = ops.concatenate([starts, labels], axis=1)[:, :-1]
+        logits = self(
+            {"source_ids": source_ids, "target_ids": inputs}, training=training
+        )
+        log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+        chosen = ops.take_along_axis(log_probs, labels[..., None], axis=-1)
+        real = ops.not_equal(labels, PAD)
+        return ops.sum(ops.where(real, ops.squeeze(chosen, -1), 0.0), axis=-1)
 
     def export(
         self,

@@ -15,7 +15,7 @@ from keras_attention.serving import (
     text_to_text,
     token_rows,
 )
-from keras_attention.tokens import PAD, START
+from keras_attention.tokens import PAD
 
 TEXT = tf.TensorSpec([None], tf.string, name="text")
 REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
@@ -287,13 +287,8 @@ class Translator(live_model.LiveModel, text_to_text.TextToText):
 
     def _score(self, text, reference):
         source_ids, labels, outputs = self._encode_pair(text, reference)
-        starts = tf.fill([tf.shape(labels)[0], 1], START)
-        inputs = tf.concat([starts, labels], axis=1)[:, :-1]
         with self._hidden.weights.in_use():
-            logits = self.model(
-                {"source_ids": source_ids, "target_ids": inputs}, training=False
-            )
-        log_probability, _ = decoding.sequence_log_probability(logits, labels)
+            log_probability = self.model.log_probability(source_ids, labels)
         return {"log_probability": log_probability, **outputs}
 
     def _align(self, text, reference):

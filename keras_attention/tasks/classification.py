@@ -9,7 +9,7 @@ from keras_attention.data.readers import labelled_texts, lines
 from keras_attention.serving import labeller
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
-from keras_attention.training import losses
+from keras_attention.training import objectives
 
 NUM_SAMPLES = 5
 
@@ -25,6 +25,7 @@ class Classification(Task):
 
     name = "classification"
     columns = ("text", "label", "right label")
+    cross_entropy = objectives.LabelObjective
     num_texts = 1
     embedded = {"referents": referents, "colours": colours}
     servable_class = labeller.Labeller
@@ -90,9 +91,6 @@ class Classification(Task):
             vocabulary_size=tokenizer.vocabulary_size,
             num_classes=len(classes),
         )
-
-    def measures(self, config):
-        return losses.LabelMeasures(config.optimizer.label_smoothing)
 
     def servable(self, config, model, tokenizers, stored_precision="float32"):
         return self.servable_class(

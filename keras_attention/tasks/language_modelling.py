@@ -13,7 +13,6 @@ from keras_attention.data.vocabularies import line_tokenizer
 from keras_attention.serving import continuer
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
-from keras_attention.training import losses
 
 EMBEDDED = "sentences"
 # The words of a sample that the model is given, and continues.
@@ -71,9 +70,6 @@ class LanguageModelling(Task):
         (pieces,) = tokenizer.pieces(ids).numpy()
         model.read_vocabulary([piece.decode() for piece in pieces])
         return model
-
-    def measures(self, config):
-        return losses.TokenMeasures(config.optimizer.label_smoothing)
 
     def servable(self, config, model, tokenizers, stored_precision="float32"):
         return continuer.Continuer(

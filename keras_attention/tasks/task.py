@@ -5,6 +5,8 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from keras_attention.training import objectives
+
 
 @dataclasses.dataclass(frozen=True)
 class TestSet:
@@ -65,11 +67,14 @@ class Task(abc.ABC):
         name: the name by which the catalogue of models knows the task.
         columns: the titles of the columns of `samples`.
         compares: whether there are `difference` and `by_length`.
+        cross_entropy: the class of the objective of a model that has none of
+            its own.
     """
 
     name: str
     columns: tuple[str, ...]
     compares: bool = False
+    cross_entropy: type = objectives.TokenObjective
 
     # Building: for `training.parts`, and for a run that is loaded.
     @abc.abstractmethod
@@ -114,16 +119,16 @@ class Task(abc.ABC):
             ValueError: If the model does not take its `model_arguments`.
         """
 
-    @abc.abstractmethod
-    def measures(self, config):
-        """What a trainer measures of each label, one name being "loss".
+    def objective(self, config, model):
+        """What training lowers, see `training.objectives`.
 
-        Returns:
-            An object such as `training.losses.TokenMeasures`. `names` are
-            those of the measures. A call of logits and labels gives a dict of
-            them, a float for each label. `results` turns a dict of their means
-            into the logs.
+        A model whose paper trains it otherwise has an `objective`. All others
+        learn by cross-entropy, with the configuration's label smoothing. The
+        logs must have what `rank` and `validation` read.
         """
+        # From the class: a function of the model, where it is a method.
+        own = type(model).objective
+        return own or self.cross_entropy(config.optimizer.label_smoothing)
 
     @abc.abstractmethod
     def servable(

@@ -10,7 +10,6 @@ from keras_attention.evaluation import scores as text_scores
 from keras_attention.serving import translator
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
-from keras_attention.training import losses
 
 # Rows of the table that a training ends with.
 NUM_SAMPLES = 5
@@ -82,9 +81,6 @@ class Translation(Task):
             vocabulary_size=target,
             source_vocabulary_size=None if joint else source,
         )
-
-    def measures(self, config):
-        return losses.TokenMeasures(config.optimizer.label_smoothing)
 
     def servable(self, config, model, tokenizers, stored_precision="float32"):
         return translator.Translator(

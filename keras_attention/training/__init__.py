@@ -7,6 +7,7 @@ from keras_attention import on_demand
 __all__ = [
     "losses",
     "metrics",
+    "objectives",
     "optimizers",
     "run_directory",
     "schedules",
@@ -17,6 +18,7 @@ if typing.TYPE_CHECKING:
     from keras_attention.training import (
         losses,
         metrics,
+        objectives,
         optimizers,
         run_directory,
         schedules,

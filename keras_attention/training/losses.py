@@ -20,8 +20,9 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
         label_smoothing: e.
 
     Returns:
-        float32 [...]. A label outside 0 ... V-1 gives NaN. TensorFlow refuses
-        a label outside -V ... V-1 on a CPU, where it is not compiled.
+        float32 [...]. A label outside 0 ... V-1 has probability 0 and so an
+        infinite loss. TensorFlow refuses a label outside -V ... V-1 on a CPU,
+        where it is not compiled.
     """
     vocabulary_size = logits.shape[-1]
 
@@ -48,8 +49,8 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
 
     losses = cross_entropy(ops.cast(logits, "float32"))
     possible = ops.logical_and(labels >= 0, labels < vocabulary_size)
-    # The logarithm of -1 is NaN, without a constant that is.
-    return losses + ops.log(ops.where(possible, 1.0, -1.0))
+    # A gather that is compiled, or on a GPU, reads the logit of another label.
+    return losses - ops.log(ops.cast(possible, "float32"))
 
 
 def _mean(logits):
@@ -110,8 +111,8 @@ class TokenCrossEntropy(keras.losses.Loss):
             or None. The loss is not divided by the sum of the weights.
 
     Returns:
-        float32 scalar. A label out of range gives NaN, see
-        `token_cross_entropy`, unless its weight is 0.
+        float32 scalar. It is infinite if a label is out of range, see
+        `token_cross_entropy`, unless the label's weight is 0.
 
     Raises:
         ValueError: If the label smoothing is out of range, or labels or
@@ -149,7 +150,7 @@ class TokenCrossEntropy(keras.losses.Loss):
                     f"Received: shape {tuple(sample_weight.shape)}"
                 )
             weights *= sample_weight
-        # 0 * NaN is NaN: a label that does not count may be out of range.
+        # 0 * inf is NaN: a label that does not count may be out of range.
         return ops.sum(ops.where(weights == 0, 0.0, losses * weights))
 
     def call(self, y_true, y_pred):
@@ -157,72 +158,3 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     def get_config(self):
         return {"label_smoothing": self.label_smoothing, "name": self.name}
-
-
-class TokenMeasures:
-    """What a `Trainer` measures of each label: its loss, and if it is right.
-
-    Args:
-        label_smoothing: of the loss.
-
-    Call arguments:
-        logits: float [B, T, V].
-        labels: int [B, T].
-
-    Returns:
-        A dict of `names` to float32 [B, T]. The trainer takes means over the
-        real labels.
-    """
-
-    names = ("loss", "negative_log_likelihood", "accuracy")
-
-    def __init__(self, label_smoothing=0.0):
-        self.label_smoothing = label_smoothing
-
-    def __call__(self, logits, labels):
-        smoothing = self.label_smoothing
-        loss = token_cross_entropy(logits, labels, smoothing)
-        return {
-            "loss": loss,
-            "negative_log_likelihood": without_smoothing(
-                loss, logits, labels, smoothing
-            ),
-            "accuracy": is_greatest(logits, labels),
-        }
-
-    def results(self, means):
-        """The means as they are shown: perplexity in place of likelihood."""
-        results = dict(means)
-        likelihood = results.pop("negative_log_likelihood")
-        return {**results, "perplexity": ops.exp(likelihood)}
-
-
-class LabelMeasures:
-    """What a `Trainer` measures of each text: its loss, and if it is right.
-
-    Args:
-        label_smoothing: of the loss.
-
-    Call arguments:
-        logits: float [B, C].
-        labels: int [B].
-
-    Returns:
-        A dict of `names` to float32 [B]. The trainer takes means over the
-        labels.
-    """
-
-    names = ("loss", "accuracy")
-
-    def __init__(self, label_smoothing=0.0):
-        self.label_smoothing = label_smoothing
-
-    def __call__(self, logits, labels):
-        return {
-            "loss": token_cross_entropy(logits, labels, self.label_smoothing),
-            "accuracy": is_greatest(logits, labels),
-        }
-
-    def results(self, means):
-        """The means as they are."""
-        return dict(means)

@@ -134,7 +134,7 @@ def build(
         options = {
             "clip_norm": config.optimizer.clip_norm,
             "micro_batches": config.optimizer.micro_batches,
-            "measures": task.measures(config),
+            "objective": task.objective(config, model),
         }
         if team.size > 1:
             trainer = AcrossWorkers(model, strategy, **options)

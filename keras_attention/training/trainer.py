@@ -9,7 +9,7 @@ from keras_attention.devices import (
     make_strategy,
     share_cores,
 )
-from keras_attention.training import losses
+from keras_attention.training import objectives
 
 # A trainer is made under a strategy, so both are found in one place.
 __all__ = [
@@ -22,22 +22,22 @@ __all__ = [
 
 
 class Trainer(keras.Model):
-    """Fits a model to a token-weighted loss, exactly over replicas.
+    """Fits a model to an objective, exactly over replicas.
 
     Call `compile(optimizer)` and `fit` as usual, on batches that
     `data.to_examples` made. One step is the step of the whole batch, whatever
     the number of replicas and of micro-batches:
 
-    - The loss is the mean over all real tokens of the batch.
+    - The loss is the mean of the objective's values over the whole batch, by
+      their weights. By default it is the mean over all real tokens.
     - Gradients are summed over replicas before they are clipped.
     - Losses of the model's own (`add_loss`, regularizers) are added to it. Each
-      part of the batch counts by its share of the real labels: a loss that is
-      a mean over texts is one over the whole batch where each text has one
+      part of the batch counts by its share of the weights: a loss that is a
+      mean over texts is one over the whole batch where each text has one
       label and no row is added for a replica.
-    - The loss, accuracy and perplexity of an epoch are means over all tokens.
-      Losses of the model's own are not in them.
-      While the epoch runs, the progress bar shows the mean of the replicas'
-      own.
+    - The loss of an epoch, and whatever else is measured, is a mean over the
+      whole epoch. Losses of the model's own are not in it. While the epoch
+      runs, the progress bar shows the mean of the replicas' own.
 
     `model.fit` is exact too, with the same batches and
     `losses.TokenCrossEntropy`. But Keras's optimizers clip each replica's
@@ -50,18 +50,20 @@ class Trainer(keras.Model):
     Args:
         model: a built model, such as a `models.Seq2Seq`. Model and trainer are
             made under the strategy's scope.
-        label_smoothing: that of the training loss.
+        label_smoothing: that of the default objective.
         clip_norm: the greatest norm of the whole gradient; 0 for no clipping.
         micro_batches: parts of each replica's share that are computed one
             after the other, to save memory.
-        measures: the loss of each label, and what else is measured. By
-            default `losses.TokenMeasures`.
+        objective: what is lowered, and what else is measured, see
+            `training.objectives`. By default `objectives.TokenObjective`.
 
     Raises:
-        ValueError: If there is fewer than one micro-batch. If the model
-            computes in float16, whose gradients need scaling: take bfloat16.
-            If `compile` gets a loss or metrics, or if the model is not built
-            by then.
+        ValueError: If there is fewer than one micro-batch, or if an objective
+            comes with a label smoothing. If the model computes in float16,
+            whose gradients need scaling: take bfloat16. If `compile` gets a
+            loss or metrics, or if the model is not built by then. In `fit`,
+            if the objective measures something else than its `names`, or if
+            values and weights differ in shape.
     """
 
     def __init__(
@@ -70,7 +72,7 @@ class Trainer(keras.Model):
         label_smoothing=0.0,
         clip_norm=0.0,
         micro_batches=1,
-        measures=None,
+        objective=None,
     ):
         super().__init__(name="trainer")
         if micro_batches < 1:
@@ -84,12 +86,16 @@ class Trainer(keras.Model):
                 "precision, in bfloat16. Received: one that computes in float16"
             )
         self.model = model
-        self.measures = measures or losses.TokenMeasures(label_smoothing)
+        if objective is not None and label_smoothing:
+            raise ValueError(
+                "`label_smoothing` is that of the default objective: give it "
+                f"to your own one. Received: label_smoothing={label_smoothing}"
+            )
+        self.objective = objective or objectives.TokenObjective(label_smoothing)
         self.clip_norm = clip_norm
         self.micro_batches = micro_batches
-        self.means = {
-            name: keras.metrics.Mean(name=name) for name in self.measures.names
-        }
+        names = getattr(self.objective, "names", ("loss",))
+        self.means = {name: keras.metrics.Mean(name=name) for name in names}
         self.built = True
 
     def compile(self, optimizer="rmsprop", **options):
@@ -116,7 +122,8 @@ class Trainer(keras.Model):
         return list(self.means.values())
 
     def get_metrics_result(self):
-        return self.measures.results(
+        results = getattr(self.objective, "results", dict)
+        return results(
             {name: mean.result() for name, mean in self.means.items()}
         )
 
@@ -142,62 +149,106 @@ class Trainer(keras.Model):
         with self.distribute_strategy.scope():
             self.optimizer.build(self.model.trainable_variables)
 
-    def _forward(self, inputs, labels, weights, training):
-        """Updates the metrics, and returns this replica's part of the loss."""
-        logits = self.model(inputs, training=training)
-        values = self.measures(logits, labels)
-        # Flat: Keras would divide each row by its length, padding included.
-        real = tf.reshape(tf.cast(weights > 0, tf.float32), [-1])
-        for name, mean in self.means.items():
-            mean.update_state(
-                tf.reshape(values[name], [-1]), sample_weight=real
+    def _forward(self, batch, training):
+        """Counts what the objective measures in a part of the batch.
+
+        Returns:
+            `(loss, weight)`: the mean loss of the part, and the sum of the
+            weights that it is a mean by.
+        """
+        measured = {
+            name: _flat(name, values, weights)
+            for name, (values, weights) in self.objective(
+                self.model, batch, training
+            ).items()
+        }
+        if measured.keys() != self.means.keys():
+            raise ValueError(
+                f"Expected an objective that measures {', '.join(self.means)}, "
+                f"its `names`. Received: {', '.join(measured)}"
             )
-        loss = tf.reduce_sum(values["loss"] * weights)
+        for name, mean in self.means.items():
+            values, weights = measured[name]
+            mean.update_state(values, sample_weight=weights)
+        values, weights = measured["loss"]
+        weight = tf.reduce_sum(weights)
+        shares = tf.math.divide_no_nan(weights, weight)
+        loss = tf.reduce_sum(values * shares)
         for own in self.model.losses:
-            loss += tf.reduce_sum(weights) * tf.cast(own, loss.dtype)
-        return loss
+            # Their factor is 1, or 0 in a part where nothing is real.
+            loss += tf.reduce_sum(shares) * tf.cast(own, loss.dtype)
+        return loss, weight
 
     def train_step(self, data):
         variables = self.model.trainable_variables
-        gradients = None
+        gradients, total = None, 0.0
         # Keras finds the end of a dataset of unknown length by a batch that is
         # not there. Without data nothing may be counted: no update of the
         # optimizer and no draw of the dropout.
         with tf.control_dependencies(tf.nest.flatten(data)):
             for part in range(self.micro_batches):
                 rows = slice(part, None, self.micro_batches)
-                inputs, labels, weights = tf.nest.map_structure(
+                batch = tf.nest.map_structure(
                     lambda tensor, rows=rows: tensor[rows], data
                 )
                 with tf.GradientTape() as tape:
-                    loss = self._forward(inputs, labels, weights, True)
-                new = [
-                    tf.convert_to_tensor(gradient)
-                    for gradient in tape.gradient(
-                        loss, variables, unconnected_gradients="zero"
-                    )
+                    loss, weight = self._forward(batch, training=True)
+                # Those of TensorFlow: it cannot make zeros of a Keras variable.
+                sources = [variable.value for variable in variables]
+                new = tape.gradient(loss, sources, None, "zero")
+                new = [tf.convert_to_tensor(gradient) for gradient in new]
+                total += weight
+                if gradients is None:
+                    gradients = new
+                    continue
+                # A running mean, since the weights of later parts are not
+                # known yet.
+                share = tf.math.divide_no_nan(weight, total)
+                gradients = [
+                    mean + share * (gradient - mean)
+                    for mean, gradient in zip(gradients, new, strict=True)
                 ]
-                gradients = (
-                    new
-                    if gradients is None
-                    else [a + b for a, b in zip(gradients, new, strict=True)]
-                )
-            if self.clip_norm:
-                gradients = self._clip_over_replicas(gradients)
+            gradients = self._over_replicas(gradients, total)
             self.optimizer.apply(gradients, variables)
             return self.get_metrics_result()
 
-    def _clip_over_replicas(self, gradients):
-        """Clips the sum over replicas, and gives each replica its share."""
+    def _over_replicas(self, gradients, weight):
+        """Each replica's share of the whole gradient, which is clipped.
+
+        The optimizer sums the shares.
+        """
         context = tf.distribute.get_replica_context()
         replicas = context.num_replicas_in_sync
         if replicas > 1:
-            gradients = context.all_reduce(
-                tf.distribute.ReduceOp.SUM, gradients
-            )
-        gradients, _ = tf.clip_by_global_norm(gradients, self.clip_norm)
-        return [gradient / replicas for gradient in gradients]
+            total = context.all_reduce(tf.distribute.ReduceOp.SUM, weight)
+            share = tf.math.divide_no_nan(weight, total)
+            gradients = [share * gradient for gradient in gradients]
+        if self.clip_norm:
+            # No replica knows the norm of the sum from its own share.
+            if replicas > 1:
+                gradients = context.all_reduce(
+                    tf.distribute.ReduceOp.SUM, gradients
+                )
+            gradients, _ = tf.clip_by_global_norm(gradients, self.clip_norm)
+            gradients = [gradient / replicas for gradient in gradients]
+        return gradients
 
     def test_step(self, data):
-        self._forward(*data, training=False)
+        self._forward(data, training=False)
         return self.get_metrics_result()
+
+
+def _flat(name, values, weights):
+    """Values and weights in a row: any shape -> two of float32 [N]."""
+    values, weights = (
+        tf.cast(tensor, tf.float32) for tensor in (values, weights)
+    )
+    if not values.shape.is_compatible_with(weights.shape):
+        raise ValueError(
+            "Expected values and weights of one shape from the objective. "
+            f"Received: {name} of shapes {values.shape} and {weights.shape}"
+        )
+    # Flat: Keras would divide each row by its length, padding included.
+    values, weights = (tf.reshape(tensor, [-1]) for tensor in (values, weights))
+    # 0 * inf is NaN: what does not count may have any value.
+    return tf.where(weights == 0, 0.0, values), weights

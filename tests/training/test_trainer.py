@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_attention import data, devices, models
 from keras_attention.models import catalog
-from keras_attention.training import losses, optimizers, trainer
+from keras_attention.training import losses, objectives, optimizers, trainer
 
 VOCABULARY = 31
 
@@ -374,7 +374,7 @@ def test_losses_of_the_model_are_means_over_the_whole_batch(
         fitted = trainer.Trainer(
             model,
             micro_batches=micro_batches,
-            measures=losses.LabelMeasures(),
+            objective=objectives.LabelObjective(),
         )
         fitted.compile(keras.optimizers.SGD(1.0), jit_compile=False)
     kernel = model.attention_scores.kernel

@@ -1,0 +1,115 @@
+"""What a training lowers, as a function of a model and a batch.
+
+An objective is a callable:
+
+```
+objective(model, batch, training) -> {"loss": (values, weights), ...}
+```
+
+`batch` is what the pipeline yields: `(inputs, labels, weights)`. The objective
+calls the model itself. So it may sample, run a search, read the source or sum
+over a lattice, and it decides which logits are in memory at a time.
+
+It names what it measures: "loss" is what training lowers, the others are only
+shown. Each has values and weights, float tensors of one shape: [B, T], one for
+each label, or [B], one for each text, or scalars. A weight is a count, 1 for
+what is real, and 0 for padding and for a row that was added to make replicas
+even. The trainer takes the mean of all values by their weights, exactly over
+micro-batches, replicas and workers.
+
+An objective with other measures than "loss" has their `names`, "loss" among
+them. Where the logs are something else than the means, `results(means)`
+computes the logs. A plain function needs neither.
+
+A paper's own objective is a method of its model:
+
+```python
+class Paper(Seq2Seq):
+    def objective(self, batch, training):
+        inputs, labels, weights = batch
+        real = ops.cast(ops.any(weights > 0, axis=1), "float32")  # [B]
+        return {"loss": (self.losses_of_texts(inputs, labels), real)}
+```
+"""
+
+from keras import ops
+
+from keras_attention.training import losses
+
+
+class TokenObjective:
+    """Cross-entropy of each label of a text, given those before it.
+
+    Args:
+        label_smoothing: of the loss, see `losses.token_cross_entropy`.
+
+    Call arguments:
+        model: its call gives logits [B, T, V].
+        batch: `(inputs, labels, weights)`, as `data.to_examples` makes it.
+        training: whether dropout acts.
+
+    Returns:
+        A dict of `names` to values and counts, float32 [B, T].
+    """
+
+    names = ("loss", "negative_log_likelihood", "accuracy")
+
+    def __init__(self, label_smoothing=0.0):
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, model, batch, training):
+        inputs, labels, weights = batch
+        smoothing = self.label_smoothing
+        logits = model(inputs, training=training)
+        loss = losses.token_cross_entropy(logits, labels, smoothing)
+        values = {
+            "loss": loss,
+            # From the loss: a second softmax would cost as much again.
+            "negative_log_likelihood": losses.without_smoothing(
+                loss, logits, labels, smoothing
+            ),
+            "accuracy": losses.is_greatest(logits, labels),
+        }
+        return {name: (values[name], _counts(weights)) for name in self.names}
+
+    def results(self, means):
+        """The means as they are shown: perplexity in place of likelihood."""
+        results = dict(means)
+        likelihood = results.pop("negative_log_likelihood")
+        return {**results, "perplexity": ops.exp(likelihood)}
+
+
+class LabelObjective:
+    """Cross-entropy of the one label of a text.
+
+    Args:
+        label_smoothing: of the loss, see `losses.token_cross_entropy`.
+
+    Call arguments:
+        model: its call gives logits [B, C].
+        batch: `(inputs, labels, weights)`, the last two of shape [B].
+        training: whether dropout acts.
+
+    Returns:
+        A dict of `names` to values and counts, float32 [B].
+    """
+
+    names = ("loss", "accuracy")
+
+    def __init__(self, label_smoothing=0.0):
+        self.label_smoothing = label_smoothing
+
+    def __call__(self, model, batch, training):
+        inputs, labels, weights = batch
+        logits = model(inputs, training=training)
+        loss = losses.token_cross_entropy(logits, labels, self.label_smoothing)
+        counts = _counts(weights)
+        return {
+            "loss": (loss, counts),
+            "accuracy": (losses.is_greatest(logits, labels), counts),
+        }
+
+
+def _counts(weights):
+    # The pipeline's weights are 1 / (real labels), for `fit` of a bare model.
+    return ops.cast(weights > 0, "float32")

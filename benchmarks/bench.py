@@ -29,7 +29,7 @@ import tensorflow as tf
 from keras_attention import config as configuration
 from keras_attention import devices, tasks
 from keras_attention.data import pipeline
-from keras_attention.serving import savedmodel, translator
+from keras_attention.serving import loading, translator
 from keras_attention.tokens import END, PAD
 from keras_attention.training import parts, run_directory
 
@@ -241,7 +241,7 @@ def decode(options) -> dict:
                 f"{len(texts)} texts, batch_size={batch_size}"
             )
         live.export(folder / "model")
-        loaded = savedmodel.load(folder / "model")
+        loaded = loading.load(folder / "model")
     order = np.argsort(live.num_tokens(texts), kind="stable")
     batches = [
         [texts[index] for index in order[start : start + batch_size]]
@@ -261,13 +261,15 @@ def decode(options) -> dict:
         all_seconds = time.perf_counter() - before
 
     search = tf.function(
-        lambda ids: live.search(ids, num_beams).ids,
+        lambda ids: live.graph.search(ids, num_beams).ids,
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         autograph=False,
     )
     ids = []
     for batch in batches:
-        rows = live.source_tokenizer.tokenize(tf.constant(batch)).to_list()
+        rows = live.graph.source_tokenizer.tokenize(
+            tf.constant(batch)
+        ).to_list()
         rows = tf.ragged.constant([[*row, END] for row in rows], tf.int32)
         ids.append(rows.to_tensor(PAD))
     search_ms = _median_ms(lambda x: search(x).numpy(), ids, options.seconds)

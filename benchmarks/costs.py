@@ -88,7 +88,7 @@ def search(rows, length, vocabulary, num_beams):
     )
     ids = tf.constant(random_ids(rows, length, vocabulary))
     function = tf.function(
-        lambda ids: live.search(ids, num_beams).ids, autograph=False
+        lambda ids: live.graph.search(ids, num_beams).ids, autograph=False
     )
     return median_seconds(lambda: function(ids).numpy())
 

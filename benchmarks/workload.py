@@ -51,13 +51,15 @@ def write_model(options, folder):
     )
     np.savez(folder / "weights.npz", **weights)
     (folder / "sizes.json").write_text(json.dumps(model.config))
-    ids = translator.source_tokenizer.tokenize(tf.constant(texts)).to_list()
+    ids = translator.graph.source_tokenizer.tokenize(
+        tf.constant(texts)
+    ).to_list()
     ids = sorted([[*row, END] for row in ids], key=len)
     (folder / "sources.json").write_text(json.dumps(ids))
     source_ids = tf.ragged.constant(ids[:64], dtype=tf.int32).to_tensor(PAD)
     answers = {}
     for num_beams in (1, 4):
-        result = translator.search(source_ids, num_beams)
+        result = translator.graph.search(source_ids, num_beams)
         answers[num_beams] = result.ids[:, 0].numpy().tolist()
     (folder / "answers.json").write_text(json.dumps(answers))
 

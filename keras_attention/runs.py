@@ -6,7 +6,7 @@ import pathlib
 
 from keras_attention import config as configuration
 from keras_attention import devices, tasks
-from keras_attention.serving import manifest, savedmodel
+from keras_attention.serving import loading, manifest
 from keras_attention.training import loop, parts, restore, run_directory
 
 
@@ -27,7 +27,7 @@ def load(
         length_penalty: alpha of a run's search, if not its own.
 
     Returns:
-        A function of a list of texts, see `serving.text_to_text.TextToText`.
+        A `serving.text_model.TextModel` by its kind, such as a `Translator`.
 
     Raises:
         ValueError: If there is neither, if a file is damaged, or if a
@@ -38,7 +38,7 @@ def load(
     directory = run_directory.at(path)
     if directory.is_run:
         return restore.load_run(*read_run(path, num_beams, length_penalty))
-    loaded = savedmodel.load(directory.path)
+    loaded = loading.load(directory.path)
     given = _search_given(loaded.task, num_beams, length_penalty)
     if given and given != {"num_beams": loaded.num_beams}:
         raise ValueError(

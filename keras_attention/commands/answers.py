@@ -34,10 +34,13 @@ def short_lines(
         options: `commands.translate.Options`.
 
     Returns:
-        `(short, too_long)`: texts, and line, from 1 -> `(num_tokens, limit)`.
+        `(short, too_long)`: rows, and line, from 1 -> `(num_tokens, limit)`.
     """
-    too_long = {} if options.truncate else model.too_long(lines)
-    short = [text for line, text in enumerate(lines, 1) if line not in too_long]
+    from keras_attention.data.readers import lines as readers
+
+    rows = readers.rows(lines, len(model.kind.inputs))
+    too_long = {} if options.truncate else model.too_long(rows)
+    short = [row for line, row in enumerate(rows, 1) if line not in too_long]
     return short, too_long
 
 

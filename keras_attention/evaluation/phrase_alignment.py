@@ -120,8 +120,14 @@ def _model_1(translator, pairs):
     tokens = [
         tokenizer.tokenize(list(texts)).to_list()
         for tokenizer, texts in (
-            (translator.source_tokenizer, (pair.source for pair in pairs)),
-            (translator.target_tokenizer, (pair.target for pair in pairs)),
+            (
+                translator.graph.source_tokenizer,
+                (pair.source for pair in pairs),
+            ),
+            (
+                translator.graph.target_tokenizer,
+                (pair.target for pair in pairs),
+            ),
         )
     ]
     return alignment.ibm_model_1(list(zip(*tokens, strict=True)))

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.server import errors, padding
+from keras_attention.server import errors
+from keras_attention.serving import padding
 
 Arrays = dict[str, np.ndarray]
 

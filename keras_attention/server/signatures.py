@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.server import errors, padding
+from keras_attention.server import errors
 
 # The signature of a request that names none.
 DEFAULT = "serving_default"
@@ -62,7 +62,8 @@ class Spec:
             )
 
 
-def _specs(tensor_infos) -> dict[str, Spec]:
+def specs(tensor_infos) -> dict[str, Spec]:
+    """The inputs or outputs of a `SignatureDef`, by name."""
     specs = {}
     for name, info in sorted(tensor_infos.items()):
         shape = tf.TensorShape(info.tensor_shape)
@@ -78,28 +79,30 @@ class Signature:
         name: such as "serving_default".
         definition: its `SignatureDef`.
         function: what `tf.saved_model.load` gave for it.
+        padded: name of an output -> axis -> the output with a text for each
+            place, as `kinds.Signature.padded`.
 
     Attributes:
         inputs, outputs: name -> `Spec`.
         defaults: name -> array, for the inputs that may be left out.
-        padded: the outputs' axes that `padding.cut` shortens.
+        padded: as given.
     """
 
-    def __init__(self, name: str, definition, function: Callable):
+    def __init__(
+        self,
+        name: str,
+        definition,
+        function: Callable,
+        padded: Mapping[str, Mapping[int, str]],
+    ):
         self.name = name
-        self.inputs = _specs(definition.inputs)
-        self.outputs = _specs(definition.outputs)
+        self.inputs = specs(definition.inputs)
+        self.outputs = specs(definition.outputs)
         self.defaults = {
             name: tf.make_ndarray(proto)
             for name, proto in definition.defaults.items()
         }
-        self.padded = padding.axes(
-            {
-                name: len(spec.shape)
-                for name, spec in self.outputs.items()
-                if spec.shape is not None
-            }
-        )
+        self.padded = padded
         self._function = function
 
     @property
@@ -107,7 +110,7 @@ class Signature:
         """Whether rows of several requests can be answered in one call.
 
         An axis whose length may depend on the other rows stands in the way,
-        unless `padding` knows it.
+        unless it is known to be padding.
         """
         return (
             bool(self.inputs)

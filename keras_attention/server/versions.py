@@ -10,7 +10,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_attention.server import signatures
-from keras_attention.serving import manifest, savedmodel
+from keras_attention.serving import kinds, manifest, savedmodel
 
 WARMUP = pathlib.Path("assets.extra/tf_serving_warmup_requests")
 # As many as TensorFlow Serving takes.
@@ -27,12 +27,14 @@ class LoadedVersion:
         number: the version.
         signatures: name -> `signatures.Signature`.
         definitions: name -> `SignatureDef`, for a client that asks.
+        kind: what it is, if it is a model of this package.
         has_manifest: whether its files were compared with a manifest.
     """
 
     number: int
     signatures: Mapping[str, signatures.Signature]
     definitions: Mapping
+    kind: kinds.Kind | None
     has_manifest: bool
     _loaded: object  # The functions do not keep its variables.
 
@@ -71,16 +73,24 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     if has_manifest:
         manifest.check(path)
     definitions = _definitions(path)
+    kind = _kind(path, definitions)
+    declared = {} if kind is None else kind.signatures
     savedmodel.register_text_operations()
     loaded = tf.saved_model.load(str(path), tags=["serve"])
     version = LoadedVersion(
         number,
         {
-            name: signatures.Signature(name, definitions[name], function)
+            name: signatures.Signature(
+                name,
+                definitions[name],
+                function,
+                declared[name].padded if name in declared else {},
+            )
             for name, function in loaded.signatures.items()
             if name in definitions
         },
         definitions,
+        kind,
         has_manifest,
         loaded,
     )
@@ -103,6 +113,24 @@ def _definitions(path) -> dict:
             return definitions
     raise ValueError(
         "Expected a SavedModel with the tag 'serve'. Received: one without"
+    )
+
+
+def _kind(path, definitions) -> kinds.Kind | None:
+    return kinds.of(
+        path,
+        {
+            name: (
+                list(definition.inputs),
+                {
+                    key: spec.shape
+                    for key, spec in signatures.specs(
+                        definition.outputs
+                    ).items()
+                },
+            )
+            for name, definition in definitions.items()
+        },
     )
 
 

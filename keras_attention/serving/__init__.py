@@ -1,9 +1,10 @@
 """From text to text: models that answer, SavedModels and their cards.
 
+- `kinds` declares what each kind of model takes and gives.
 - `translator.Translator`, `continuer.Continuer` and `labeller.Labeller` answer
-  with a Keras model; `savedmodel.load` gives what they exported.
-- Live and loaded models offer the same: `text_to_text.TextToText`,
-  `text_continuation.TextContinuation` and `text_labelling.TextLabelling`.
+  lists of texts, live or loaded (`loading.load`).
+- `TranslationGraph`, `ContinuationGraph` and `LabellingGraph` are their
+  functions of tensors, which `savedmodel.export` writes.
 """
 
 import typing
@@ -14,11 +15,11 @@ __all__ = [
     "batch_translator",
     "cards",
     "continuer",
+    "kinds",
     "labeller",
+    "loading",
     "savedmodel",
-    "text_continuation",
-    "text_labelling",
-    "text_to_text",
+    "text_model",
     "translator",
 ]
 
@@ -27,11 +28,11 @@ if typing.TYPE_CHECKING:
         batch_translator,
         cards,
         continuer,
+        kinds,
         labeller,
+        loading,
         savedmodel,
-        text_continuation,
-        text_labelling,
-        text_to_text,
+        text_model,
         translator,
     )
 else:

@@ -4,7 +4,7 @@ import os
 
 import numpy as np
 
-from keras_attention.serving import savedmodel
+from keras_attention.serving import loading
 
 
 class BatchTranslator:
@@ -39,7 +39,7 @@ class BatchTranslator:
         output: str = "translation",
         truncate: bool = False,
     ):
-        self.model = savedmodel.load(model)
+        self.model = loading.load(model)
         self.column = column
         self.output = output
         self.truncate = truncate

@@ -1,26 +1,23 @@
-"""Text in, what comes next out: a language model with its tokenizer."""
+"""Text in, what comes next out: a language model with its search."""
+
+from collections.abc import Sequence
 
 import keras
-import tensorflow as tf
 
-from keras_attention import data, decoding
-from keras_attention.serving import (
-    halves,
-    live_model,
-    text_continuation,
-    token_rows,
-)
-from keras_attention.tokens import PAD, START
-
-TEXT = tf.TensorSpec([None], tf.string, name="text")
+from keras_attention import data
+from keras_attention.data.readers import streams
+from keras_attention.serving import text_model
+from keras_attention.serving.continuation_graph import ContinuationGraph
 
 
-class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
-    """A language model and its tokenizer, as functions in graph.
+class Continuer(text_model.TextModel):
+    """Continues texts: a live model, or one that `ka.load` has loaded.
 
-    The functions are the SavedModel's signatures. Export with `export`, or
-    call the continuer with a list of texts. The continuation is greedy: each
-    next token is the most probable one.
+    A call gives one continuation for each text, a blank at its beginning
+    where a word begins: `text + continuation` reads on, if the text does not
+    end in a blank. It is greedy: each next token is the most probable one.
+    The model begins a blank text itself. With `truncate`, a text over the
+    limit loses its beginning.
 
     Args:
         model: a built `models.LanguageModel`.
@@ -39,7 +36,7 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
     Raises:
         ValueError: If the model is not built, if no text or no continuation
             can keep the limits, if the precision is another one, or if the
-            weights are too large for it.
+            weights are too large for it. When it is asked, as `TextModel`.
     """
 
     def __init__(
@@ -50,101 +47,71 @@ class Continuer(live_model.LiveModel, text_continuation.TextContinuation):
         max_new_tokens: int = 32,
         stored_precision: str = "float32",
     ):
-        super().__init__(model, stored_precision, name="continuer")
         if max_length < 2 or max_new_tokens < 1:
             raise ValueError(
                 "Expected max_length >= 2 and max_new_tokens >= 1. Received: "
                 f"max_length={max_length}, max_new_tokens={max_new_tokens}"
             )
-        self.tokenizer = tokenizer
-        # A table of learned positions ends, also for a continuation.
-        self._num_positions = getattr(model, "max_length", None) or tf.int32.max
-        self.max_length = min(max_length, self._num_positions)
-        self.max_new_tokens = max_new_tokens
-        self._hidden.search = tf.function(
-            self._search,
-            input_signature=[
-                tf.TensorSpec([None, None], tf.int32),
-                tf.TensorSpec([None], tf.int32),
-            ],
-            autograph=False,
-            # Three calls of one function, not three copies of it.
-            experimental_attributes={"_noinline": True},
+        graph = ContinuationGraph(
+            model, tokenizer, max_length, max_new_tokens, stored_precision
         )
-        self._signatures = {
-            name: tf.function(function, input_signature=[TEXT], autograph=False)
-            for name, function in (
-                ("serving_default", self._continue),
-                ("score", self._score),
-                ("num_tokens", self._num_tokens),
-            )
-        }
+        super().__init__(graph.kind, graph.signatures, graph)
 
-    def _tokenize(self, text):
-        """Ragged ids [B, None], and how many there are, END included."""
-        ids = self.tokenizer.tokenize(tf.ensure_shape(text, [None]))
-        return ids, tf.cast(ids.row_lengths(), tf.int32) + 1
+    def score(
+        self,
+        texts: Sequence[str],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[tuple[float, int]]:
+        """Log-probability of each text, and its tokens (END counts).
 
-    def _continue(self, text):
-        ids, _ = self._tokenize(text)
-        prompts = self._fitting(token_rows.last_lines(ids))
-        num_given = tf.cast(prompts.row_lengths(), tf.int32)
-        prompt_ids = prompts.to_tensor(PAD)
-        answers = halves.side_by_side(
-            self._hidden.search.get_concrete_function(),
-            prompt_ids,
-            tf.minimum(num_given + self.max_new_tokens, self._num_positions),
-        )
-        given = self.tokenizer.detokenize(prompt_ids)
-        whole = self.tokenizer.detokenize(answers.ids[:, 0])
-        # As a text of their own the new tokens would lose their first blank.
-        start = tf.minimum(tf.strings.length(given), tf.strings.length(whole))
-        length = tf.strings.length(whole) - start
-        continuation = tf.strings.substr(whole, start, length)
-        return {"continuation": data.valid_utf8(continuation)}
+        The perplexity of some texts is
+        `exp(-sum(log_probability) / sum(num_tokens))`.
 
-    def _fitting(self, ids):
-        """Prompts, too long ones without their beginning: ragged [B, P]."""
-        most = self.max_length - 1
-        # What is cut anyway leaves positions for the continuation.
-        kept = max(min(most, self._num_positions - self.max_new_tokens), 1)
-        lengths = tf.cast(ids.row_lengths(), tf.int32)
-        first = tf.where(lengths > most, lengths - kept, 0)
-        is_kept = tf.ragged.range(lengths) >= first[:, tf.newaxis]
-        return tf.ragged.boolean_mask(ids, is_kept)
+        Args:
+            texts: what to score.
+            batch_size: texts in a batch, at most.
+            truncate: whether a text over the limit is cut at its end; it is
+                refused otherwise.
+        """
+        return self._ask("score", texts, batch_size, truncate)
 
-    def _search(self, prompt_ids, max_lengths):
-        """Answers [b, 1, T] that begin with prompts [b, P], START left out."""
-        with self._hidden.weights.in_use():
-            room = tf.maximum(tf.reduce_max(max_lengths), 1)
-            batch_size = tf.shape(prompt_ids)[0]
-            return decoding.greedy_search(
-                decoding.without_source(self.model.step),
-                memory=(),
-                state=self.model.initial_state(batch_size, room),
-                source_mask=None,
-                max_lengths=max_lengths,
-                forbidden_ids=token_rows.FORBIDDEN_IDS,
-                prefix_ids=prompt_ids,
-            )
+    @property
+    def reads_lines(self) -> bool:
+        """Whether a line break is an END: the model has learned a stream."""
+        # Two empty lines have an END each; as one text they show nothing.
+        return self.num_tokens(["\n"]) == [2]
 
-    def _score(self, text):
-        ids, lengths = self._tokenize(text)
-        labels = token_rows.ended(ids[:, : self.max_length - 1])
-        starts = tf.fill([tf.shape(labels)[0], 1], START)
-        inputs = tf.concat([starts, labels], axis=1)[:, :-1]
-        with self._hidden.weights.in_use():
-            logits = self.model(inputs, training=False)
-        log_probability, num_tokens = decoding.sequence_log_probability(
-            logits, labels
-        )
-        return {
-            "log_probability": log_probability,
-            "num_tokens": num_tokens,
-            "truncated": lengths > self.max_length,
-        }
+    def score_stream(
+        self,
+        lines: Sequence[str],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[tuple[float, int]]:
+        """Log-probability of lines, each after the lines before it.
 
-    def _num_tokens(self, text):
-        _, lengths = self._tokenize(text)
-        limit = tf.fill(tf.shape(lengths), self.max_length)
-        return {"num_tokens": lengths, "limit": limit}
+        Every part of the stream is scored after up to half as many tokens as
+        the model takes: log p(before, part) - log p(before).
+
+        Args:
+            lines: in their order, for a model that `reads_lines`.
+            batch_size, truncate: see `score`.
+
+        Returns:
+            `(log_probability, num_tokens)` of each part.
+        """
+        lengths, limits = self._counted(self._columns(lines))
+        parts = list(streams.windows(lengths.tolist(), int(limits[0])))
+        wholes = ["\n".join(lines[first:end]) for first, _, end in parts]
+        befores = ["\n".join(lines[first:start]) for first, start, _ in parts]
+        rows = []
+        for (first, start, _), whole, before in zip(
+            parts,
+            self.score(wholes, batch_size, truncate),
+            self.score(befores, batch_size, truncate),
+            strict=True,
+        ):
+            # Of no lines, only the END of an empty one would be scored.
+            log_probability, num_tokens = before if first < start else (0.0, 0)
+            rows.append((whole[0] - log_probability, whole[1] - num_tokens))
+        return rows

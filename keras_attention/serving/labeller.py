@@ -1,19 +1,26 @@
-"""Text in, label out: a classifier with its tokenizer."""
+"""Texts in, label out: a classifier with its labels."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import keras
-import tensorflow as tf
+import numpy as np
 
 from keras_attention import data
-from keras_attention.serving import live_model, text_labelling, token_rows
+from keras_attention.serving import kinds, text_model
+from keras_attention.serving.labelling_graph import LabellingGraph
 
 
-class Labeller(live_model.LiveModel, text_labelling.TextLabelling):
-    """A classifier, its tokenizer and its labels, as functions in graph.
+class Labeller(text_model.TextModel):
+    """Labels texts: a live model, or one that `ka.load` has loaded.
 
-    The functions are the SavedModel's signatures. Export with `export`, or
-    call the labeller with a list of texts.
+    A call gives the most probable label of each row. A row is a text, or the
+    two texts of a pair: `labeller([("one", "two")])`. With `truncate`, a text
+    over the limit loses its end.
+
+    `with_attention` gives the tokens of a text and the weights of the model's
+    hops, [R, S], or of its layers and heads, [L, H, S, S]. For a pair it
+    gives the weights of each text's tokens for the other's, [S, T] and
+    [T, S].
 
     Args:
         model: a built `models.Classifier`.
@@ -21,13 +28,15 @@ class Labeller(live_model.LiveModel, text_labelling.TextLabelling):
         classes: the labels, in the order of the model's logits.
         max_length: limit of a text in tokens, END included. Of a longer one
             the functions read the first; Python refuses it.
+        kind: what is labelled, `kinds.CLASSIFICATION` of one text or
+            `kinds.ENTAILMENT` of two.
         stored_precision: in which weights of float32 are kept, see
             `Translator`.
 
     Raises:
         ValueError: If the model is not built, if no text can keep the limit,
             if there is no label, if the precision is another one, or if the
-            weights are too large for it.
+            weights are too large for it. When it is asked, as `TextModel`.
     """
 
     def __init__(
@@ -36,102 +45,45 @@ class Labeller(live_model.LiveModel, text_labelling.TextLabelling):
         tokenizer: data.Tokenizer,
         classes: Sequence[str],
         max_length: int = 128,
+        kind: kinds.Kind = kinds.CLASSIFICATION,
         stored_precision: str = "float32",
     ):
-        super().__init__(model, stored_precision, name="labeller")
         if max_length < 2 or not classes:
             raise ValueError(
                 "Expected max_length >= 2 and one label or more. Received: "
                 f"max_length={max_length}, classes={classes}"
             )
-        self.tokenizer = tokenizer
-        self.classes = tuple(classes)
-        self.max_length = max_length
-        self._signatures = {
-            name: tf.function(
-                self._of_names(function),
-                input_signature=[
-                    tf.TensorSpec([None], tf.string, name=one)
-                    for one in self.inputs
-                ],
-                autograph=False,
+        graph = LabellingGraph(
+            model, tokenizer, classes, max_length, kind, stored_precision
+        )
+        super().__init__(graph.kind, graph.signatures, graph)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The names of the classes, in the order of the probabilities.
+
+        Raises:
+            ValueError: If an older version of the package exported the model.
+        """
+        if not self.kind.labels:
+            raise ValueError(
+                f"{self.path} does not say the names of its labels: export "
+                "the run again"
             )
-            for name, function in (
-                ("serving_default", self._label),
-                ("with_attention", self._label_with_attention),
-                ("num_tokens", self._num_tokens),
-            )
-        }
+        return self.kind.labels
 
-    def _of_names(self, function):
-        """A function of the inputs' names, as a signature must be."""
-        return lambda text: function(text)
+    def probabilities(
+        self,
+        rows: Iterable[text_model.Row],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> np.ndarray:
+        """The probabilities of all labels: float32 [N, C].
 
-    def _tokenize(self, texts):
-        """Ids [B, S] of each text, and whether one was too long."""
-        ids = [
-            self.tokenizer.tokenize(tf.ensure_shape(text, [None]))
-            for text in texts
-        ]
-        too_long = [one.row_lengths() >= self.max_length for one in ids]
-        cut = [token_rows.ended(one[:, : self.max_length - 1]) for one in ids]
-        return cut, tf.reduce_any(tf.stack(too_long), axis=0)
-
-    def _attend(self, ids):
-        """Label, probabilities, and the model's weights."""
-        names = ("source_ids", "pair_ids")
-        with self._hidden.weights.in_use():
-            logits, weights = self.model.attend(
-                dict(zip(names, ids, strict=False)), training=False
-            )
-        labels = tf.gather(tf.constant(self.classes), tf.argmax(logits, -1))
-        outputs = {"label": labels, "probabilities": tf.nn.softmax(logits)}
-        return outputs, weights
-
-    def _label(self, *texts):
-        ids, _ = self._tokenize(texts)
-        return self._attend(ids)[0]
-
-    def _label_with_attention(self, *texts):
-        ids, too_long = self._tokenize(texts)
-        outputs, weights = self._attend(ids)
-        return {
-            **outputs,
-            "truncated": too_long,
-            "source_tokens": token_rows.pieces(self.tokenizer, ids[0]),
-            "attention": weights,
-        }
-
-    def _num_tokens(self, *texts):
-        """Of the longest text of each row."""
-        lengths = [
-            self.tokenizer.tokenize(text).row_lengths() + 1 for text in texts
-        ]
-        longest = tf.cast(tf.reduce_max(tf.stack(lengths), axis=0), tf.int32)
-        limit = tf.fill(tf.shape(longest), self.max_length)
-        return {"num_tokens": longest, "limit": limit}
-
-
-class PairLabeller(text_labelling.PairLabelling, Labeller):
-    """A classifier of pairs of texts, as functions in graph.
-
-    Call it with a list of texts, each a pair with a tab between the two. The
-    signatures have the two texts as `text` and `text_pair`.
-
-    Args, Raises: as `Labeller`.
-    """
-
-    def _of_names(self, function):
-        return lambda text, text_pair: function(text, text_pair)
-
-    def _label_with_attention(self, *texts):
-        ids, too_long = self._tokenize(texts)
-        outputs, (of_pair, of_source) = self._attend(ids)
-        return {
-            **outputs,
-            "truncated": too_long,
-            "source_tokens": token_rows.pieces(self.tokenizer, ids[0]),
-            "pair_tokens": token_rows.pieces(self.tokenizer, ids[1]),
-            "attention": of_pair,
-            "attention_pair": of_source,
-        }
+        Args:
+            rows, batch_size, truncate: as for a call.
+        """
+        names = ("probabilities",)
+        return np.array(
+            self._ask(kinds.DEFAULT, rows, batch_size, truncate, names)
+        )

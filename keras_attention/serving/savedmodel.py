@@ -1,4 +1,4 @@
-"""SavedModels: writing versions with a manifest, and loading them."""
+"""SavedModels in a folder: their versions, written whole with a manifest."""
 
 import importlib
 import os
@@ -10,14 +10,7 @@ import tempfile
 import tensorflow as tf
 
 from keras_attention import files
-from keras_attention.serving import (
-    destination,
-    manifest,
-    text_continuation,
-    text_labelling,
-    text_model,
-    text_to_text,
-)
+from keras_attention.serving import destination, kinds, manifest
 
 MANIFEST = manifest.NAME
 check_manifest = manifest.check
@@ -81,7 +74,10 @@ def _input_names(function) -> list[str]:
 
 
 def export(
-    model: tf.Module, folder: str | os.PathLike, card: str = ""
+    model: tf.Module,
+    folder: str | os.PathLike,
+    card: str = "",
+    kind: kinds.Kind | None = None,
 ) -> pathlib.Path:
     """Writes the next version of a model, whole or not at all.
 
@@ -90,10 +86,12 @@ def export(
     versions.
 
     Args:
-        model: a module with `signatures`, functions of strings [B], such as
-            `Translator`.
+        model: a module with `signatures`, functions of strings [B], or a
+            SavedModel that was loaded.
         folder: `savedmodels/NAME`.
         card: text of `NAME/README.md`; an old card stays if it is empty.
+        kind: what the model takes and gives. Without it, the inputs and
+            outputs of the signatures tell.
 
     Returns:
         Path of the version, `NAME/<number>`.
@@ -104,10 +102,10 @@ def export(
     folder = _expanded(folder)
     destination.check(folder, bool(card))
     with files.lock(folder):
-        return _export(model, folder, card)
+        return _export(model, folder, card, kind)
 
 
-def _export(model, folder, card):
+def _export(model, folder, card, kind):
     number = max((int(path.name) for path in _numbered(folder)), default=0) + 1
     # Those of exports that were killed.
     for unfinished in folder.glob(".export-*"):
@@ -117,6 +115,8 @@ def _export(model, folder, card):
         version = temporary / "version"
         tf.saved_model.save(model, str(version), signatures=model.signatures)
         _write_warmup(model, version, folder.absolute().name)
+        if kind is not None:
+            (version / kinds.ASSET).write_text(kinds.to_json(kind), "utf-8")
         lines = manifest.lines(version, number)
         with manifest.with_lines(folder / MANIFEST, lines, number):
             os.rename(version, folder / str(number))
@@ -125,49 +125,6 @@ def _export(model, folder, card):
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
     return folder / str(number)
-
-
-class Loaded(text_model.TextModel):
-    """A SavedModel that answers lists of texts: abstract.
-
-    Args:
-        path: the version's folder.
-        loaded: what `tf.saved_model.load` returned.
-
-    Attributes:
-        path: as given.
-        signatures: the SavedModel's signatures.
-    """
-
-    def __init__(self, path: pathlib.Path, loaded):
-        self._loaded = loaded  # Its functions do not keep its variables.
-        self.path = path
-        self.signatures = loaded.signatures
-
-
-class LoadedTranslator(Loaded, text_to_text.TextToText):
-    """A SavedModel's translator: text in, text out."""
-
-    @property
-    def num_beams(self) -> int:
-        """Beams of the search, the N of `n_best`."""
-        outputs = self.signatures["n_best"].structured_outputs
-        return outputs["scores"].shape[1]
-
-
-class LoadedContinuer(Loaded, text_continuation.TextContinuation):
-    """A SavedModel's language model: text in, what comes next out."""
-
-
-class LoadedLabeller(Loaded, text_labelling.TextLabelling):
-    """A SavedModel's classifier: text in, label out."""
-
-
-class LoadedPairLabeller(Loaded, text_labelling.PairLabelling):
-    """A SavedModel's classifier of pairs: two texts in, label out."""
-
-
-KINDS = (LoadedTranslator, LoadedContinuer, LoadedLabeller, LoadedPairLabeller)
 
 
 def newest(path: str | os.PathLike) -> pathlib.Path:
@@ -186,34 +143,6 @@ def newest(path: str | os.PathLike) -> pathlib.Path:
             f"one version, or a run's folder. Received: {path}"
         )
     return found[-1]
-
-
-def load(path: str | os.PathLike) -> text_model.TextModel:
-    """Loads `savedmodels/NAME` (its newest version) or one version.
-
-    Returns:
-        What the SavedModel is, by the inputs and outputs of its
-        `serving_default`.
-
-    Raises:
-        ValueError: If there is no SavedModel of this package, or its files
-            differ from the manifest.
-    """
-    version = newest(path)
-    manifest.check(version)
-    register_text_operations()
-    loaded = tf.saved_model.load(str(version))
-    default = loaded.signatures["serving_default"]
-    outputs = default.structured_outputs
-    inputs = set(_input_names(default))
-    for kind in KINDS:
-        if kind.output in outputs and set(kind.inputs) == inputs:
-            return kind(version, loaded)
-    raise ValueError(
-        "Expected a SavedModel whose `serving_default` gives one of "
-        f"{[kind.output for kind in KINDS]}. Received: one that gives "
-        f"{sorted(outputs)}"
-    )
 
 
 def register_text_operations() -> None:

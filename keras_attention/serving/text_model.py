@@ -1,19 +1,30 @@
-"""What every model of texts offers, live or loaded: lists of any length."""
+"""A model of texts, live or loaded: it answers lists of any length."""
 
 import dataclasses
-import types
-from collections.abc import Iterable, Mapping, Sequence
+import os
+import pathlib
+import reprlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_attention.serving import kinds, padding
+from keras_attention.serving.graph import Graph
+
+# A text, or the texts of a model with several inputs: in the order of these,
+# or by their names.
+Row = str | Sequence[str] | Mapping[str, str]
+
 
 @dataclasses.dataclass
-class Batch:
-    """Some of the texts, and what a signature answers to them.
+class _Batch:
+    """Some of the rows, and what a signature answers to them.
 
     Attributes:
-        places: int [B], where the texts stand in the list.
+        places: int [B], where the rows stand in the list.
         inputs: name -> string tensor [B].
         outputs: name -> tensor whose axis 0 is the batch.
     """
@@ -24,45 +35,180 @@ class Batch:
 
 
 class TextModel:
-    """A model that answers lists of texts through signatures: abstract.
+    """A model that answers rows of texts, as its `kind` declares.
 
-    A subclass gives `signatures`: name -> function of tensors by keyword,
-    which returns a dict of tensors. Axis 0 of each tensor is the batch. Texts
-    are sorted by length into batches. Results come in the order given.
+    A row is a text. Where the kind has several inputs, a row is a tuple of
+    texts in their order, or a dict. Rows are sorted by length into batches.
+    Answers come in the order given. A subclass adds what one kind has beside
+    a call and `with_attention`.
+
+    Args:
+        kind: `kinds.Kind`.
+        signatures: name -> function of string tensors [B] by keyword, which
+            returns a dict of tensors whose axis 0 is the batch.
+        graph: the live model that has the signatures.
 
     Attributes:
-        inputs: the names of the inputs of `serving_default`.
+        kind, signatures: as given.
+        path: the version's folder of a SavedModel, or None.
+
+    Raises:
+        ValueError: If a text is longer than the model's limit (the message
+            names the line, its length and the limit), or is no string, or if
+            an older version of the package exported the model without what is
+            asked for.
     """
 
-    signatures: Mapping = types.MappingProxyType({})
-    inputs: tuple[str, ...] = ("text",)
+    def __init__(
+        self,
+        kind: kinds.Kind,
+        signatures: Mapping[str, Callable],
+        graph: Graph | None = None,
+    ):
+        self.kind = kind
+        self.signatures = signatures
+        self.path: pathlib.Path | None = None
+        self._graph = graph
+        self._loaded: Any = None
 
-    def num_tokens(self, texts: Sequence[str]) -> list[int]:
-        """Tokens of each text, END included; of those over the limit too."""
-        return self._counted(self._columns(texts))[0].tolist()
-
-    def too_long(self, texts: Sequence[str]) -> dict[int, tuple[int, int]]:
-        """The texts over the limit, which a call refuses or `truncate` cuts.
+    @classmethod
+    def of_savedmodel(
+        cls, kind: kinds.Kind, path: pathlib.Path, loaded
+    ) -> Self:
+        """The model in a SavedModel.
 
         Args:
-            texts: what is to be answered.
+            kind: what it declares.
+            path: the version's folder.
+            loaded: what `tf.saved_model.load` returned.
+        """
+        model = cls.__new__(cls)
+        TextModel.__init__(model, kind, loaded.signatures)
+        model.path = path
+        model._loaded = loaded  # Its functions do not keep its variables.
+        return model
+
+    def __repr__(self) -> str:
+        kind, facts = self.kind, [self.kind.name]
+        if self.path:
+            facts.append(str(self.path))
+        if kind.labels:
+            facts.append(f"labels {reprlib.repr(list(kind.labels))}")
+        if kind.num_beams > 1:
+            facts.append(f"{kind.num_beams} beams")
+        if kind.limit:
+            facts.append(f"at most {kind.limit} tokens")
+        return f"<{type(self).__name__}: {', '.join(facts)}>"
+
+    @property
+    def task(self) -> str:
+        """What the model does, by its name in the catalogue of models."""
+        return self.kind.name
+
+    @property
+    def num_beams(self) -> int:
+        """Beams of the search, the N of `n_best`; 1 without a search."""
+        return self.kind.num_beams
+
+    @property
+    def graph(self) -> Graph:
+        """The live model and its functions of tensors.
+
+        Raises:
+            ValueError: If this is a SavedModel.
+        """
+        if self._graph is None:
+            raise ValueError(
+                "A SavedModel holds no Keras model: load the folder of the "
+                f"run. This is {self.path}"
+            )
+        return self._graph
+
+    @property
+    def model(self) -> keras.Model:
+        """The Keras model of a live model."""
+        return self.graph.model
+
+    def export(self, folder: str | os.PathLike, card: str = "") -> pathlib.Path:
+        """Writes the next version of a SavedModel.
+
+        Args:
+            folder: `savedmodels/NAME`; the version is `NAME/1`, or one more
+                than the greatest there is.
+            card: text of `NAME/README.md`; by default the one there stays,
+                or `cards.plain` is written.
 
         Returns:
-            Line, from 1 -> `(num_tokens, limit)`, of each text over the
-            limit.
+            Path of the version.
         """
-        return _too_long(*self._counted(self._columns(texts)))
+        return self.graph.export(folder, card)
 
-    def num_truncated(self, texts: Sequence[str]) -> int:
-        """How many texts are over the limit. `truncate` cuts them."""
-        return len(self.too_long(texts))
+    def __call__(
+        self,
+        rows: Iterable[Row],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list:
+        """The answer to each row.
 
-    def _function(self, name):
+        Args:
+            rows: what to answer.
+            batch_size: rows in a batch, at most.
+            truncate: whether a text over the limit is cut; it is refused
+                otherwise.
+        """
+        return self._ask(kinds.DEFAULT, rows, batch_size, truncate)
+
+    def with_attention(
+        self,
+        rows: Iterable[Row],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[dict]:
+        """Answers with their tokens and attention.
+
+        Args:
+            rows, batch_size, truncate: as for a call.
+
+        Returns:
+            For each row a dict of the signature's outputs, without padding:
+            texts are strings, tokens lists of strings, the others numbers
+            and arrays. `kind` names the axes of each.
+        """
+        return self._ask("with_attention", rows, batch_size, truncate)
+
+    def num_tokens(self, rows: Iterable[Row]) -> list[int]:
+        """Tokens of each row's longest text, END included, over a limit too."""
+        return self._counted(self._columns(rows))[0].tolist()
+
+    def too_long(self, rows: Iterable[Row]) -> dict[int, tuple[int, int]]:
+        """The rows over the limit, which a call refuses or `truncate` cuts.
+
+        Args:
+            rows: what is to be answered.
+
+        Returns:
+            Line, from 1 -> `(num_tokens, limit)`, of each row over the limit.
+        """
+        return _too_long(*self._counted(self._columns(rows)))
+
+    def num_truncated(self, rows: Iterable[Row]) -> int:
+        """How many rows are over the limit. `truncate` cuts them."""
+        return len(self.too_long(rows))
+
+    def _ask(self, name, rows, batch_size, truncate, decode=None, **others):
+        """What a signature answers to each row, see `_decoded`."""
+        function = self._function(name)
+        batches = self._batches(rows, batch_size, truncate, **others)
+        for batch in batches:
+            batch.outputs = function(**batch.inputs)
+        return self._decoded(name, batches, decode)
+
+    def _function(self, name: str) -> Callable:
         """A signature's function.
 
         Raises:
-            ValueError: If an older version of the package exported the model
-                without it.
+            ValueError: If the model does not have it.
         """
         if name not in self.signatures:
             raise ValueError(
@@ -71,25 +217,22 @@ class TextModel:
             )
         return self.signatures[name]
 
-    def _batches(
-        self, texts, batch_size, truncate, references=None
-    ) -> list[Batch]:
-        """Texts and, to each, its reference, in batches of like lengths."""
+    def _batches(self, rows, batch_size, truncate, **others) -> list[_Batch]:
+        """Rows and other texts, one for each, in batches of like lengths."""
         if batch_size < 1:
             raise ValueError(
                 "Expected batch_size of at least 1. "
                 f"Received: batch_size={batch_size}"
             )
-        columns = self._columns(texts)
+        columns = self._columns(rows)
         lengths, limits = self._counted(columns)
-        if references is not None:
-            columns["reference"] = encoded(references)
-        sizes = [len(column) for column in columns.values()]
-        if min(sizes) < max(sizes):
-            raise ValueError(
-                "Expected one reference for each text. Received: "
-                f"{sizes[0]} texts, {sizes[1]} references"
-            )
+        for name, texts in others.items():
+            columns[name] = encoded(texts)
+            if len(columns[name]) != len(lengths):
+                raise ValueError(
+                    f"Expected one {name} for each text. Received: "
+                    f"{len(lengths)} texts, {len(columns[name])} {name}s"
+                )
         long_texts = _too_long(lengths, limits)
         if long_texts and not truncate:
             line, (num_tokens, limit) = next(iter(long_texts.items()))
@@ -106,15 +249,24 @@ class TextModel:
                 name: tf.constant([column[place] for place in places])
                 for name, column in columns.items()
             }
-            batches.append(Batch(places, inputs))
+            batches.append(_Batch(places, inputs))
         return batches
 
-    def _columns(self, texts) -> dict[str, list[bytes]]:
+    def _columns(self, rows) -> dict[str, list[bytes]]:
         """The inputs by their names, each with a text for each row."""
-        return {"text": encoded(texts)}
+        names = self.kind.inputs
+        if len(names) == 1:
+            return {names[0]: encoded(rows)}
+        texts = [
+            _texts_of(row, names, line) for line, row in enumerate(rows, 1)
+        ]
+        return {
+            name: encoded([row[place] for row in texts])
+            for place, name in enumerate(names)
+        }
 
     def _counted(self, columns) -> tuple[np.ndarray, np.ndarray]:
-        """Tokens of each text, and the most that there may be."""
+        """Tokens of each row, and the most that there may be."""
         counted = self.signatures["num_tokens"](
             **{
                 name: tf.constant(texts, tf.string, shape=[len(texts)])
@@ -122,6 +274,41 @@ class TextModel:
             }
         )
         return counted["num_tokens"].numpy(), counted["limit"].numpy()
+
+    def _decoded(self, name, batches: Iterable[_Batch], decode=None) -> list:
+        """The answers to all rows, in their order, as Python has them.
+
+        Args:
+            name: of the signature.
+            batches: with outputs.
+            decode: if not the declaration's own `Signature.decode`.
+        """
+        signature = self.kind.signatures[name]
+        decode = signature.decode if decode is None else decode
+        names = decode or tuple(signature.outputs)
+        padded = {} if decode else signature.padded
+        answers = {}
+        for batch in batches:
+            outputs = {name: batch.outputs[name].numpy() for name in names}
+            for row, place in enumerate(batch.places):
+                own = {k: array[row : row + 1] for k, array in outputs.items()}
+                values = {
+                    name: _value(array[0])
+                    for name, array in padding.cut(own, padded).items()
+                }
+                if decode:
+                    values = tuple(values[name] for name in decode)
+                answers[place] = values[0] if len(decode) == 1 else values
+        return [answers[place] for place in sorted(answers)]
+
+
+def _value(array):
+    """A string, a list of strings, a number or an array of numbers."""
+    if isinstance(array, bytes):
+        return array.decode("utf-8", "replace")
+    if array.dtype == object:
+        return [text.decode("utf-8", "replace") for text in array]
+    return array if array.ndim else array.item()
 
 
 def _too_long(lengths, limits) -> dict[int, tuple[int, int]]:
@@ -131,24 +318,19 @@ def _too_long(lengths, limits) -> dict[int, tuple[int, int]]:
     }
 
 
-def rows_in_order(batches: Iterable[Batch]) -> list[dict]:
-    """The answer to each text, in the order of the texts.
-
-    Args:
-        batches: batches with outputs.
-
-    Returns:
-        For each text a dict: name -> its row of that output.
-    """
-    rows = {}
-    for batch in batches:
-        columns = {name: one.numpy() for name, one in batch.outputs.items()}
-        for row, place in enumerate(batch.places):
-            rows[place] = {name: one[row] for name, one in columns.items()}
-    return [rows[place] for place in sorted(rows)]
+def _texts_of(row, names, line: int) -> Sequence[str]:
+    """The texts of a row, in the order of a model's inputs."""
+    if isinstance(row, Mapping) and {*row} == {*names}:
+        return [row[name] for name in names]
+    if isinstance(row, (tuple, list)) and len(row) == len(names):
+        return row
+    raise ValueError(
+        f"Give each row as a tuple of texts, ({', '.join(names)}). Line {line} "
+        f"is {reprlib.repr(row)}"
+    )
 
 
-def encoded(texts: Sequence[str]) -> list[bytes]:
+def encoded(texts: Iterable[str]) -> list[bytes]:
     """UTF-8 of texts; half a surrogate pair, which has none, becomes "?".
 
     Raises:

@@ -1,73 +1,21 @@
-"""Text in, text out: a model with its tokenizers and its search."""
+"""Text in, text out: a model of translation with its search."""
 
-import dataclasses
-import functools
+from collections.abc import Sequence
 
 import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attention import decoding
-from keras_attention.data.vocabularies.tokenizer import Tokenizer
-from keras_attention.serving import (
-    halves,
-    live_model,
-    text_to_text,
-    token_rows,
-)
-from keras_attention.tokens import PAD
-
-TEXT = tf.TensorSpec([None], tf.string, name="text")
-REFERENCE = tf.TensorSpec([None], tf.string, name="reference")
+from keras_attention.data import Tokenizer
+from keras_attention.serving import text_model
+from keras_attention.serving.translation_graph import Limits, TranslationGraph
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """How long texts and their answers may be, in tokens, END included.
+class Translator(text_model.TextModel):
+    """Translates texts: a live model, or one that `ka.load` has loaded.
 
-    Attributes:
-        max_source_length: the most tokens of a text.
-        max_target_factor: the most tokens of an answer for each token of its
-            text.
-        max_target_offset: the tokens that an answer may have beside those.
-        max_length: the most tokens of any text or answer.
-
-    Raises:
-        ValueError: If no text or no answer can keep them.
-    """
-
-    max_source_length: int
-    max_target_factor: float
-    max_target_offset: int
-    max_length: int = tf.int32.max
-
-    def __post_init__(self):
-        factor, offset = self.max_target_factor, self.max_target_offset
-        if self.max_source_length < 2:
-            raise ValueError(
-                "Expected max_source_length of at least 2. "
-                f"Received: max_source_length={self.max_source_length}"
-            )
-        if min(factor, offset) < 0 or not (factor or offset):
-            raise ValueError(
-                "Expected max_target_factor and max_target_offset of at least "
-                "0, and one of them above. Received: "
-                f"max_target_factor={factor}, max_target_offset={offset}"
-            )
-
-    def target_lengths(self, source_lengths):
-        """The most tokens of each answer: int [B] -> int32 [B]."""
-        lengths = tf.cast(source_lengths, tf.float32)
-        lengths = tf.math.ceil(self.max_target_factor * lengths)
-        lengths = tf.cast(lengths, tf.int32) + self.max_target_offset
-        return tf.minimum(lengths, self.max_length)
-
-
-class Translator(live_model.LiveModel, text_to_text.TextToText):
-    """A model, its tokenizers and a search, as functions in graph.
-
-    The functions are the SavedModel's signatures: see docs/serving.md. Export
-    with `export`, or call the translator with a list of texts.
+    Its signatures, which a SavedModel has as well, are described in
+    docs/serving.md.
 
     Args:
         model: a built `models.Seq2Seq`.
@@ -86,14 +34,12 @@ class Translator(live_model.LiveModel, text_to_text.TextToText):
             keeps a copy, which each search turns to float32 (for that time
             it holds both) and computes with.
 
-    Attributes:
-        limits: `Limits`, the lengths above.
-
     Raises:
         ValueError: If the model is not built, if there is no beam, if the
             length penalty is negative, if no text or no answer can keep the
             limits, if the precision is another one, or if the weights are
-            too large for it.
+            too large for it. When it is asked, as `TextModel`, and if a
+            reference is longer than any translation.
     """
 
     def __init__(
@@ -108,7 +54,6 @@ class Translator(live_model.LiveModel, text_to_text.TextToText):
         max_target_offset: int = 32,
         stored_precision: str = "float32",
     ):
-        super().__init__(model, stored_precision, name="translator")
         if num_beams < 1 or length_penalty < 0:
             raise ValueError(
                 "Expected num_beams >= 1 and length_penalty >= 0. Received: "
@@ -116,202 +61,143 @@ class Translator(live_model.LiveModel, text_to_text.TextToText):
             )
         # A table of learned positions ends, for texts and for answers.
         num_positions = getattr(model, "max_length", None) or tf.int32.max
-        self.limits = Limits(
-            min(max_source_length, num_positions),
-            max_target_factor,
-            max_target_offset,
-            num_positions,
+        graph = TranslationGraph(
+            model,
+            source_tokenizer,
+            target_tokenizer or source_tokenizer,
+            num_beams,
+            length_penalty,
+            Limits(
+                min(max_source_length, num_positions),
+                max_target_factor,
+                max_target_offset,
+                num_positions,
+            ),
+            stored_precision,
         )
-        self.num_beams = num_beams
-        self.length_penalty = length_penalty
-        self.source_tokenizer = source_tokenizer
-        self.target_tokenizer = target_tokenizer or source_tokenizer
-        # A search is traced once for all functions that search alike.
-        self._hidden.search_of_rows = functools.cache(self._make_search_of_rows)
-        searches = {
-            "serving_default": (num_beams, 1, self._write_translation),
-            "greedy": (1, 1, self._write_translation),
-            "with_attention": (num_beams, 1, self._write_attention),
-            "n_best": (num_beams, num_beams, self._write_n_best),
-        }
-        functions = {
-            name: (functools.partial(self._answer, *search), [TEXT])
-            for name, search in searches.items()
-        }
-        functions["score"] = self._score, [TEXT, REFERENCE]
-        functions["align"] = self._align, [TEXT, REFERENCE]
-        functions["num_tokens"] = self._num_tokens, [TEXT]
-        self._signatures = {
-            name: tf.function(function, input_signature=specs, autograph=False)
-            for name, (function, specs) in functions.items()
-        }
+        super().__init__(graph.kind, graph.signatures, graph)
 
-    def _answer(self, num_beams, n_best, write, text):
-        """Text [B] to ids, ids to answers, answers to what `write` makes."""
-        source_ids, lengths = self._encode_text(text)
-        search = self._hidden.search_of_rows(num_beams, n_best)
-        answers = halves.side_by_side(
-            search.get_concrete_function(),
-            source_ids,
-            self._max_lengths(source_ids),
-        )
-        return write(answers, source_ids, lengths)
-
-    def _encode_text(self, text):
-        """Ids [B, S] that fit, and how many tokens there were, END included."""
-        text = tf.ensure_shape(text, [None])
-        ids = self.source_tokenizer.tokenize(text)
-        lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
-        fitting = ids[:, : self.limits.max_source_length - 1]
-        return token_rows.ended(fitting), lengths
-
-    def search(self, source_ids, num_beams: int, n_best: int = 1):
-        """The search between the tokenizers, as every signature does it.
+    def __call__(
+        self,
+        texts: Sequence[str],
+        num_beams: int | None = None,
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[str]:
+        """Translates each text.
 
         Args:
-            source_ids: int32 [B, S], END included, then padding.
-            num_beams: 1 for greedy search.
-            n_best: how many answers, at most `num_beams`.
+            texts: what to translate.
+            num_beams: 1 for greedy search, or the number the translator
+                was made with; that one by default.
+            batch_size: texts in a batch, at most.
+            truncate: whether a text over the limit is cut at its end; it is
+                refused otherwise.
 
         Returns:
-            `decoding.SearchResult`.
+            One translation for each text; "" for a blank one.
+
+        Raises:
+            ValueError: If `num_beams` is one that this translator does not
+                have, and as the class says.
         """
-        search = self._hidden.search_of_rows(num_beams, n_best)
-        return halves.side_by_side(
-            search.get_concrete_function(),
-            source_ids,
-            self._max_lengths(source_ids),
+        name = self._signature_of(num_beams)
+        translate = self._function(name)
+        batches = self._batches(texts, batch_size, truncate)
+        for batch in batches:
+            batch.outputs = translate(**batch.inputs)
+        return self._decoded(name, batches)
+
+    def _signature_of(self, num_beams: int | None) -> str:
+        if num_beams is None or num_beams == self.num_beams:
+            return "serving_default"
+        if num_beams == 1:
+            return "greedy"
+        raise ValueError(
+            f"This translator searches with 1 or {self.num_beams} beams; make "
+            f"or export one with another number. Received: "
+            f"num_beams={num_beams}"
         )
 
-    def _make_search_of_rows(self, num_beams, n_best):
-        return tf.function(
-            functools.partial(self._search, num_beams, n_best),
-            input_signature=[
-                tf.TensorSpec([None, None], tf.int32),
-                tf.TensorSpec([None], tf.int32),
-            ],
-            autograph=False,
-            # Three calls of one function, not three copies of it: the first
-            # translation of a loaded model takes half as long.
-            experimental_attributes={"_noinline": True},
+    def n_best(
+        self,
+        texts: Sequence[str],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[list[tuple[str, float]]]:
+        """The best hypotheses of each text with their scores, best first.
+
+        Args:
+            texts, batch_size, truncate: as for a call.
+        """
+        search = self._function("n_best")
+        batches = self._batches(texts, batch_size, truncate)
+        for batch in batches:
+            batch.outputs = search(**batch.inputs)
+        return [
+            [
+                (text, float(score))
+                for text, score in zip(
+                    row["translations"], row["scores"], strict=True
+                )
+                if np.isfinite(score)
+            ]
+            for row in self._decoded("n_best", batches)
+        ]
+
+    def score(
+        self,
+        texts: Sequence[str],
+        references: Sequence[str],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[tuple[float, int]]:
+        """Log-probability of each reference, and its tokens (END counts).
+
+        Args:
+            texts: sources.
+            references: their translations.
+            batch_size: pairs in a batch, at most.
+            truncate: whether a text or a reference over its limit is cut at
+                its end; it is refused otherwise.
+        """
+        rows = self._of_pairs("score", texts, references, batch_size, truncate)
+        return [(row["log_probability"], row["num_tokens"]) for row in rows]
+
+    def align(
+        self,
+        texts: Sequence[str],
+        references: Sequence[str],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[dict]:
+        """Where the model looks while it writes given translations.
+
+        Args:
+            texts: sources.
+            references: their translations, which it has to write.
+            batch_size, truncate: as for `score`.
+
+        Returns:
+            For each pair: source_tokens (S strings), target_tokens (T
+            strings) and attention [T, S], without padding.
+        """
+        rows = self._of_pairs("align", texts, references, batch_size, truncate)
+        names = ("source_tokens", "target_tokens", "attention")
+        return [{name: row[name] for name in names} for row in rows]
+
+    def _of_pairs(self, name, texts, references, batch_size, truncate) -> list:
+        """What a signature answers to texts with their translations."""
+        rows = self._ask(
+            name, texts, batch_size, truncate, reference=references
         )
-
-    def _search(self, num_beams, n_best, source_ids, max_lengths):
-        """Answers [b, n_best, T] to ids [b, S] of at most so many tokens."""
-        with self._hidden.weights.in_use():
-            memory = self.model.encode(source_ids)
-            room = tf.maximum(tf.reduce_max(max_lengths), 1)
-            arguments = {
-                "step": self.model.prepared_step(),
-                "memory": memory,
-                "state": self.model.initial_state(memory, room),
-                "source_mask": source_ids != PAD,
-                "max_lengths": max_lengths,
-                "alpha": self.length_penalty,
-                "forbidden_ids": token_rows.FORBIDDEN_IDS,
-            }
-            if num_beams == 1:
-                return decoding.greedy_search(**arguments)
-            return decoding.beam_search(
-                **arguments, num_beams=num_beams, n_best=n_best
-            )
-
-    def _max_lengths(self, source_ids):
-        """The most tokens of each answer: ids [B, S] -> [B]."""
-        return self.limits.target_lengths(
-            tf.math.count_nonzero(source_ids != PAD, axis=1, dtype=tf.int32)
-        )
-
-    def _detokenize(self, ids, lengths):
-        """Translations [B] of ids [B, T]; "" for a blank source."""
-        text = self.target_tokenizer.detokenize(ids)
-        return tf.where(lengths > 1, text, "")
-
-    def _write_translation(self, answers, source_ids, lengths):
-        return {"translation": self._detokenize(answers.ids[:, 0], lengths)}
-
-    def _write_attention(self, answers, source_ids, lengths):
-        longest = tf.maximum(tf.reduce_max(answers.lengths), 0)
-        ids = answers.ids[:, 0, :longest]
-        weights = answers.attention_weights[:, 0, :longest]
-        blank = lengths <= 1
-        source_tokens = token_rows.pieces(self.source_tokenizer, source_ids)
-        target_tokens = token_rows.pieces(self.target_tokenizer, ids)
-        return {
-            "translation": self._detokenize(ids, lengths),
-            "score": tf.where(blank, 0.0, answers.score[:, 0]),
-            "truncated": lengths > self.limits.max_source_length,
-            "source_tokens": source_tokens,
-            "target_tokens": tf.where(blank[:, None], "", target_tokens),
-            "attention": tf.where(blank[:, None, None], 0.0, weights),
-        }
-
-    def _write_n_best(self, answers, source_ids, lengths):
-        batch_size, num_beams = tf.shape(lengths)[0], self.num_beams
-        flat = tf.reshape(answers.ids, [batch_size * num_beams, -1])
-        texts = self._detokenize(flat, tf.repeat(lengths, num_beams))
-        missing = answers.lengths == 0
-        # A blank text has one translation: the blank one.
-        blank = (lengths <= 1)[:, None]
-        scores = tf.where(missing | blank, -np.inf, answers.score)
-        first = tf.range(num_beams)[None, :] == 0
-        scores = tf.where(blank & first, 0.0, scores)
-        texts = tf.reshape(texts, [batch_size, num_beams])
-        return {
-            "translations": tf.where(missing, "", texts),
-            "scores": tf.ensure_shape(scores, [None, num_beams]),
-        }
-
-    def _encode_pair(self, text, reference):
-        """Ids [B, S], labels [B, T], and outputs about their lengths."""
-        aligned = tf.debugging.assert_equal(
-            tf.size(text),
-            tf.size(reference),
-            "Expected one `reference` for each `text`",
-        )
-        # A bare session runs nothing that no output depends on.
-        with tf.control_dependencies([aligned]):
-            text = tf.identity(text)
-        source_ids, source_lengths = self._encode_text(text)
-        ids = self.target_tokenizer.tokenize(tf.ensure_shape(reference, [None]))
-        lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
-        max_source_length = self.limits.max_source_length
-        limit = self.limits.target_lengths(max_source_length)
-        labels = token_rows.ended(ids[:, : limit - 1])
-        outputs = {
-            "num_tokens": tf.minimum(lengths, limit),
-            "truncated": (lengths > limit)
-            | (source_lengths > max_source_length),
-        }
-        return source_ids, labels, outputs
-
-    def _score(self, text, reference):
-        source_ids, labels, outputs = self._encode_pair(text, reference)
-        with self._hidden.weights.in_use():
-            log_probability = self.model.log_probability(source_ids, labels)
-        return {"log_probability": log_probability, **outputs}
-
-    def _align(self, text, reference):
-        source_ids, labels, outputs = self._encode_pair(text, reference)
-        with self._hidden.weights.in_use():
-            memory = self.model.encode(source_ids)
-            result = decoding.forced_search(
-                self.model.prepared_step(),
-                memory,
-                self.model.initial_state(memory, tf.shape(labels)[1]),
-                source_ids != PAD,
-                labels,
-            )
-        return {
-            "source_tokens": token_rows.pieces(
-                self.source_tokenizer, source_ids
-            ),
-            "target_tokens": token_rows.pieces(self.target_tokenizer, labels),
-            "attention": result.attention_weights[:, 0],
-            **outputs,
-        }
-
-    def _num_tokens(self, text):
-        _, lengths = self._encode_text(text)
-        limit = tf.fill(tf.shape(lengths), self.limits.max_source_length)
-        return {"num_tokens": lengths, "limit": limit}
+        for line, row in enumerate(rows, 1):
+            # The texts fit: only a reference can have been cut.
+            if row["truncated"] and not truncate:
+                raise ValueError(
+                    "Expected references that a translation can be as long "
+                    "as: split the pair into sentences, or cut the end with "
+                    f"truncate=True. Received: more than {row['num_tokens']} "
+                    f"tokens in line {line}"
+                )
+        return rows

@@ -6,7 +6,7 @@ from keras_attention import files, plotting
 from keras_attention.data import labelled_batches
 from keras_attention.data.embedded import colours, referents
 from keras_attention.data.readers import labelled_texts, lines
-from keras_attention.serving import labeller
+from keras_attention.serving import kinds, labeller
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
 from keras_attention.training import objectives
@@ -20,7 +20,7 @@ class Classification(Task):
     Attributes:
         num_texts: of an example.
         embedded: the name of a corpus -> the module that draws it.
-        servable_class: what answers.
+        kind: what answers.
     """
 
     name = "classification"
@@ -28,7 +28,7 @@ class Classification(Task):
     cross_entropy = objectives.LabelObjective
     num_texts = 1
     embedded = {"referents": referents, "colours": colours}
-    servable_class = labeller.Labeller
+    kind = kinds.CLASSIFICATION
 
     def load(self, choices):
         if choices.corpus not in self.embedded:
@@ -93,10 +93,11 @@ class Classification(Task):
         )
 
     def servable(self, config, model, tokenizers, stored_precision="float32"):
-        return self.servable_class(
+        return labeller.Labeller(
             model,
             *tokenizers,
             max_length=config.data.max_length,
+            kind=self.kind,
             stored_precision=stored_precision,
         )
 
@@ -138,7 +139,7 @@ class Classification(Task):
                 f"of their labels. Received: source={source}, "
                 f"reference={reference}"
             )
-        texts = list(lines.read_lines(source))
+        texts = lines.rows(lines.read_lines(source), self.num_texts)
         labels = [label.strip() for label in lines.read_lines(reference)]
         if len(texts) != len(labels) or not texts:
             raise ValueError(
@@ -167,8 +168,7 @@ class Classification(Task):
 
     def draw(self, folder, servable, evaluation):
         path = folder / "attention.png"
-        (text,) = evaluation.test_set.sources[:1]
-        drawn = draw_attention(servable, text, path)
+        drawn = draw_attention(servable, evaluation.test_set.sources[0], path)
         return {"attention": path} if drawn else {}
 
     def summary(self, evaluation):
@@ -189,15 +189,16 @@ class Classification(Task):
 
 
 def _test_set(name, examples) -> TestSet:
-    """The texts of pairs have a tab between them."""
-    sources = list(map("\t".join, zip(*examples.texts, strict=True)))
+    """A pair of texts is a tuple."""
+    texts = examples.texts
+    sources = list(zip(*texts, strict=True)) if len(texts) > 1 else texts[0]
     return TestSet(name, sources, examples.labels)
 
 
 def _rows(test_set, answers) -> list[tuple[str, str, str]]:
-    """Texts, their labels and the right ones; a tab is shown as a bar."""
+    """Texts, their labels and the right ones, with a bar in a pair."""
     return [
-        (text.replace("\t", " | "), label, right)
+        (text if isinstance(text, str) else " | ".join(text), label, right)
         for text, label, right in zip(
             test_set.sources, answers, test_set.references, strict=True
         )

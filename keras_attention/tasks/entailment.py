@@ -1,18 +1,19 @@
 """Pairs of texts with labels: whether the second follows from the first."""
 
 from keras_attention.data.embedded import multisets
-from keras_attention.serving import labeller
+from keras_attention.serving import kinds
 from keras_attention.tasks import classification
 
 
 class Entailment(classification.Classification):
     """Gives a pair of texts its label.
 
-    In files and on the command line, a tab stands between the two.
+    In Python, a pair is a tuple. In files and on the command line, a tab stands
+    between the two.
     """
 
     name = "entailment"
     columns = ("texts", "label", "right label")
     num_texts = 2
     embedded = {"multisets": multisets}
-    servable_class = labeller.PairLabeller
+    kind = kinds.ENTAILMENT

@@ -52,14 +52,14 @@ def card(title, languages, config, scores, rows, servable) -> str:
   below in the file; exported by version {__version__}
 - Limits: it knows texts like those of its data. It answers any other text
   too, badly and without a warning.
-{cards.facts(servable)}
+{cards.facts(servable.graph)}
 ## Scores on `{scores["split"]}` ({scores["sentences"]:,} sentences{cut})
 
 | score | value | signature |
 |---|---|---|
 {_rows(rows)}
 
-{cards.signatures(servable)}
+{cards.signatures(servable.kind)}
 ## Configuration
 
 ```yaml

@@ -14,7 +14,7 @@ class TestSet:
 
     Args:
         name: that of the split or of the file.
-        sources: the texts that a model gets.
+        sources: the rows that a model gets: texts, or tuples of texts.
         references: the right answers, one for each source. For a language
             model, they are the sources themselves.
         target_language: the code of the references' language, if it is known.
@@ -24,7 +24,7 @@ class TestSet:
     """
 
     name: str
-    sources: Sequence[str]
+    sources: Sequence[str] | Sequence[tuple[str, ...]]
     references: Sequence[str]
     target_language: str | None = None
     embedded: str | None = None
@@ -53,11 +53,9 @@ class Task(abc.ABC):
 
     `training` gets a task as an argument and never asks which one it is.
 
-    A *servable* answers texts and is exported. It is a
-    `serving.live_model.LiveModel` and a `serving.text_model.TextModel`. It has
-    the name of its `task` and of its `output`, that of `serving_default`. A
-    call takes a list of texts and `truncate`. `Translator` is the servable of
-    translation. What `savedmodel.load` returns answers alike.
+    A *servable* answers texts and is exported: a `serving.text_model.TextModel`
+    with a `graph`. `Translator` is the servable of translation. What
+    `serving.loading.load` returns answers alike.
 
     The methods stand in the order in which they are called. A training calls
     all of them but `read_test_set`, `difference` and `by_length`, which are for

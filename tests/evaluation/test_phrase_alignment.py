@@ -29,7 +29,7 @@ class Characters:
     def __init__(self, move=0, blind=False):
         self.move = move
         self.blind = blind
-        self.source_tokenizer = self.target_tokenizer = self
+        self.graph = self.source_tokenizer = self.target_tokenizer = self
 
     def tokenize(self, texts):
         return tf.strings.unicode_decode(texts, "UTF-8")

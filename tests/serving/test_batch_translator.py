@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from keras_attention.serving import batch_translator, savedmodel
+from keras_attention.serving import batch_translator, loading
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def folder(random_translator, tmp_path_factory):
 def test_a_batch_gets_two_columns(folder):
     texts = ["one two", "", "nine " * 300, "three"]
     batch = {"id": np.arange(4), "text": np.array(texts, object)}
-    translate = savedmodel.load(folder)
+    translate = loading.load(folder)
     expected = translate([texts[0], texts[1], texts[3]])
     found = batch_translator.BatchTranslator(folder)(batch)
     assert [*found] == ["id", "text", "translation", "too_long"]

@@ -12,7 +12,7 @@ import tensorflow as tf
 from keras import ops
 
 from keras_attention import models
-from keras_attention.serving import continuer, savedmodel
+from keras_attention.serving import continuer, loading
 from keras_attention.tokens import END, PAD, START, UNK
 
 LOADERS = pathlib.Path(__file__).with_name("loaders")
@@ -67,22 +67,22 @@ def version(live, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def loaded(version):
-    return savedmodel.load(version.parent)
+    return loading.load(version.parent)
 
 
 def continued(live, text, limit):
     """The greedy way, a token at a time, through `call`."""
-    ids = live.tokenizer.tokenize([text]).numpy()[0].tolist()[1 - limit :]
+    ids = live.graph.tokenizer.tokenize([text]).numpy()[0].tolist()[1 - limit :]
     given = len(ids)
-    for count in range(live.max_new_tokens):
+    for count in range(live.graph.max_new_tokens):
         logits = live.model(np.array([[START, *ids]])).numpy()[0, -1]
         logits[[0, 1, 2]] = -np.inf
         best = int(np.argmax(logits))
-        if best == END or count == live.max_new_tokens - 1:
+        if best == END or count == live.graph.max_new_tokens - 1:
             break
         ids.append(best)
     rows = tf.ragged.constant([ids, ids[:given]], dtype=tf.int32)
-    whole, start = live.tokenizer.detokenize(rows).numpy()
+    whole, start = live.graph.tokenizer.detokenize(rows).numpy()
     return whole.removeprefix(start).decode("utf-8", "replace")
 
 
@@ -92,8 +92,8 @@ def test_the_most_probable_token_comes_next(live):
     assert received == [continued(live, text, 13) for text in texts]
     assert len(set(received)) > 4
     # Of a long text, the end is continued.
-    ids = live.tokenizer.tokenize(texts[-1:]).numpy()[0]
-    end = live.tokenizer.detokenize([ids[-12:]]).numpy()[0].decode()
+    ids = live.graph.tokenizer.tokenize(texts[-1:]).numpy()[0]
+    end = live.graph.tokenizer.detokenize([ids[-12:]]).numpy()[0].decode()
     assert live.num_tokens([end]) == [13]
     assert live([end]) == received[-1:]
 
@@ -105,9 +105,9 @@ def test_a_blank_text_is_begun(live):
 
 def test_a_continuation_begins_with_the_blank_of_a_word(tokenizers):
     continuer_ = make(tokenizers[0])
-    word = continuer_.tokenizer.tokenize(["two"]).numpy()[0]
+    word = continuer_.graph.tokenizer.tokenize(["two"]).numpy()[0]
     assert len(word) == 1
-    bias = np.zeros(continuer_.tokenizer.vocabulary_size, "float32")
+    bias = np.zeros(continuer_.graph.tokenizer.vocabulary_size, "float32")
     bias[word] = 1e4
     continuer_.model.projection.bias.assign(bias)
     assert continuer_(["one", ""]) == [" two" * 6, " ".join(["two"] * 6)]
@@ -118,7 +118,7 @@ def test_score_is_the_log_probability_of_the_text(live):
     for text, (log_probability, num_tokens) in zip(
         TEXTS, live.score(TEXTS, truncate=True), strict=True
     ):
-        ids = live.tokenizer.tokenize([text]).numpy()[0].tolist()[:12]
+        ids = live.graph.tokenizer.tokenize([text]).numpy()[0].tolist()[:12]
         logits = live.model(np.array([[START, *ids]])).numpy()[0]
         expected = 0.0
         for row, label in zip(
@@ -151,7 +151,7 @@ def test_a_text_over_the_limit_is_refused(live, loaded):
 
 
 def test_the_loaded_one_answers_alike(live, loaded):
-    assert isinstance(loaded, savedmodel.LoadedContinuer)
+    assert isinstance(loaded, continuer.Continuer)
     assert loaded(TEXTS) == live(TEXTS)
     np.testing.assert_allclose(loaded.score(TEXTS), live.score(TEXTS), 1e-5)
     assert loaded.num_tokens(TEXTS) == live.num_tokens(TEXTS)
@@ -213,7 +213,7 @@ def test_its_card_says_what_it_is(version):
 def test_a_continuer_that_cannot_be(wrong, live):
     ((name, value),) = wrong.items()
     with pytest.raises(ValueError, match=f"Received: .*{name}={value!r}"):
-        continuer.Continuer(live.model, live.tokenizer, **wrong)
+        continuer.Continuer(live.model, live.graph.tokenizer, **wrong)
 
 
 @pytest.mark.slow
@@ -244,7 +244,7 @@ def short_table(tokenizers, tmp_path_factory):
     model.build()
     live = continuer.Continuer(model, tokenizer)
     folder = tmp_path_factory.mktemp("short") / "table"
-    return live, savedmodel.load(live.export(folder))
+    return live, loading.load(live.export(folder))
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
@@ -253,7 +253,7 @@ def test_learned_positions_end_the_continuation(
     short_table, num_words, is_loaded
 ):
     """By hand: the most probable token after all that came before."""
-    model, tokenizer = short_table[0].model, short_table[0].tokenizer
+    model, tokenizer = short_table[0].model, short_table[0].graph.tokenizer
     prompt = " ".join(["three"] * num_words)
     ids = [START, *tokenizer.tokenize([prompt]).numpy()[0]]
     assert len(ids) == num_words + 1

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import models
-from keras_attention.serving import labeller, savedmodel
+from keras_attention.serving import kinds, labeller, loading
 from keras_attention.tokens import END
 
 CLASSES = ["high", "low", "odd"]
@@ -59,7 +59,9 @@ def live(tokenizer):
 def live_pairs(tokenizer):
     keras.utils.set_random_seed(2)
     model = models.DecomposableAttention(tokenizer.vocabulary_size, 3, 7, 11)
-    return labeller.PairLabeller(opinionated(model), tokenizer, CLASSES, 12)
+    return labeller.Labeller(
+        opinionated(model), tokenizer, CLASSES, 12, kinds.ENTAILMENT
+    )
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +75,8 @@ def pair_version(live_pairs, tmp_path_factory):
 
 
 def ids_of(live, text):
-    ids = live.tokenizer.tokenize([text]).numpy()[0].tolist()
-    return np.array([[*ids[: live.max_length - 1], END]])
+    ids = live.graph.tokenizer.tokenize([text]).numpy()[0].tolist()
+    return np.array([[*ids[: live.graph.max_length - 1], END]])
 
 
 def softmax(logits):
@@ -102,12 +104,12 @@ def test_attention_is_that_of_the_text_alone(live):
         assert row["source_tokens"][-1] == "[END]"
 
 
-def test_a_pair_is_two_texts_with_a_tab(live_pairs):
-    pairs = [f"{a}\t{b}" for a, b in zip(TEXTS, TEXTS[::-1], strict=True)]
+def test_a_pair_is_two_texts(live_pairs):
+    pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
     answers = live_pairs(pairs, batch_size=3)
     shown = live_pairs.with_attention(pairs)
     for pair, answer, row in zip(pairs, answers, shown, strict=True):
-        source, other = (ids_of(live_pairs, one) for one in pair.split("\t"))
+        source, other = (ids_of(live_pairs, one) for one in pair)
         inputs = {"source_ids": source, "pair_ids": other}
         logits, (of_pair, of_source) = live_pairs.model.attend(inputs)
         assert answer == row["label"] == CLASSES[logits.numpy()[0].argmax()]
@@ -120,33 +122,50 @@ def test_a_pair_is_two_texts_with_a_tab(live_pairs):
 
 def test_texts_that_are_too_long(live, live_pairs):
     assert live.num_tokens([LONG, "one two"]) == [31, 3]
-    assert live_pairs.num_tokens([f"one\t{LONG}", f"{LONG}\tone"]) == [31, 31]
+    assert live_pairs.num_tokens([("one", LONG), (LONG, "one")]) == [31, 31]
     with pytest.raises(ValueError, match="at most 12 tokens.* 31 tokens .* 2"):
         live(["one", LONG])
     with pytest.raises(ValueError, match="at most 12 tokens.* 31 tokens .* 1"):
-        live_pairs([f"one\t{LONG}"])
+        live_pairs([("one", LONG)])
     truncated = live.signatures["with_attention"](
         text=tf.constant(["one two", LONG])
     )["truncated"]
     assert truncated.numpy().tolist() == [False, True]
 
 
-@pytest.mark.parametrize("text", ["one", "one\ttwo\tthree"])
-def test_no_pair_is_refused(live_pairs, text):
-    with pytest.raises(ValueError, match="a tab between them. .* in line 2"):
-        live_pairs(["one\ttwo", text])
+@pytest.mark.parametrize("row", ["one", ("a", "b", "c"), {"text": "a"}, 7])
+def test_no_pair_is_refused(live_pairs, row):
+    with pytest.raises(ValueError, match=r"\(text, text_pair\). Line 2 is"):
+        live_pairs([("one", "two"), row])
+    with pytest.raises(ValueError, match="Expected strings. .* None in line 1"):
+        live_pairs([("one", None)])
+
+
+def test_a_row_may_be_a_dict(live_pairs):
+    rows = [("one", "two"), {"text_pair": "two", "text": "one"}]
+    one, other = live_pairs.probabilities(rows)
+    np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.parametrize("name", ["one\ttwo", "one\t", "\t"])
+def test_a_tab_is_a_character(name, live, live_pairs):
+    assert live([name])[0] in CLASSES
+    (row,) = live_pairs.with_attention([(name, "two")])
+    ids = ids_of(live_pairs, name)
+    assert row["attention"].shape == (ids.shape[1], 2)
 
 
 def test_a_savedmodel_answers_as_the_live_model(
     live, live_pairs, version, pair_version
 ):
-    pairs = [f"{a}\t{b}" for a, b in zip(TEXTS, TEXTS[::-1], strict=True)]
-    for model, path, texts, kind in (
-        (live, version, TEXTS, savedmodel.LoadedLabeller),
-        (live_pairs, pair_version, pairs, savedmodel.LoadedPairLabeller),
+    pairs = list(zip(TEXTS, TEXTS[::-1], strict=True))
+    for model, path, texts in (
+        (live, version, TEXTS),
+        (live_pairs, pair_version, pairs),
     ):
-        loaded = savedmodel.load(path.parent)
-        assert type(loaded) is kind and loaded.task == model.task
+        loaded = loading.load(path.parent)
+        assert type(loaded) is labeller.Labeller and loaded.kind == model.kind
+        assert loaded.labels == tuple(CLASSES)
         assert loaded(texts) == model(texts)
         assert loaded([]) == []
         for one, other in zip(
@@ -167,7 +186,7 @@ def test_tensorflow_alone_answers(live, live_pairs, version, pair_version):
             live_pairs,
             pair_version,
             {"text": TEXTS, "text_pair": TEXTS[::-1]},
-            [f"{a}\t{b}" for a, b in zip(TEXTS, TEXTS[::-1], strict=True)],
+            list(zip(TEXTS, TEXTS[::-1], strict=True)),
         ),
     ):
         program = [sys.executable, "-c", PROGRAM, str(path)]
@@ -199,4 +218,4 @@ def test_wrong_arguments_are_refused(live):
     for options in ({"max_length": 1}, {"classes": []}):
         arguments = {"classes": CLASSES, "max_length": 12} | options
         with pytest.raises(ValueError, match="one label or more. Received"):
-            labeller.Labeller(live.model, live.tokenizer, **arguments)
+            labeller.Labeller(live.model, live.graph.tokenizer, **arguments)

@@ -7,7 +7,7 @@ import zipfile
 
 import pytest
 
-from keras_attention.serving import manifest, savedmodel
+from keras_attention.serving import loading, manifest, savedmodel
 
 FILES = {
     "saved_model.pb": b"graph",
@@ -313,7 +313,7 @@ def test_versions_may_be_links(model, tmp_path, monkeypatch):
     assert numbers == ["1", "2", "9", "10"]
     # The newest one is not passed over in silence.
     with pytest.raises(ValueError, match=r"10/saved_model\.pb is missing"):
-        savedmodel.load(model)
+        loading.load(model)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert savedmodel.versions("~/m")[0] == model / "1"
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from keras_attention.serving import savedmodel
+from keras_attention.serving import loading
 
 # Ray listens on loopback alone.
 PROGRAM = """
@@ -78,7 +78,7 @@ def test_two_workers_of_ray_translate_in_order(random_translator, tmp_path):
     model = tmp_path / "luong"
     random_translator("luong").export(model)
     found = translations(model, tmp_path / "lines")
-    assert found == savedmodel.load(model)(texts)
+    assert found == loading.load(model)(texts)
 
 
 @pytest.mark.slow
@@ -96,7 +96,7 @@ def test_the_lines_of_a_killed_worker_are_translated_once(
         own = "".join(f"{text}\n" for text in texts if name in text)
         (lines / name).write_text(own)
     random_translator("luong").export(model)
-    expected = savedmodel.load(model)(texts)
+    expected = loading.load(model)(texts)
     assert len({*expected}) > len(texts) / 2
     assert translations(model, lines, notes) == expected
     found = {path.name for path in notes.iterdir()}

@@ -13,7 +13,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_attention as ka
 from keras_attention import files
-from keras_attention.serving import manifest, savedmodel
+from keras_attention.serving import loading, manifest, savedmodel
 
 LOADERS = pathlib.Path(__file__).with_name("loaders")
 # Names that would be control tokens, broken UTF-8, and what else hurts.
@@ -148,7 +148,7 @@ def test_every_signature_answers_alike(live, loaded, sentences):
 
 
 def in_half_precision(whole):
-    tokenizers = whole.source_tokenizer, whole.target_tokenizer
+    tokenizers = whole.graph.source_tokenizer, whole.graph.target_tokenizer
     return ka.Translator(whole.model, *tokenizers, stored_precision="float16")
 
 
@@ -170,7 +170,9 @@ def test_half_precision_is_that_of_rounded_weights(
     unrounded, rounded = scores(whole, some), scores(half, some)
     assert np.abs(np.subtract(unrounded, rounded)).max() > 1e-3
     # What an export stores.
-    assert tf.float32 not in {variable.dtype for variable in half.variables}
+    assert tf.float32 not in {
+        variable.dtype for variable in half.graph.weights.variables
+    }
     round_weights(whole.model)
     np.testing.assert_allclose(rounded, scores(whole, some), rtol=1e-6)
 
@@ -366,15 +368,15 @@ def test_an_export_finds_home(live, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     assert live.export("~/model") == tmp_path / "model" / "1"
     assert "- Search: beam 4" in (tmp_path / "model/README.md").read_text()
-    assert savedmodel.load("~/model").path == tmp_path / "model" / "1"
+    assert loading.load("~/model").path == tmp_path / "model" / "1"
 
 
 def test_loading_registers_the_operations_by_itself(version):
     """No other part of the package has imported tensorflow-text."""
     code = (
         "import sys\n"
-        "from keras_attention.serving import savedmodel\n"
-        "print(savedmodel.load(sys.argv[1]).num_beams)\n"
+        "from keras_attention.serving import loading\n"
+        "print(loading.load(sys.argv[1]).num_beams)\n"
     )
     result = subprocess.run(
         [sys.executable, "-c", code, version],
@@ -485,7 +487,7 @@ def test_two_exports_at_a_time(live, copy):
 def test_without_a_card_a_plain_one_is_written(
     random_translator, tmp_path, monkeypatch
 ):
-    def write(_, folder, card):
+    def write(_, folder, card, kind):
         if card:
             (folder / "README.md").write_text(card)
 
@@ -541,7 +543,7 @@ def test_another_rank_or_type_is_refused_after_a_load(loaded, wrong):
 
 def test_a_folder_without_a_model(tmp_path):
     with pytest.raises(ValueError, match="numeric versions"):
-        savedmodel.load(tmp_path)
+        loading.load(tmp_path)
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def test_both_halves_of_a_batch_are_searched(num_beams, transformer, rng):
     source_ids = rng.integers(4, 200, (17, 9)).astype("int32")
     source_ids[np.arange(9) >= lengths[:, None]] = PAD
     search = tf.function(
-        lambda ids: transformer.search(ids, num_beams, n_best=num_beams),
+        lambda ids: transformer.graph.search(ids, num_beams, n_best=num_beams),
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         autograph=False,
     )
@@ -83,7 +83,7 @@ def test_blank_texts_translate_to_blank(transformer):
 @pytest.mark.slow
 def test_no_text_gives_no_translation(transformer):
     assert transformer([]) == []
-    result = transformer.search(tf.zeros([0, 0], tf.int32), 2, n_best=2)
+    result = transformer.graph.search(tf.zeros([0, 0], tf.int32), 2, n_best=2)
     assert result.ids.shape == (0, 2, 1)
     for name, function in transformer.signatures.items():
         inputs = {"text": tf.zeros([0], tf.string)}
@@ -136,8 +136,10 @@ def test_aligning_is_stepping_through_the_reference(name, random_translator):
     texts, references = ["one two three", "four"], ["eins zwei", "vier fünf"]
     rows = translator.align(texts, references)
     for text, reference, row in zip(texts, references, rows, strict=True):
-        source = translator.source_tokenizer.tokenize([text]).numpy()[0]
-        target = translator.target_tokenizer.tokenize([reference]).numpy()[0]
+        source = translator.graph.source_tokenizer.tokenize([text]).numpy()[0]
+        target = translator.graph.target_tokenizer.tokenize(
+            [reference]
+        ).numpy()[0]
         memory = translator.model.encode(np.array([[*source, END]]))
         state = translator.model.initial_state(memory, len(target) + 1)
         expected = []
@@ -195,8 +197,10 @@ def test_score_is_the_log_probability_of_the_reference(transformer):
     for text, reference, (log_probability, num_tokens) in zip(
         texts, references, received, strict=True
     ):
-        source = transformer.source_tokenizer.tokenize([text]).numpy()[0]
-        target = transformer.target_tokenizer.tokenize([reference]).numpy()[0]
+        source = transformer.graph.source_tokenizer.tokenize([text]).numpy()[0]
+        target = transformer.graph.target_tokenizer.tokenize(
+            [reference]
+        ).numpy()[0]
         logits = transformer.model(
             {
                 "source_ids": np.array([[*source, END]]),
@@ -285,7 +289,7 @@ def test_a_reference_over_the_limit(random_translator):
     """As many tokens as the longest answer: 2 x 6 + 32, END included."""
     translator = random_translator("transformer", max_source_length=6)
     fits, long = "eins " * 43, "eins " * 44
-    one = len(translator.target_tokenizer.tokenize(["eins"]).numpy()[0])
+    one = len(translator.graph.target_tokenizer.tokenize(["eins"]).numpy()[0])
     assert one == 1
     assert translator.score(["one"], [fits])[0][1] == 44
     for asked in (translator.score, translator.align):
@@ -300,12 +304,12 @@ def test_learned_positions_limit_texts_and_answers(tokenizers):
     model.build()
     translator = Translator(model, *tokenizers)
     assert translator.too_long(["one " * 9]) == {1: (10, 9)}
-    result = translator.search(tf.constant([[5, END]] * 2), num_beams=2)
+    result = translator.graph.search(tf.constant([[5, END]] * 2), num_beams=2)
     assert np.isfinite(result.score).all() and result.ids.shape[-1] <= 9
 
 
 def test_tokens_are_counted_with_end(transformer, sentences):
-    ids = transformer.source_tokenizer.tokenize(sentences)
+    ids = transformer.graph.source_tokenizer.tokenize(sentences)
     expected = [len(row) + 1 for row in ids.to_list()]
     assert transformer.num_tokens(sentences) == expected
     assert transformer.num_tokens([]) == []
@@ -351,13 +355,15 @@ def test_mistakes_are_explained(make, message, transformer):
 def test_a_translator_that_cannot_be(wrong, transformer):
     received = ".*".join(f"{name}={value!r}" for name, value in wrong.items())
     with pytest.raises(ValueError, match=f"Received: .*{received}"):
-        Translator(transformer.model, transformer.source_tokenizer, **wrong)
+        Translator(
+            transformer.model, transformer.graph.source_tokenizer, **wrong
+        )
 
 
 def test_a_model_without_weights_is_refused(transformer):
     model = type(transformer.model).from_config(transformer.model.get_config())
     with pytest.raises(ValueError, match="which is not built"):
-        Translator(model, transformer.source_tokenizer)
+        Translator(model, transformer.graph.source_tokenizer)
 
 
 def test_weights_that_half_precision_cannot_hold(random_translator):
@@ -366,7 +372,7 @@ def test_weights_that_half_precision_cannot_hold(random_translator):
     with pytest.raises(ValueError, match="Received: .*embedding"):
         Translator(
             translator.model,
-            translator.source_tokenizer,
+            translator.graph.source_tokenizer,
             stored_precision="float16",
         )
 

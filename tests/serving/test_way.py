@@ -47,13 +47,13 @@ def test_five_functions_from_the_call_to_the_step(
 ):
     whole = random_translator(name)
     translator = Translator(
-        whole.model, whole.source_tokenizer, num_beams=num_beams
+        whole.model, whole.graph.source_tokenizer, num_beams=num_beams
     )
     way = way_to_the_step(translator, lambda: translator(["one two", "three"]))
     assert way == [
-        "text_to_text.__call__",
-        "translator._answer",
-        "translator._search",
+        "translator.__call__",
+        "translation_graph._answer",
+        "translation_graph._search",
         *SEARCHES[num_beams],
     ]
 
@@ -74,7 +74,7 @@ def test_seven_functions_from_the_command_line_to_the_step(
 
     def load(path, num_beams, length_penalty):
         return Translator(
-            whole.model, whole.source_tokenizer, num_beams=num_beams
+            whole.model, whole.graph.source_tokenizer, num_beams=num_beams
         )
 
     monkeypatch.setattr(runs, "load", load)
@@ -83,8 +83,8 @@ def test_seven_functions_from_the_command_line_to_the_step(
     assert way == [
         "cli.main",
         "translate.translate",
-        f"text_to_text.{answer}",
-        "translator._answer",
-        "translator._search",
+        f"translator.{answer}",
+        "translation_graph._answer",
+        "translation_graph._search",
         *SEARCHES[num_beams],
     ]

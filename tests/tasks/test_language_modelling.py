@@ -122,7 +122,7 @@ def test_a_stream_is_scored_after_the_lines_before(stream_run, folder, capsys):
     for first, start, end in streams.windows(lengths, 40):
         ids = [START]
         for line in lines[first:end]:
-            ids += [*continuer.tokenizer.tokenize(line).numpy(), END]
+            ids += [*continuer.graph.tokenizer.tokenize(line).numpy(), END]
         log_probs = np.array(
             keras.ops.log_softmax(continuer.model(np.array([ids[:-1]])))
         )

@@ -15,7 +15,7 @@ import lzma
 import os
 import pathlib
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import BinaryIO
 
 from backports import zstd
@@ -54,6 +54,27 @@ def split_lines(file: BinaryIO) -> Iterator[bytes]:
         text = without_marks(line.removesuffix(b"\n").replace(b"\r", b""))
         if text or line.endswith(b"\n"):
             yield text
+
+
+def rows(texts: Iterable[str], count: int) -> list:
+    """What stands in lines: a text in each, or `count` texts with tabs.
+
+    Returns:
+        Texts if `count` is 1, otherwise tuples of texts.
+
+    Raises:
+        ValueError: If a line has another number of texts.
+    """
+    if count == 1:
+        return list(texts)
+    found = [tuple(text.split("\t")) for text in texts]
+    for line, row in enumerate(found, 1):
+        if len(row) != count:
+            raise ValueError(
+                f"Put {count} texts into each line, with a tab between them. "
+                f"Line {line} has {len(row)}: {' '.join(row)[:50]!r}"
+            )
+    return found
 
 
 def read_bytes(path: str | os.PathLike) -> Iterator[bytes]:

@@ -1,0 +1,117 @@
+"""A Keras model and the functions of tensors that answer with it."""
+
+import functools
+import inspect
+import os
+import pathlib
+from collections.abc import Callable, Mapping, Sequence
+
+import keras
+import tensorflow as tf
+
+from keras_attention.serving import cards, kinds, savedmodel, stored_weights
+
+
+class Graph:
+    """A Keras model and functions in graph: the signatures of a SavedModel.
+
+    A kind of model is a declaration in `kinds` and functions for its
+    signatures. A subclass gives them to `define`.
+
+    Args:
+        model: a built Keras model.
+        tokenizers: what its functions read and write texts with.
+        stored_precision: in which weights of float32 are kept. With
+            "float16" an exported model is half as large: a copy is kept, which
+            each call turns to float32 (for that time it holds both) and
+            computes with.
+
+    Attributes:
+        model, stored_precision: as given.
+        weights: `stored_weights.StoredWeights`. A function computes inside of
+            `weights.in_use()`.
+        kind: `kinds.Kind`.
+        signatures: name -> `tf.function`.
+        facts: what its card says of it beside its size and its limit, as a
+            Markdown list.
+
+    Raises:
+        ValueError: If the model is not built, if the precision is another
+            one, or if the weights are too large for it.
+    """
+
+    kind: kinds.Kind
+    signatures: Mapping[str, Callable]
+    facts: str = ""
+
+    def __init__(
+        self,
+        model: keras.Model,
+        tokenizers: Sequence[tf.Module],
+        stored_precision: str = "float32",
+    ):
+        if not model.built:
+            raise ValueError(
+                "Expected a model with weights: train it, or call its "
+                f"`build()`. Received: {model.name}, which is not built"
+            )
+        self.model = model
+        self.weights = stored_weights.StoredWeights(model, stored_precision)
+        self.stored_precision = stored_precision
+        self._tokenizers = tokenizers
+
+    def define(
+        self, kind: kinds.Kind, functions: Mapping[str, Callable]
+    ) -> None:
+        """Makes the signatures of a kind.
+
+        Args:
+            kind: the declaration.
+            functions: name of a signature -> function of its inputs, in their
+                order: string tensors [B] to a dict of its outputs.
+        """
+        self.kind = kind
+        self.signatures = {
+            name: _compiled(functions[name], signature.inputs)
+            for name, signature in kind.signatures.items()
+        }
+
+    def export(self, folder: str | os.PathLike, card: str = "") -> pathlib.Path:
+        """Writes the next version of a SavedModel, see `TextModel.export`."""
+        card = card or cards.plain_if_none(self, folder)
+        module = _Exported(
+            self.weights.variables, self._tokenizers, self.signatures
+        )
+        return savedmodel.export(module, folder, card, self.kind)
+
+
+class _Exported(tf.Module):
+    """What a SavedModel keeps: variables, vocabularies and functions.
+
+    It does not know the Keras model. `tf.saved_model.save` would follow it,
+    and a bare session would then find none of the variables.
+    """
+
+    def __init__(self, variables, tokenizers, signatures):
+        super().__init__(name="exported")
+        self._variables = variables
+        self._tokenizers = tokenizers
+        self._signatures = signatures
+
+    @property
+    def signatures(self) -> Mapping[str, Callable]:
+        return self._signatures
+
+
+def _compiled(function: Callable, inputs: Sequence[str]):
+    """A function in graph whose parameters have the names of the inputs."""
+    parameters = [
+        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for name in inputs
+    ]
+    specs = [tf.TensorSpec([None], tf.string, name=name) for name in inputs]
+    # A partial function is an object of its own, which may have a signature.
+    # A wrapper in Python would stand on the way from a text to a step.
+    named = functools.partial(function)
+    named.__signature__ = inspect.Signature(parameters)
+    return tf.function(named, input_signature=specs, autograph=False)

@@ -1,0 +1,285 @@
+"""The translator's functions of tensors: texts, ids, search, texts."""
+
+import dataclasses
+import functools
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from keras_attention import decoding
+from keras_attention.data import Tokenizer
+from keras_attention.serving import halves, kinds, token_rows
+from keras_attention.serving.graph import Graph
+from keras_attention.tokens import PAD
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How long texts and their answers may be, in tokens, END included.
+
+    Attributes:
+        max_source_length: the most tokens of a text.
+        max_target_factor: the most tokens of an answer for each token of its
+            text.
+        max_target_offset: the tokens that an answer may have beside those.
+        max_length: the most tokens of any text or answer.
+
+    Raises:
+        ValueError: If no text or no answer can keep them.
+    """
+
+    max_source_length: int
+    max_target_factor: float
+    max_target_offset: int
+    max_length: int = tf.int32.max
+
+    def __post_init__(self):
+        factor, offset = self.max_target_factor, self.max_target_offset
+        if self.max_source_length < 2:
+            raise ValueError(
+                "Expected max_source_length of at least 2. "
+                f"Received: max_source_length={self.max_source_length}"
+            )
+        if min(factor, offset) < 0 or not (factor or offset):
+            raise ValueError(
+                "Expected max_target_factor and max_target_offset of at least "
+                "0, and one of them above. Received: "
+                f"max_target_factor={factor}, max_target_offset={offset}"
+            )
+
+    def target_lengths(self, source_lengths):
+        """The most tokens of each answer: int [B] -> int32 [B]."""
+        lengths = tf.cast(source_lengths, tf.float32)
+        lengths = tf.math.ceil(self.max_target_factor * lengths)
+        lengths = tf.cast(lengths, tf.int32) + self.max_target_offset
+        return tf.minimum(lengths, self.max_length)
+
+
+class TranslationGraph(Graph):
+    """A model of translation as functions in graph.
+
+    Args:
+        model, source_tokenizer, target_tokenizer, num_beams, length_penalty,
+            stored_precision: as of `Translator`.
+        limits: `Limits`.
+
+    Attributes:
+        limits, source_tokenizer, target_tokenizer: as given.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        source_tokenizer: Tokenizer,
+        target_tokenizer: Tokenizer,
+        num_beams: int,
+        length_penalty: float,
+        limits: Limits,
+        stored_precision: str,
+    ):
+        tokenizers = [source_tokenizer, target_tokenizer]
+        super().__init__(model, tokenizers, stored_precision)
+        self.source_tokenizer, self.target_tokenizer = tokenizers
+        self.num_beams, self.length_penalty = num_beams, length_penalty
+        self.facts = f"""\
+- Longest translation: {limits.max_target_factor:g} tokens for each token of \
+the text, and {limits.max_target_offset} more.
+  A translation that reaches this length ends there. Nothing reports this.
+- Search: beam {num_beams}, length penalty {length_penalty}
+"""
+        self.limits = limits
+        # A search is traced once for all functions that search alike.
+        self._search_of_rows = functools.cache(self._make_search_of_rows)
+        searches = {
+            "serving_default": (num_beams, 1, self._write_translation),
+            "greedy": (1, 1, self._write_translation),
+            "with_attention": (num_beams, 1, self._write_attention),
+            "n_best": (num_beams, num_beams, self._write_n_best),
+        }
+        self.define(
+            dataclasses.replace(
+                kinds.TRANSLATION,
+                num_beams=num_beams,
+                limit=limits.max_source_length,
+            ),
+            {
+                name: functools.partial(self._answer, *search)
+                for name, search in searches.items()
+            }
+            | {
+                "score": self._score,
+                "align": self._align,
+                "num_tokens": self._num_tokens,
+            },
+        )
+
+    def _answer(self, num_beams, n_best, write, text):
+        """Text [B] to ids, ids to answers, answers to what `write` makes."""
+        source_ids, lengths = self._encode_text(text)
+        search = self._search_of_rows(num_beams, n_best)
+        answers = halves.side_by_side(
+            search.get_concrete_function(),
+            source_ids,
+            self._max_lengths(source_ids),
+        )
+        return write(answers, source_ids, lengths)
+
+    def _encode_text(self, text):
+        """Ids [B, S] that fit, and how many tokens there were, END included."""
+        text = tf.ensure_shape(text, [None])
+        ids = self.source_tokenizer.tokenize(text)
+        lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
+        fitting = ids[:, : self.limits.max_source_length - 1]
+        return token_rows.ended(fitting), lengths
+
+    def search(self, source_ids, num_beams: int, n_best: int = 1):
+        """The search between the tokenizers, as every signature does it.
+
+        Args:
+            source_ids: int32 [B, S], END included, then padding.
+            num_beams: 1 for greedy search.
+            n_best: how many answers, at most `num_beams`.
+
+        Returns:
+            `decoding.SearchResult`.
+        """
+        search = self._search_of_rows(num_beams, n_best)
+        return halves.side_by_side(
+            search.get_concrete_function(),
+            source_ids,
+            self._max_lengths(source_ids),
+        )
+
+    def _make_search_of_rows(self, num_beams, n_best):
+        return tf.function(
+            functools.partial(self._search, num_beams, n_best),
+            input_signature=[
+                tf.TensorSpec([None, None], tf.int32),
+                tf.TensorSpec([None], tf.int32),
+            ],
+            autograph=False,
+            # Three calls of one function, not three copies of it: the first
+            # translation of a loaded model takes half as long.
+            experimental_attributes={"_noinline": True},
+        )
+
+    def _search(self, num_beams, n_best, source_ids, max_lengths):
+        """Answers [b, n_best, T] to ids [b, S] of at most so many tokens."""
+        with self.weights.in_use():
+            memory = self.model.encode(source_ids)
+            room = tf.maximum(tf.reduce_max(max_lengths), 1)
+            arguments = {
+                "step": self.model.prepared_step(),
+                "memory": memory,
+                "state": self.model.initial_state(memory, room),
+                "source_mask": source_ids != PAD,
+                "max_lengths": max_lengths,
+                "alpha": self.length_penalty,
+                "forbidden_ids": token_rows.FORBIDDEN_IDS,
+            }
+            if num_beams == 1:
+                return decoding.greedy_search(**arguments)
+            return decoding.beam_search(
+                **arguments, num_beams=num_beams, n_best=n_best
+            )
+
+    def _max_lengths(self, source_ids):
+        """The most tokens of each answer: ids [B, S] -> [B]."""
+        return self.limits.target_lengths(
+            tf.math.count_nonzero(source_ids != PAD, axis=1, dtype=tf.int32)
+        )
+
+    def _detokenize(self, ids, lengths):
+        """Translations [B] of ids [B, T]; "" for a blank source."""
+        text = self.target_tokenizer.detokenize(ids)
+        return tf.where(lengths > 1, text, "")
+
+    def _write_translation(self, answers, source_ids, lengths):
+        return {"translation": self._detokenize(answers.ids[:, 0], lengths)}
+
+    def _write_attention(self, answers, source_ids, lengths):
+        longest = tf.maximum(tf.reduce_max(answers.lengths), 0)
+        ids = answers.ids[:, 0, :longest]
+        weights = answers.attention_weights[:, 0, :longest]
+        blank = lengths <= 1
+        source_tokens = token_rows.pieces(self.source_tokenizer, source_ids)
+        target_tokens = token_rows.pieces(self.target_tokenizer, ids)
+        return {
+            "translation": self._detokenize(ids, lengths),
+            "score": tf.where(blank, 0.0, answers.score[:, 0]),
+            "truncated": lengths > self.limits.max_source_length,
+            "source_tokens": source_tokens,
+            "target_tokens": tf.where(blank[:, None], "", target_tokens),
+            "attention": tf.where(blank[:, None, None], 0.0, weights),
+        }
+
+    def _write_n_best(self, answers, source_ids, lengths):
+        batch_size, num_beams = tf.shape(lengths)[0], self.num_beams
+        flat = tf.reshape(answers.ids, [batch_size * num_beams, -1])
+        texts = self._detokenize(flat, tf.repeat(lengths, num_beams))
+        missing = answers.lengths == 0
+        # A blank text has one translation: the blank one.
+        blank = (lengths <= 1)[:, None]
+        scores = tf.where(missing | blank, -np.inf, answers.score)
+        first = tf.range(num_beams)[None, :] == 0
+        scores = tf.where(blank & first, 0.0, scores)
+        texts = tf.reshape(texts, [batch_size, num_beams])
+        return {
+            "translations": tf.where(missing, "", texts),
+            "scores": tf.ensure_shape(scores, [None, num_beams]),
+        }
+
+    def _encode_pair(self, text, reference):
+        """Ids [B, S], labels [B, T], and outputs about their lengths."""
+        aligned = tf.debugging.assert_equal(
+            tf.size(text),
+            tf.size(reference),
+            "Expected one `reference` for each `text`",
+        )
+        # A bare session runs nothing that no output depends on.
+        with tf.control_dependencies([aligned]):
+            text = tf.identity(text)
+        source_ids, source_lengths = self._encode_text(text)
+        ids = self.target_tokenizer.tokenize(tf.ensure_shape(reference, [None]))
+        lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
+        max_source_length = self.limits.max_source_length
+        limit = self.limits.target_lengths(max_source_length)
+        labels = token_rows.ended(ids[:, : limit - 1])
+        outputs = {
+            "num_tokens": tf.minimum(lengths, limit),
+            "truncated": (lengths > limit)
+            | (source_lengths > max_source_length),
+        }
+        return source_ids, labels, outputs
+
+    def _score(self, text, reference):
+        source_ids, labels, outputs = self._encode_pair(text, reference)
+        with self.weights.in_use():
+            log_probability = self.model.log_probability(source_ids, labels)
+        return {"log_probability": log_probability, **outputs}
+
+    def _align(self, text, reference):
+        source_ids, labels, outputs = self._encode_pair(text, reference)
+        with self.weights.in_use():
+            memory = self.model.encode(source_ids)
+            result = decoding.forced_search(
+                self.model.prepared_step(),
+                memory,
+                self.model.initial_state(memory, tf.shape(labels)[1]),
+                source_ids != PAD,
+                labels,
+            )
+        return {
+            "source_tokens": token_rows.pieces(
+                self.source_tokenizer, source_ids
+            ),
+            "target_tokens": token_rows.pieces(self.target_tokenizer, labels),
+            "attention": result.attention_weights[:, 0],
+            **outputs,
+        }
+
+    def _num_tokens(self, text):
+        _, lengths = self._encode_text(text)
+        limit = tf.fill(tf.shape(lengths), self.limits.max_source_length)
+        return {"num_tokens": lengths, "limit": limit}

@@ -5,6 +5,8 @@
 Reference: https://arxiv.org/abs/1609.08144
 """
 
+import math
+
 from keras import ops
 
 
@@ -12,11 +14,11 @@ def check_penalties(alpha, beta):
     """Refuses a penalty that would be a reward.
 
     Raises:
-        ValueError: If alpha or beta is negative.
+        ValueError: If alpha or beta is negative, or not finite.
     """
-    if alpha < 0 or beta < 0:
+    if not (0 <= alpha < math.inf and 0 <= beta < math.inf):
         raise ValueError(
-            "Expected alpha >= 0 and beta >= 0. "
+            "Expected finite alpha >= 0 and beta >= 0. "
             f"Received: alpha={alpha}, beta={beta}"
         )
 

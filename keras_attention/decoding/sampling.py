@@ -8,6 +8,7 @@ from keras_attention.tokens import END, PAD, START
 
 # Draws of one row; an answer that is longer begins with them again.
 MAX_DRAWS = 4096
+SMALLEST_TEMPERATURE = 1.2e-38  # The smallest normal number of float32.
 
 
 def truncate_distribution(log_probs, top_k=None, top_p=None):
@@ -100,7 +101,8 @@ def sampling_search(
         step, memory, state, source_mask, max_lengths: see the package.
         seed: int; the same seed draws the same tokens. A row's draws
             depend on the seed and on its place in the batch alone.
-        temperature: above 0; below 1 sharpens, above 1 flattens.
+        temperature: above 0; below 1 sharpens, above 1 flattens. At infinity
+            every token that may be drawn is as probable.
         top_k, top_p: see `truncate_distribution`; they act after the
             temperature.
         start_id, end_id, pad_id: control ids.
@@ -116,11 +118,13 @@ def sampling_search(
             if END is forbidden, or for another rank of `max_lengths` or
             `prefix_ids`.
     """
-    if temperature <= 0:
+    if not temperature > 0:  # Also where it is no number.
         raise ValueError(
             "`temperature` must be above 0 (greedy_search is its limit at "
             f"0). Received: temperature={temperature}"
         )
+    # A smaller one would be 0 in float32, and 0 / 0 is no number.
+    temperature = max(temperature, SMALLEST_TEMPERATURE)
     rules = answers.check_rules(
         max_lengths, end_id, pad_id, forbidden_ids, prefix_ids
     )

@@ -12,8 +12,9 @@ MASKED_SCORE = -1e9
 
 
 def _softmax(scores):
-    if scores.shape[-1] == 1:  # Keras warns of a softmax over one key.
-        return ops.exp(scores - scores)
+    if scores.shape[-1] == 1:
+        # One key is no mistake here, but Keras warns of a softmax over it.
+        return ops.exp(ops.log_softmax(scores, axis=-1))
     return ops.softmax(scores, axis=-1)
 
 
@@ -27,6 +28,9 @@ def masked_softmax(scores, mask=None):
         scores: float tensor [..., S].
         mask: bool tensor that broadcasts over `scores`, True = attend.
 
+    Raises:
+        ValueError: If the mask holds floats.
+
     Returns:
         float32 tensor [..., S]. A masked key has weight exactly 0; a row
         with no key at all has weights 0 (not NaN, not uniform).
@@ -34,6 +38,8 @@ def masked_softmax(scores, mask=None):
     scores = ops.cast(scores, "float32")
     if mask is None:
         return _softmax(scores)
+    masks.refuse_floats(mask)
+    mask = ops.cast(mask, "bool")
     keep = ops.cast(mask, "float32")
     weights = _softmax(scores + (1.0 - keep) * MASKED_SCORE)
     return weights * ops.cast(ops.any(mask, axis=-1, keepdims=True), "float32")
@@ -147,7 +153,8 @@ class Attention(keras.layers.Layer):
 
     Raises:
         ValueError: If a query, value or key is not of rank 3, if a mask has
-            another rank than these, or if tensors come in a list.
+            another rank than these or holds floats, or if tensors come in a
+            list.
     """
 
     def __init__(self, **kwargs):
@@ -231,6 +238,7 @@ class Attention(keras.layers.Layer):
 
     def compute_output_spec(self, query, value, key=None, *args, **kwargs):
         check_sequences(query=query, value=value, key=key)
+        masks.refuse_floats(*args, *kwargs.values())
         shapes = self.compute_output_shape(query.shape, value.shape)
         # `weighted_sum` of integers is float32.
         is_float = keras.backend.is_float_dtype(value.dtype)

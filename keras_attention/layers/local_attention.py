@@ -126,6 +126,7 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
         attention_mask=None,
         start=0,
     ):
+        mask = masks.combine_masks(padding_mask, attention_mask)
         scores = self.score(query, projected_key)  # [B, T, S]
         keys = ops.cast(ops.arange(ops.shape(value)[1]), "float32")  # [S]
         lengths = ops.ones_like(scores[:, :1, :1], dtype="float32")
@@ -136,7 +137,6 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
             lengths *= ops.sum(real, axis=1)[:, None, None]
         distances = keys - self.places(query, lengths, start)  # [B, T, S]
         window = ops.abs(distances) <= self.half_width
-        mask = masks.combine_masks(padding_mask, attention_mask)
         if mask is not None:
             window = ops.logical_and(window, mask)
         attention_weights = attention.masked_softmax(scores, window)

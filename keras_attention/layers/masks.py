@@ -1,5 +1,6 @@
 """Boolean masks: True means "attend here"."""
 
+import keras
 from keras import ops
 
 
@@ -42,8 +43,9 @@ def combine_masks(padding_mask=None, attention_mask=None):
         bool [B or 1, T or 1, S], or None if both are None.
 
     Raises:
-        ValueError: If a mask has another rank.
+        ValueError: If a mask has another rank, or holds floats.
     """
+    refuse_floats(padding_mask, attention_mask)
     _check_rank("padding_mask", padding_mask, [2])
     _check_rank("attention_mask", attention_mask, [2, 3])
     if attention_mask is not None and len(attention_mask.shape) == 2:
@@ -65,6 +67,24 @@ def either_or_both(mask, other):
     if mask is None or other is None:
         return other if mask is None else mask
     return ops.logical_and(mask, other)
+
+
+def refuse_floats(*masks):
+    """Raises `ValueError` for a mask that other packages add to scores.
+
+    As a truth value its 0 would mean "no" and its -inf "yes".
+
+    Args:
+        masks: masks, in which None and other things without a dtype pass.
+    """
+    for mask in masks:
+        dtype = getattr(mask, "dtype", None)
+        if dtype is not None and keras.backend.is_float_dtype(dtype):
+            raise ValueError(
+                "A mask is boolean here, True where a query may attend. Of "
+                "one that is added to scores (0 and -inf), give `mask == 0`. "
+                f"Received: a mask of {keras.backend.standardize_dtype(dtype)}"
+            )
 
 
 def _check_rank(name, mask, ranks):

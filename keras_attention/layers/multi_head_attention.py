@@ -88,8 +88,8 @@ class MultiHeadAttention(head_projections.HeadProjections):
 
     Raises:
         ValueError: If a query, value or key is not of rank 3, if a mask has
-            another rank than these, if tensors come in a list, and if S is
-            known not to be T with `use_causal_mask`.
+            another rank than these or holds floats, if tensors come in a
+            list, and if S is known not to be T with `use_causal_mask`.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -336,6 +336,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
 
     def compute_output_spec(self, query, value=None, key=None, *args, **kwargs):
         attention.check_sequences(query=query, value=value, key=key)
+        masks.refuse_floats(*args, *kwargs.values())
         source = query if value is None else value
         shapes = self.compute_output_shape(query.shape, source.shape)
         return attention.output_spec(shapes, self.compute_dtype)

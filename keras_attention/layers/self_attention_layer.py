@@ -2,7 +2,12 @@
 
 import keras
 
-from keras_attention.layers import attention, feed_forward, transformer_layers
+from keras_attention.layers import (
+    attention,
+    feed_forward,
+    masks,
+    transformer_layers,
+)
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -149,5 +154,6 @@ class SelfAttentionLayer(transformer_layers.TransformerLayer):
 
     def compute_output_spec(self, inputs, *args, **kwargs):
         attention.check_sequences(inputs=inputs)
+        masks.refuse_floats(*args, *kwargs.values())
         shapes = self.compute_output_shape(inputs.shape)
         return attention.output_spec(shapes, self.compute_dtype)

@@ -5,6 +5,7 @@ import keras
 from keras_attention.layers import (
     attention,
     feed_forward,
+    masks,
     multi_head_attention,
     residual,
 )
@@ -189,6 +190,7 @@ class TransformerEncoderLayer(TransformerLayer):
 
     def compute_output_spec(self, inputs, *args, **kwargs):
         attention.check_sequences(inputs=inputs)
+        masks.refuse_floats(*args, *kwargs.values())
         shapes = self.compute_output_shape(inputs.shape)
         return attention.output_spec(shapes, self.compute_dtype)
 
@@ -332,6 +334,7 @@ class TransformerDecoderLayer(TransformerLayer):
 
     def compute_output_spec(self, inputs, memory, *args, **kwargs):
         attention.check_sequences(inputs=inputs, memory=memory)
+        masks.refuse_floats(*args, *kwargs.values())
         self._check_width(inputs)
         shapes = self.compute_output_shape(inputs.shape, memory.shape)
         return attention.output_spec(shapes, self.compute_dtype)

@@ -3,6 +3,7 @@
 import math
 
 import numpy as np
+import pytest
 
 from keras_attention import decoding
 
@@ -35,3 +36,13 @@ def test_an_unseen_source_token_is_no_infinity():
     )
     assert np.isfinite(penalty).all()
     assert penalty[0] < -1
+
+
+@pytest.mark.parametrize("wrong", [-0.1, float("nan"), float("inf")])
+@pytest.mark.parametrize("name", ["alpha", "beta"])
+def test_a_penalty_that_is_none_is_refused(name, wrong, draw_chain):
+    arguments = draw_chain(0, [3]).arguments() | {name: wrong}
+    with pytest.raises(ValueError, match=f"{name}={wrong}"):
+        decoding.greedy_search(**arguments)
+    with pytest.raises(ValueError, match=f"{name}={wrong}"):
+        decoding.beam_search(**arguments, num_beams=2)

@@ -157,7 +157,9 @@ def test_a_sampled_row_does_not_depend_on_those_after_it():
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("temperature", [1e-9, 1e9])
+@pytest.mark.parametrize(
+    "temperature", [1e-320, 1e-45, 1e-9, 1e9, 1e300, float("inf")]
+)
 def test_no_temperature_lifts_a_ban(draw_chain, temperature):
     chain = draw_chain(3, [5] * 50, vocabulary_size=7)
     result = decoding.sampling_search(
@@ -196,9 +198,12 @@ def test_sampled_hypotheses_are_scored_like_forced_ones(
     [
         ({"temperature": 0.0}, "temperature=0.0"),
         ({"temperature": -1.0}, "temperature=-1.0"),
+        ({"temperature": float("-inf")}, "temperature=-inf"),
+        ({"temperature": float("nan")}, "temperature=nan"),
         ({"top_k": 0}, "top_k=0"),
         ({"top_p": 0.0}, "top_p=0.0"),
         ({"top_p": 1.1}, "top_p=1.1"),
+        ({"top_p": float("nan")}, "top_p=nan"),
     ],
 )
 def test_settings_out_of_range_are_refused(draw_chain, kwargs, message):

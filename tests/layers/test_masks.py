@@ -3,6 +3,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attention import layers
 from keras_attention.layers import masks
 
 
@@ -88,3 +89,66 @@ def test_combined_mask_broadcasts_over_an_axis_of_one(rng):
     np.testing.assert_array_equal(
         masks.combine_masks(padding, attention), padding[:, None] & attention
     )
+
+
+B, T, S, D = 2, 3, 5, 14
+ADDED = {
+    "padding_mask": np.where(np.arange(S) < 2, 0.0, -np.inf) * np.ones((B, 1)),
+    "attention_mask": np.where(np.tri(T, S) > 0, 0.0, -np.inf),
+}
+ATTENTIONS = {
+    "additive": lambda: layers.AdditiveAttention(11),
+    "multiplicative": lambda: layers.MultiplicativeAttention(),
+    "local": lambda: layers.LocalAttention(half_width=2),
+    "multi_head": lambda: layers.MultiHeadAttention(2, 7),
+}
+
+
+@pytest.mark.parametrize("is_symbolic", [False, True])
+@pytest.mark.parametrize("mask", ADDED)
+@pytest.mark.parametrize("name", ATTENTIONS)
+def test_a_mask_that_is_added_to_scores_is_refused(
+    name, mask, is_symbolic, rng
+):
+    """PyTorch adds 0 and -inf, which as truth values mean no and yes."""
+    layer = ATTENTIONS[name]()
+    query, value = (
+        rng.normal(size=(B, n, D)).astype("float32") for n in (T, S)
+    )
+    inputs = {"query": query, "value": value, mask: ADDED[mask]}
+    if is_symbolic:
+        inputs = {
+            key: keras.Input(batch_shape=array.shape, dtype="float32")
+            for key, array in inputs.items()
+        }
+    with pytest.raises(ValueError, match="`mask == 0`. Received: a mask of fl"):
+        layer(**inputs)
+    layer(query=query, value=value, **{mask: ADDED[mask] == 0})
+
+
+def test_layers_of_the_transformer_refuse_it_too(rng):
+    x = rng.normal(size=(B, S, D)).astype("float32")
+    mask = ADDED["padding_mask"].astype("float32")
+    encoder = layers.TransformerEncoderLayer(7, 11)
+    decoder = layers.TransformerDecoderLayer(7, 11)
+    for inputs, padding in (
+        (x, mask),
+        (keras.Input((S, D)), keras.Input((S,))),
+    ):
+        with pytest.raises(ValueError, match="Received: a mask of float32"):
+            encoder(inputs, padding_mask=padding)
+        with pytest.raises(ValueError, match="Received: a mask of float32"):
+            decoder(inputs, inputs, memory_mask=padding)
+
+
+def test_whole_numbers_are_truth_values(rng):
+    """Masks of other packages are often 0 and 1; any number but 0 attends."""
+    x = rng.normal(size=(B, S, D)).astype("float32")
+    mask = np.array([[1, 1, 0, 0, 0], [2, 7, 1, 0, 0]])
+    layer = layers.MultiplicativeAttention("dot")
+    for got, expected in zip(
+        layer(query=x, value=x, padding_mask=mask),
+        layer(query=x, value=x, padding_mask=mask > 0),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(got, expected)

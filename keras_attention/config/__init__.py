@@ -255,6 +255,14 @@ def _check_together(config: TrainingConfig) -> None:
             "Expected context=line: only a language model goes on from the "
             f"texts before. Received: context=stream for {model}"
         )
+    if config.data.columns and (
+        task in ("translation", "language_modelling")
+        or not is_folder(config.data.corpus)
+    ):
+        raise ValueError(
+            "--columns names the columns of your own tables of labelled texts; "
+            f"{model} does not read such tables from {config.data.corpus}."
+        )
     optimizer = config.optimizer
     if optimizer.optimizer == "sgd" and optimizer.learning_rate is None:
         raise ValueError(

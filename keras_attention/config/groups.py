@@ -75,11 +75,18 @@ class Data(Choices):
         "tab-separated file is split by its sources. A training file of SCAN "
         'means its split. "tfds:NAME/CONFIG" may end in "@" and slices. For '
         "language models, a folder holds train.txt and validation.txt. For "
-        "classifiers, a folder holds train.tsv and validation.tsv, in each "
-        "line a label, a tab and a text, or a published data set such as TREC. "
-        "A pair of texts has one more tab between the two. All files may be "
-        "compressed.",
+        "classifiers, a folder holds train.tsv and validation.tsv, or the "
+        "same in .csv or .jsonl, or a published data set such as TREC. A table "
+        "without a header has the label first, then the text or two texts. All "
+        "files may be compressed.",
         is_path=True,
+    )
+    columns: str | None = choice(
+        None,
+        "For classifiers, the columns of label and texts in your own tables, "
+        "with commas between them: names, as in label,text, or numbers, as in "
+        "2,1 where the text is first. By default they are found by usual "
+        "names, such as label, text, sentence, premise and hypothesis.",
     )
     source: str | None = choice(
         None,

@@ -2,16 +2,59 @@
 
 import dataclasses
 import zlib
+from collections.abc import Iterable
 
 import numpy as np
 import tensorflow as tf
 
 from keras_attention.data import plans
-from keras_attention.data.readers import labelled_texts
 from keras_attention.tokens import END, PAD
 
 # The names of the inputs of a model, as in `models.classifier`.
 INPUTS = ("source_ids", "pair_ids")
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledTexts:
+    """Texts with a label each.
+
+    Args:
+        texts: one list of texts, or two of equal length.
+        labels: as many labels.
+    """
+
+    texts: tuple[list[str], ...]
+    labels: list[str]
+
+    @classmethod
+    def of(cls, rows: Iterable[tuple[str, ...]]) -> "LabelledTexts":
+        """From rows of a label and its texts, without blanks at their ends."""
+        columns = list(zip(*rows, strict=True)) or [(), ()]
+        labels, *texts = (list(map(str.strip, column)) for column in columns)
+        return cls(tuple(texts), labels)
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledCorpus:
+    """A corpus of labelled texts.
+
+    Args:
+        name: of the corpus.
+        splits: "train", "validation", "test", ... -> their texts.
+        unlabelled: rows that were left out, as they have no label.
+    """
+
+    name: str
+    splits: dict[str, LabelledTexts]
+    unlabelled: int = 0
+
+    @property
+    def classes(self) -> list[str]:
+        """The labels of the training texts, sorted."""
+        return sorted(set(self.splits["train"].labels))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -24,6 +67,7 @@ class LabelReport:
         classes: the number of labels.
         tokens: of all training texts, END included.
         batches: of an epoch.
+        unlabelled: rows of all splits without a label, which are left out.
     """
 
     kept: int
@@ -32,11 +76,15 @@ class LabelReport:
     classes: int
     tokens: int
     batches: int
+    unlabelled: int = 0
 
     def __str__(self) -> str:
+        unlabelled = (
+            f", {self.unlabelled:,} without a label" if self.unlabelled else ""
+        )
         return (
             f"{self.kept:,} texts of {self.classes:,} labels kept, "
-            f"{self.too_long:,} too long, {self.blank:,} blank; "
+            f"{self.too_long:,} too long, {self.blank:,} blank{unlabelled}; "
             f"{self.tokens:,} tokens in {self.batches:,} batches"
         )
 
@@ -50,7 +98,7 @@ class LabelledBatches:
     weight 0.
 
     Args:
-        corpus: a `labelled_texts.LabelledCorpus`.
+        corpus: a `LabelledCorpus`.
         tokenizer: of all texts.
         classes: the labels, in the order of the model's logits.
         max_length: the most tokens of a text; longer ones are left out.
@@ -68,7 +116,7 @@ class LabelledBatches:
 
     def __init__(
         self,
-        corpus: labelled_texts.LabelledCorpus,
+        corpus: LabelledCorpus,
         tokenizer,
         classes: list[str],
         max_length: int,
@@ -113,6 +161,7 @@ class LabelledBatches:
                 )
             ),
             batches=len(ends),
+            unlabelled=corpus.unlabelled,
         )
 
     def training(

@@ -31,15 +31,22 @@ class Classification(Task):
     kind = kinds.CLASSIFICATION
 
     def load(self, choices):
-        if choices.corpus not in self.embedded:
-            return labelled_texts.load(choices.corpus, self.num_texts)
-        splits = self.embedded[choices.corpus].generate()
-        return labelled_texts.LabelledCorpus(
-            choices.corpus,
-            {
-                name: labelled_texts.LabelledTexts.of(rows)
-                for name, rows in splits.items()
-            },
+        unlabelled = 0
+        if choices.corpus in self.embedded:
+            rows = self.embedded[choices.corpus].generate()
+        else:
+            names = [
+                name.strip() for name in (choices.columns or "").split(",")
+            ]
+            rows, unlabelled = labelled_texts.load(
+                choices.corpus, self.num_texts, names if choices.columns else ()
+            )
+        splits = {
+            name: labelled_batches.LabelledTexts.of(one)
+            for name, one in rows.items()
+        }
+        return labelled_batches.LabelledCorpus(
+            choices.corpus, splits, unlabelled
         )
 
     def tokenizers(self, config, directory, corpus):

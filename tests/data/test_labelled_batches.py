@@ -6,7 +6,6 @@ import pytest
 
 from keras_attention import data
 from keras_attention.data import labelled_batches
-from keras_attention.data.readers import labelled_texts
 
 CLASSES = ["high", "low", "odd"]
 
@@ -28,10 +27,10 @@ def corpus():
 
     blank = [("odd", "one", ""), ("odd", "one " * 12, "two")]
     splits = {"train": rows(101) + blank, "validation": rows(7)}
-    return labelled_texts.LabelledCorpus(
+    return labelled_batches.LabelledCorpus(
         "mine",
         {
-            name: labelled_texts.LabelledTexts.of(one)
+            name: labelled_batches.LabelledTexts.of(one)
             for name, one in splits.items()
         },
     )
@@ -117,10 +116,10 @@ def test_the_report_counts_what_is_left_out(corpus, tokenizer):
 def test_another_label_is_another_corpus(corpus, tokenizer):
     texts = corpus.splits["train"]
     labels = ["low" if texts.labels[0] != "low" else "odd", *texts.labels[1:]]
-    changed = labelled_texts.LabelledCorpus(
+    changed = labelled_batches.LabelledCorpus(
         "mine",
         corpus.splits
-        | {"train": labelled_texts.LabelledTexts(texts.texts, labels)},
+        | {"train": labelled_batches.LabelledTexts(texts.texts, labels)},
     )
     first, second = (
         make(one, tokenizer).checksums for one in (corpus, changed)

@@ -130,6 +130,34 @@ def test_a_run_has_its_pictures_and_its_labels(run, folder):
     assert (run / "classes.txt").read_text().splitlines() == expected
 
 
+@pytest.mark.fast_for("entailment")
+def test_no_separator_in_a_text_or_label_loses_a_training(
+    task, tmp_path, capsys
+):
+    """Tabs, line ends and byte order marks, in every split."""
+    odd = ("a\tb", "a\nb", "\ufeffa b", "a\rb", "a\0b")
+    for split, count in (("train", 40), ("validation", 10), ("test", 10)):
+        rows = [
+            {
+                "label": ("\ufeffyes", "no\nno", None)[number % 3],
+                "premise": odd[number % 5],
+                "hypothesis": odd[number // 5 % 5],
+            }
+            for number in range(count)
+        ]
+        table = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{split}.jsonl").write_text(table)
+    run = tmp_path / "run"
+    train(task, tmp_path, run)
+    # A third of 40, 10 and 10 rows.
+    assert "19 without a label" in capsys.readouterr().out
+    assert (run / "classes.txt").read_text() == "no no\nyes\n"
+    cli.main(["evaluate", str(run)])
+    assert last_line(capsys)["sentences"] == 7
+    train(task, tmp_path, run, "--resume")
+    cli.main(["export", str(run), "--to", str(tmp_path / "model")])
+
+
 class Stop(Exception):
     """Stands for a kill."""
 

@@ -1,165 +1,217 @@
 """Texts, or pairs of texts, with a label each: a folder or a file of them.
 
 The published data sets are read as they are (`published_labels`). Your own are
-tables, plain or compressed: `train.tsv`, `validation.tsv` (or `val`, `valid`,
-`dev`) and any `test*.tsv`, each line a label, a tab and a text, for pairs one
-more tab and text. `.jsonl` files hold an object a line with `premise`,
-`hypothesis` and `label`. One file alone is split by its first texts.
+tables, see `tables`: `train.tsv`, `.csv` or `.jsonl`, `validation` (or `val`,
+`valid`, `dev`) and any `test*`, plain or compressed. `headers` says which
+columns are read. One file alone is split by its first texts.
 """
 
-import dataclasses
+import collections
 import hashlib
-import json
 import os
 import pathlib
-from collections.abc import Iterable
+from collections.abc import Sequence
 
-from keras_attention.data.readers import lines, parallel_files, published_labels
-
-KEYS = ("label", "premise", "hypothesis")
-
-
-@dataclasses.dataclass(frozen=True)
-class LabelledTexts:
-    """Texts with a label each.
-
-    Args:
-        texts: one list of texts, or two of equal length.
-        labels: as many labels.
-    """
-
-    texts: tuple[list[str], ...]
-    labels: list[str]
-
-    @classmethod
-    def of(cls, rows: Iterable[tuple[str, ...]]) -> "LabelledTexts":
-        """From rows of a label and its texts, without blanks at their ends."""
-        columns = list(zip(*rows, strict=True)) or [(), ()]
-        labels, *texts = (list(map(str.strip, column)) for column in columns)
-        return cls(tuple(texts), labels)
-
-    def __len__(self) -> int:
-        return len(self.labels)
+from keras_attention.data.readers import (
+    headers,
+    labels,
+    lines,
+    parallel_files,
+    published_labels,
+    tables,
+)
+from keras_attention.data.readers.labels import Row
 
 
-@dataclasses.dataclass(frozen=True)
-class LabelledCorpus:
-    """A corpus of labelled texts.
-
-    Args:
-        name: of the corpus.
-        splits: "train", "validation", "test", ... -> their texts.
-    """
-
-    name: str
-    splits: dict[str, LabelledTexts]
-
-    @property
-    def classes(self) -> list[str]:
-        """The labels of the training texts, sorted."""
-        return sorted(set(self.splits["train"].labels))
-
-
-def load(path: str | os.PathLike, num_texts: int) -> LabelledCorpus:
+def load(
+    path: str | os.PathLike, num_texts: int, names: Sequence[str] = ()
+) -> tuple[dict[str, list[tuple[str, ...]]], int]:
     """Reads a folder or a file of labelled texts.
 
     Args:
         path: see above.
         num_texts: 1, or 2 for pairs.
+        names: of the columns of label and texts, in this order, or their
+            numbers, from 1.
+
+    Returns:
+        `(splits, unlabelled)`: split -> its rows, a label and the texts; and
+        how many rows without a label were left out.
 
     Raises:
         ValueError: If there are no such files, if train or validation is
-            missing, if a row has another number of texts, or if a label of
-            another split is not one of train's.
+            missing, or if a row is not like the others; it names the row.
     """
     path = lines.to_path(path)
+    names = tuple(names)
+    if names and len(names) != num_texts + 1:
+        raise ValueError(
+            f"Name {num_texts + 1} columns: that of the label, then "
+            f"{'that of the text' if num_texts == 1 else 'those of the texts'}"
+            f". Received: {', '.join(names)}"
+        )
     if path.is_file():
-        splits = _split_by_text(path, list(_rows(path)))
+        splits = _split_by_text(*_tables({"": path}, num_texts, names).values())
     elif path.is_dir():
-        splits = published_labels.read(path) or _folder(path)
+        splits = _published(path, num_texts, names) or _tables(
+            _files(path), num_texts, names
+        )
     else:
         raise ValueError(
             "Expected a folder with train.tsv and validation.tsv, or a "
             f"published data set. Received: {os.fspath(path)!r}"
         )
-    _check(path, splits, num_texts)
-    corpus = LabelledCorpus(
-        os.fspath(path),
-        {name: LabelledTexts.of(rows) for name, rows in splits.items()},
-    )
-    for name, texts in corpus.splits.items():
-        unknown = sorted(set(texts.labels) - set(corpus.classes))
-        if unknown:
-            raise ValueError(
-                f"Expected the labels of train ({', '.join(corpus.classes)}) "
-                f"in {name}. Received: {unknown[0]!r} in {path}"
-            )
-    return corpus
+    num_rows = sum(map(len, splits.values()))
+    splits = labels.only_labelled(splits)
+    _check_splits(path, splits, num_rows)
+    labels.check(splits)
+    kept = {
+        name: [(labels.written(row.label), *row.texts) for row in rows]
+        for name, rows in splits.items()
+        if rows
+    }
+    return kept, num_rows - sum(map(len, kept.values()))
 
 
-def _check(path, splits, num_texts) -> None:
+def _check_splits(path, splits, num_rows) -> None:
     for split in ("train", "validation"):
-        if not splits.get(split):
-            raise ValueError(
-                f"Expected {split}.tsv or {split}.jsonl, plain or compressed, "
-                "or a published data set (to split one file alone, name the "
-                f"file). Received: {path} with {sorted(splits) or 'no split'}"
-            )
-    for name, rows in splits.items():
-        for number, row in enumerate(rows, 1):
-            if len(row) != num_texts + 1:
-                raise ValueError(
-                    f"Expected a label and {num_texts} text"
-                    f"{'s' if num_texts > 1 else ''} in each row. Received: "
-                    f"{len(row) - 1} in row {number} of {name} in {path}"
-                )
-
-
-def _folder(folder: pathlib.Path) -> dict[str, list[tuple[str, ...]]]:
-    """Split -> rows of `train.tsv` and its like, or of `.jsonl`."""
-    splits: dict = {}
-    for path in sorted(folder.iterdir()):
-        stem, ending = os.path.splitext(lines.without_compression(path.name))
-        split = parallel_files.split_of(stem)
-        if split is None or ending not in (".tsv", ".jsonl"):
+        if splits.get(split):
             continue
         if split in splits:
+            raise ValueError(f"No row of {split} in {path} has a label.")
+        if path.is_file():
             raise ValueError(
-                f"Expected one file for {split}. Received: {path} and another"
+                f"{path} is too small to be split: none of its {num_rows} "
+                f"rows falls to {split}. Give a folder with train and "
+                "validation files."
             )
-        splits[split] = list(_rows(path))
+        raise ValueError(
+            f"Expected {split}.tsv, {split}.csv or {split}.jsonl, plain or "
+            "compressed, or a published data set (to split one file alone, "
+            f"name the file). Received: {path} with "
+            f"{sorted(splits) or 'no split'}"
+        )
+
+
+def _published(folder, num_texts, names) -> dict[str, list[Row]]:
+    splits = published_labels.read(folder) or {}
+    if splits and names:
+        raise ValueError(
+            f"{folder} has a published data set, whose columns are known. "
+            "Leave out --columns."
+        )
+    for rows in splits.values():
+        if rows and len(rows[0]) != num_texts + 1:
+            raise ValueError(
+                f"{folder} has {len(rows[0]) - 1} texts in each row, and the "
+                f"model reads {num_texts}."
+            )
+    return {
+        name: [
+            Row(f"Row {number} of {name}", label, _stripped(texts))
+            for number, (label, *texts) in enumerate(rows, 1)
+        ]
+        for name, rows in splits.items()
+    }
+
+
+def _files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
+    """Split -> `train.tsv` and its like."""
+    files: dict[str, pathlib.Path] = {}
+    for path in sorted(folder.iterdir()):
+        stem = pathlib.Path(lines.without_compression(path.name)).stem
+        split = parallel_files.split_of(stem)
+        if split is None or tables.ending(path) not in tables.ENDINGS:
+            continue
+        if split in files:
+            raise ValueError(
+                f"Expected one file for {split}. "
+                f"Received: {files[split]} and {path}"
+            )
+        files[split] = path
+    # Errors name the first row of several, and train's tell most.
+    return dict(sorted(files.items(), key=lambda file: file[0] != "train"))
+
+
+def _tables(files, num_texts, names) -> dict[str, list[Row]]:
+    """Split -> the rows of its file."""
+    splits, without_header = {}, []
+    for split, path in files.items():
+        splits[split], has_names = _rows(path, num_texts, names)
+        if splits[split] and not has_names:
+            without_header.append(splits[split])
+    _check_header(without_header)
     return splits
 
 
-def _rows(path: pathlib.Path):
-    """The rows of a table, or of a file of JSON objects."""
-    is_json = lines.without_compression(path.name).endswith(".jsonl")
-    for number, line in enumerate(lines.read_lines(path), 1):
-        if not line.strip():
-            continue
-        try:
-            row = _object(line) if is_json else tuple(line.split("\t"))
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(
-                f"Expected a JSON object with {', '.join(KEYS)}. Received: "
-                f"{path}, line {number}: {error!r}"
-            ) from None
-        if len(row) < 2:
-            raise ValueError(
-                "Expected a label, a tab and a text. "
-                f"Received: {path}, line {number}: {line[:50]!r}"
-            )
-        yield row
+def _check_header(tables_of_rows) -> None:
+    """Refuses a header that was read as a row.
 
-
-def _object(line: str) -> tuple[str, ...]:
-    row = json.loads(line)
-    return tuple(
-        str(row[key]) for key in KEYS if key != "hypothesis" or key in row
+    No other row has its label, and of each other label there are several.
+    """
+    if not tables_of_rows:
+        return
+    first, *others = (rows[0] for rows in tables_of_rows)
+    cells = (first.label, *first.texts)
+    same = sum((row.label, *row.texts) == cells for row in others)
+    is_name = not any(" " in cell for cell in cells)
+    counts = collections.Counter(
+        row.label for rows in tables_of_rows for row in rows
     )
+    is_alone = counts.pop(first.label) == same + 1 and (same or is_name)
+    if is_alone and counts.total() >= 10 and min(counts.values()) > 1:
+        raise ValueError(
+            f"{first.place} looks like a header: {labels.listed(cells)}. "
+            "Name the columns of label and text with --columns LABEL,TEXT, or "
+            "give their numbers if it is none: --columns 1,2"
+        )
 
 
-def _split_by_text(path, rows) -> dict[str, list[tuple[str, ...]]]:
+def _rows(path, num_texts, names) -> tuple[list[Row], bool]:
+    """The rows of a file, and whether their columns were named or numbered."""
+    table = list(tables.read(path))
+    if not table:
+        return [], False
+    keys, has_header = headers.find(path, table[0][1], num_texts, names)
+    width = len(table[0][1])
+    rows = []
+    for number, cells in table[has_header:]:
+        place = f"{path}, line {number}"
+        if isinstance(cells, list) and len(cells) != width:
+            raise ValueError(
+                f"{place} has {len(cells)} columns, and the first row has "
+                f"{width}."
+            )
+        try:
+            label, *texts = (cells[key] for key in keys)
+        except KeyError as error:
+            raise ValueError(f"{place} has no {error}.") from None
+        rows.append(Row(place, label, _checked(place, label, texts)))
+    is_object = isinstance(table[0][1], dict)
+    return rows, bool(names or has_header or is_object)
+
+
+def _checked(place, label, texts) -> tuple[str, ...]:
+    """The texts of a row, in which each value is of the right kind."""
+    if isinstance(label, (list, dict)):
+        raise ValueError(
+            f"{place} has a list for a label: {labels.short(label)}."
+        )
+    for text in texts:
+        if isinstance(text, bool) or not isinstance(text, (str, int, float)):
+            raise ValueError(
+                f"{place} must have a text, and has {labels.short(text)}. "
+                "Leave the row out, or write a text."
+            )
+    return _stripped(texts)
+
+
+def _stripped(texts) -> tuple[str, ...]:
+    """Texts without blanks and byte order marks at their ends."""
+    return tuple(str(text).strip().strip(labels.MARK).strip() for text in texts)
+
+
+def _split_by_text(rows: Sequence[Row]) -> dict[str, list[Row]]:
     """A tenth for validation, a tenth for test, by the hash of the first text.
 
     All pairs of a premise stay together.
@@ -167,6 +219,6 @@ def _split_by_text(path, rows) -> dict[str, list[tuple[str, ...]]]:
     splits: dict = {"train": [], "validation": [], "test": []}
     names = ("validation", "test", *["train"] * 8)
     for row in rows:
-        digest = hashlib.sha256(row[1].strip().encode()).digest()
+        digest = hashlib.sha256(row.texts[0].encode()).digest()
         splits[names[digest[0] % 10]].append(row)
     return {name: rows for name, rows in splits.items() if rows}

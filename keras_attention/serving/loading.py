@@ -1,5 +1,7 @@
 """A SavedModel as a model of texts."""
 
+import dataclasses
+import itertools
 import os
 
 import tensorflow as tf
@@ -45,8 +47,28 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
             "tf.saved_model.load. Its signatures are "
             f"{sorted(loaded.signatures)}"
         )
+    default = loaded.signatures[kinds.DEFAULT]
+    if "probabilities" in default.structured_outputs and not kind.labels:
+        kind = dataclasses.replace(kind, labels=_labels(default))
     model_class = _CLASSES.get(kind.name, text_model.TextModel)
     return model_class.of_savedmodel(kind, version, loaded)
+
+
+def _labels(default) -> tuple[str, ...]:
+    """The labels that the graph of a classifier holds.
+
+    Exports of before they were declared have one constant of as many texts.
+    """
+    size = default.structured_outputs["probabilities"].shape[-1]
+    graph = default.graph.as_graph_def()
+    functions = (function.node_def for function in graph.library.function)
+    for node in itertools.chain(graph.node, *functions):
+        tensor = node.attr["value"].tensor
+        if node.op == "Const" and tensor.dtype == tf.string.as_datatype_enum:
+            values = tf.make_ndarray(tensor)
+            if values.shape == (size,):
+                return tuple(value.decode() for value in values)
+    return ()
 
 
 def _shapes(loaded) -> kinds.Shapes:

@@ -5,7 +5,7 @@ import time
 from keras_attention import files, plotting
 from keras_attention.data import labelled_batches
 from keras_attention.data.embedded import colours, referents
-from keras_attention.data.readers import labelled_texts, lines
+from keras_attention.data.readers import labelled_texts, labels, lines
 from keras_attention.serving import kinds, labeller
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
@@ -147,14 +147,14 @@ class Classification(Task):
                 f"reference={reference}"
             )
         texts = lines.rows(lines.read_lines(source), self.num_texts)
-        labels = [label.strip() for label in lines.read_lines(reference)]
-        if len(texts) != len(labels) or not texts:
+        references = list(map(labels.written, lines.read_lines(reference)))
+        if len(texts) != len(references) or not texts:
             raise ValueError(
                 "Expected a label for each text. Received: "
-                f"{len(texts)} texts in {source}, {len(labels)} labels in "
+                f"{len(texts)} texts in {source}, {len(references)} labels in "
                 f"{reference}"
             )
-        return TestSet(source.name, texts, labels)
+        return TestSet(source.name, texts, references)
 
     def evaluate(self, servable, test_set, truncate=False, **options):
         if options:
@@ -162,6 +162,7 @@ class Classification(Task):
                 f"Expected no options of a search for {self.name}. "
                 f"Received: {', '.join(options)}"
             )
+        _check_labels(servable.kind.labels, test_set.references)
         start = time.monotonic()
         answers = servable(test_set.sources, truncate=truncate)
         seconds = time.monotonic() - start
@@ -210,6 +211,20 @@ def _rows(test_set, answers) -> list[tuple[str, str, str]]:
             test_set.sources, answers, test_set.references, strict=True
         )
     ]
+
+
+def _check_labels(known, references) -> None:
+    """Refuses right answers that the model cannot give."""
+    unknown = set(references) - set(known)
+    if unknown:
+        lowered = {label.lower() for label in known}
+        hint = "; they differ in capital letters alone"
+        hint *= all(label.lower() in lowered for label in unknown)
+        raise ValueError(
+            f"The model has no label {labels.listed(unknown)}. Its labels are "
+            f"{labels.listed(known)}{hint}. Write the right answers as the "
+            "model does."
+        )
 
 
 def _scores(answers, references) -> dict:

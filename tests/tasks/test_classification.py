@@ -7,6 +7,7 @@ import pytest
 import keras_attention as ka
 from keras_attention import cli, files, tasks
 from keras_attention.data.embedded import colours, multisets
+from keras_attention.serving import kinds
 from keras_attention.training import checkpoints
 
 RUNS = {
@@ -120,6 +121,37 @@ def test_a_savedmodel_has_the_scores_and_labels_of_its_run(
         cli.main(["translate", str(path), *texts[:3]])
         printed.append(capsys.readouterr().out.split("\n")[:-1])
     assert printed[0] == printed[1] == ka.load(run)(texts[:3])
+
+
+@pytest.mark.fast_for("classification")
+def test_labels_that_the_model_does_not_have_are_refused(
+    run, folder, tmp_path, monkeypatch
+):
+    """By the run, by its export, and by one that does not declare them."""
+    savedmodel = run / "savedmodel"
+    labels, texts = read(folder, "test")
+    (tmp_path / "texts").write_text("".join(f"{text}\n" for text in texts))
+    known = ", ".join(map(repr, ka.load(run).kind.labels[:3]))
+    for wrong, message in (
+        (
+            [str(number % 2) for number in range(30)],
+            f"no label '0', '1'. .*{known}",
+        ),
+        ([label.upper() for label in labels], "in capital letters alone"),
+        ([*labels[:-1], "-"], "no label '-'"),
+    ):
+        (tmp_path / "labels").write_text("".join(f"{one}\n" for one in wrong))
+        for model in (run, savedmodel, "old"):
+            with monkeypatch.context() as patch:
+                if model == "old":
+                    patch.setattr(kinds, "ASSET", "none")
+                    model = savedmodel
+                with pytest.raises(SystemExit, match=message):
+                    cli.main(
+                        ["evaluate", str(model)]
+                        + ["--source", str(tmp_path / "texts")]
+                        + ["--reference", str(tmp_path / "labels")]
+                    )
 
 
 @pytest.mark.fast_for("classification")

@@ -21,7 +21,7 @@ BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
 BELOW_TRAINING |= {"workers", "on_demand"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
 TASKS |= {"serving", "training.objectives", "training.callbacks"}
-TASKS |= {"__version__", "tasks", "tokens", "files"}
+TASKS |= {"training.stages", "__version__", "tasks", "tokens", "files"}
 COMMANDS = BELOW_TRAINING | TASKS | {"training", "commands", "runs"}
 TABLE = {
     "__init__": (set(), set()),
@@ -80,6 +80,11 @@ TABLE = {
     "training.schedules": (set(), ARRAYS),
     "training.optimizers": (set(), GRAPH),
     "tasks": (TASKS, GRAPH),
+    # One stage of a run answers the corpus of the next.
+    "tasks.distillation": (
+        TASKS | {"training.restore", "training.run_directory"},
+        GRAPH,
+    ),
     # A verb's file answers without TensorFlow. It imports these three when
     # its arguments are right.
     "commands": (

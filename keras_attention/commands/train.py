@@ -8,6 +8,7 @@ from cyclopts import Parameter, Token
 
 from keras_attention import config as configuration
 from keras_attention.commands import arguments
+from keras_attention.config import beginnings
 from keras_attention.models import catalog
 
 
@@ -35,7 +36,7 @@ def _names_another_corpus(collection, choices: dict) -> bool:
 
 
 def choices_below_flags(app, commands, collection) -> None:
-    """A flag wins over the file, and the file over the run that is resumed."""
+    """A flag wins over the file, and the file over a run that is there."""
     file = collection["--config"].convert()
     if isinstance(file, str):
         choices = configuration.read(file)
@@ -43,6 +44,13 @@ def choices_below_flags(app, commands, collection) -> None:
         if _names_another_corpus(collection, choices):
             choices.pop("data_note", None)
         _fill(collection, choices, file)
+    init = collection["--init"].convert()
+    if isinstance(init, str):
+        model = collection["--model"].convert()
+        handed = configuration.handed_on(
+            init, model if isinstance(model, str) else None
+        )
+        _fill(collection, handed, init)
     if collection["--resume"].convert() is True:
         output = configuration.output(_choices_given(collection))
         saved = pathlib.Path(output) / "config.yaml"
@@ -101,6 +109,8 @@ def train(
     )
     configuration.check_corpus(data.corpus)
     choices = configuration.resolve(choices)
+    if choices.run.init and not resume:
+        beginnings.weights_of(choices.run.init)
     if choices.task == "translation":
         _check_languages(choices.data)
     from keras_attention import files, workers

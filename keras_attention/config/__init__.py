@@ -14,6 +14,7 @@ from typing import Any
 
 import yaml
 
+from keras_attention.config import beginnings
 from keras_attention.config.choices import OTHERWISE, Loader
 from keras_attention.config.groups import (
     Architecture,
@@ -39,6 +40,7 @@ __all__ = [
     "check_corpus",
     "corpus_name",
     "flat",
+    "handed_on",
     "is_folder",
     "make",
     "read",
@@ -61,6 +63,9 @@ GROUP_OF = {
     for group, kind in GROUPS.items()
     for field in dataclasses.fields(kind)
 }
+# What makes a vocabulary. `subword_sampling` only uses it.
+VOCABULARY = ("vocabulary_type", "vocabulary_size", "max_piece_length")
+VOCABULARY += ("normalization", "joint_vocabulary")
 # Choices that ship with the package: `train --config NAME`.
 RECIPES = {
     path.stem: path
@@ -206,6 +211,24 @@ def output(config: TrainingConfig) -> str:
     return _fill(config).run.output
 
 
+def handed_on(init: str | None, model: str | None = None) -> dict[str, Any]:
+    """The choices that a run hands on to one that begins with its weights.
+
+    Args:
+        init: the run's folder, or anything else, which hands on nothing.
+        model: that of the new run. One of another model gets the vocabulary
+            alone.
+    """
+    run = init and beginnings.run_of(init)
+    if not run:
+        return {}
+    saved = read(run / "config.yaml")
+    names = VOCABULARY
+    if model in (None, saved.get("model")):
+        names += ("model", "size", "model_arguments")
+    return {name: saved[name] for name in names if name in saved}
+
+
 def _fill(config: TrainingConfig) -> TrainingConfig:
     """The choices with those that are left to corpus, task and model."""
     model, task = config.architecture.model, config.task
@@ -213,7 +236,8 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
     if is_folder(corpus):
         corpus = str(pathlib.Path(corpus).absolute())
     name = corpus_name(corpus)
-    missing = {"corpus": corpus}
+    init = config.run.init and str(pathlib.Path(config.run.init).absolute())
+    missing = {"corpus": corpus, "init": init, **handed_on(init, model)}
     for group in GROUPS.values():
         for field in dataclasses.fields(group):
             defaults = field.metadata["defaults"]
@@ -232,7 +256,7 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
         **{
             name: value
             for name, value in missing.items()
-            if given[name] is None or name == "corpus"
+            if given[name] is None or name in ("corpus", "init")
         },
     )
 

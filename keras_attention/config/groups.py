@@ -307,6 +307,14 @@ class Run(Choices):
         "model, as in runs/phrases_en_de_transformer.",
         is_path=True,
     )
+    init: str | None = choice(
+        None,
+        "The weights to begin with: the folder of a run, or a file "
+        "(weights.npz, NAME.keras, NAME.weights.h5). They are matched by name "
+        "and shape. A run also gives its vocabulary, and its model, size and "
+        "model_arguments unless others are named.",
+        is_path=True,
+    )
     seed: int = choice(1, "The seed of everything random.", at_least=0)
     replicas: int | None = choice(
         None,

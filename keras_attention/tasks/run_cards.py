@@ -1,5 +1,6 @@
 """The card of a run's model: what the model is, and how it was trained."""
 
+import pathlib
 from collections.abc import Sequence
 
 from keras_attention import __version__
@@ -9,10 +10,11 @@ from keras_attention.serving import cards
 
 def _choices(config):
     """The choices that say what a model is, not where it was made."""
-    # The path of its corpus is this machine's own.
+    # The paths of its corpus and of its first weights are this machine's own.
     name = configuration.corpus_name(config.data.corpus)
+    init = config.run.init and pathlib.Path(config.run.init).name
     return configuration.replace(
-        config, corpus=name, output=None, data_note=None
+        config, corpus=name, init=init, output=None, data_note=None
     )
 
 

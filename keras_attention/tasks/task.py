@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from keras_attention.training import objectives
+from keras_attention.training.stages import Stage
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,6 +74,10 @@ class Task(abc.ABC):
     columns: tuple[str, ...]
     compares: bool = False
     cross_entropy: type = objectives.TokenObjective
+
+    def stages(self, config) -> list[Stage]:
+        """The trainings that make a run, one after the other."""
+        return [Stage(config, begin_from=config.run.init)]
 
     # Building: for `training.parts`, and for a run that is loaded.
     @abc.abstractmethod

@@ -8,7 +8,12 @@ from keras_attention import evaluation, plotting
 from keras_attention.data import corpora, pipeline
 from keras_attention.evaluation import scores as text_scores
 from keras_attention.serving import translator
-from keras_attention.tasks import models, run_cards, vocabularies
+from keras_attention.tasks import (
+    distillation,
+    models,
+    run_cards,
+    vocabularies,
+)
 from keras_attention.tasks.task import Evaluation, Task, TestSet
 
 # Rows of the table that a training ends with.
@@ -28,6 +33,11 @@ class Translation(Task):
     name = "translation"
     columns = ("source", "translation", "reference")
     compares = True
+
+    def stages(self, config):
+        if config.training.distillation_epochs:
+            return distillation.stages(config, self)
+        return super().stages(config)
 
     def load(self, choices):
         return corpora.load(choices.corpus, choices.source, choices.target)

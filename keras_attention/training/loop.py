@@ -24,9 +24,8 @@ from keras_attention import devices, files
 from keras_attention.data.readers import counted_pairs
 from keras_attention.training import (
     callbacks,
-    checkpoints,
-    distillation,
     epoch_files,
+    initial_weights,
     run_directory,
 )
 from keras_attention.training.parts import Parts, build
@@ -36,6 +35,7 @@ from keras_attention.training.progress import (
     restore_metrics,
     save,
 )
+from keras_attention.training.stages import remaining
 from keras_attention.training.team import Team
 
 
@@ -51,9 +51,8 @@ def train(
 
     Returns:
         The parts. Their folder has config.yaml, the vocabulary, weights.npz,
-        checkpoint.npz, history.json and TensorBoard's logs. With
-        `distillation_epochs` it also has `teacher`, the run before the
-        distillation.
+        checkpoint.npz, history.json and TensorBoard's logs. A stage before the
+        last has a folder of its own in it, such as `teacher`.
 
     Where the environment variable TF_CONFIG names several workers, each of them
     calls this with the same configuration. They share the folder.
@@ -62,7 +61,7 @@ def train(
         ValueError: If the folder holds another run, if another process trains
             in it, if the corpus cannot be read, or if the configuration
             cannot be trained. If several workers do not share their choices,
-            their data or the folder.
+            their data or the folder. If the weights of `init` do not fit.
         ConnectionError: If another worker does not come, is lost, or has
             failed.
     """
@@ -70,49 +69,42 @@ def train(
     config = configuration.replace(config, replicas=replicas)
     with Team.at_work(), contextlib.ExitStack() as locks:
         team = Team(devices.make_strategy(replicas))
-        directory = _start(config, resume, team, locks)
+        _start(config, resume, team, locks)
         with team.together():
             corpus = task.load(config.data)
-        stage, initial_weights = config, None
-        if config.training.distillation_epochs:
-            if not directory.checkpoint.is_file():
-                teacher = distillation.build_teacher(
-                    config, task, directory, corpus, team
-                )
-                progress = begin(teacher)
-                # Written only now: `begin` has refused another corpus.
-                with team.together():
-                    if team.leads:
-                        run_directory.write_config(
-                            teacher.directory, teacher.config
-                        )
-                        run_directory.write_config(directory, config)
-                fit(teacher, progress)
-                with team.leader_first():
-                    distillation.translate(teacher)
-            stage = distillation.student_config(config)
-            initial_weights = directory.teacher.weights
+            stages = task.stages(config)
+        for stage in remaining(stages):
+            # The folder of the last stage keeps the choices of the run.
+            choices = config if stage is stages[-1] else stage.config
+            parts = _enter(stage, choices, task, corpus, team)
+            progress = begin(parts, stage.begin_from)
+            # Only now: `begin` refuses another corpus, and changes nothing.
             with team.together():
-                corpus = distillation.with_translations(
-                    corpus, directory.teacher
-                )
                 if team.leads:
-                    run_directory.copy_vocabulary(directory.teacher, directory)
-        parts = build(stage, task, directory, corpus, team)
-        progress = begin(parts, initial_weights)
-        # Here too, `begin` has refused another corpus.
-        with team.together():
-            if team.leads:
-                run_directory.write_config(directory, config)
-        fit(parts, progress)
-    # The run's choices, not those of its last stage.
+                    run_directory.write_config(parts.directory, choices)
+            fit(parts, progress)
     return dataclasses.replace(parts, config=config)
 
 
-def _start(config, resume, team, locks) -> run_directory.RunDirectory:
-    """The run's folder, which the leader makes or checks, and locks."""
+def _enter(stage, choices, task, corpus, team) -> Parts:
+    """The parts of a stage, whose folder the leader makes."""
+    directory = stage.directory
+    with team.leader_first():
+        if team.leads:
+            run_directory.start(choices, resume=True)
+            # A run that goes on has its vocabulary.
+            if stage.begin_from and not directory.checkpoint.is_file():
+                initial_weights.take_vocabulary(
+                    stage.begin_from, directory, choices
+                )
+        corpus = stage.corpus(corpus)
+    return build(stage.config, task, directory, corpus, team)
+
+
+def _start(config, resume, team, locks) -> None:
+    """Lets the leader make or check the run's folder, and lock it."""
     # A corpus and a folder may have another path on each machine.
-    named = configuration.replace(config, output=None, corpus="")
+    named = configuration.replace(config, output=None, corpus="", init=None)
     team.agree(
         "choices",
         f"{configuration.text(named)}\nresume: {resume}",
@@ -123,22 +115,21 @@ def _start(config, resume, team, locks) -> run_directory.RunDirectory:
         if team.leads:
             # Other trainings are kept out until `locks` ends.
             locks.enter_context(files.lock(directory.path))
-            return run_directory.start(config, resume)
-        if not directory.is_run:
+            run_directory.start(config, resume)
+        elif not directory.is_run:
             raise ValueError(
                 "Expected --output in a folder that all workers share: the "
                 "first one has made the run, and it is not here. "
                 f"Received: {directory.path}"
             )
-        return directory
 
 
-def begin(parts: Parts, initial_weights=None) -> Progress:
+def begin(parts: Parts, begin_from: str | None = None) -> Progress:
     """The progress with which a training goes on, or begins.
 
     Args:
         parts: of the training.
-        initial_weights: a file to begin with, where there is no checkpoint.
+        begin_from: a run or weights to begin with, if there is no checkpoint.
 
     Raises:
         ValueError: If the corpus is another one than the checkpoint's. If
@@ -146,24 +137,19 @@ def begin(parts: Parts, initial_weights=None) -> Progress:
     """
     print(f"{parts.model.count_params():,} parameters; {parts.pipeline.report}")
     with parts.team.together():
-        progress = _progress(parts, initial_weights)
+        if parts.directory.checkpoint.is_file():
+            progress, checksum = load(parts), None
+        else:
+            progress = Progress(corpus=parts.pipeline.checksums)
+            checksum = begin_from and initial_weights.take(
+                parts.model, begin_from
+            )
     parts.team.agree(
-        "first step",
-        f"step {progress.step} of epoch {progress.epoch}",
-        "they read it from the folder --output, which they share",
+        "first step and first weights",
+        f"step {progress.step} of epoch {progress.epoch}, {checksum}",
+        "they read them from --output and --init, which they share",
     )
     return progress
-
-
-def _progress(parts, initial_weights) -> Progress:
-    """The checkpoint's progress, or that of a new run."""
-    if parts.directory.checkpoint.is_file():
-        return load(parts)
-    if initial_weights is not None:
-        arrays, _ = checkpoints.load(initial_weights)
-        variables = parts.model.trainable_variables
-        checkpoints.arrays_to_variables(arrays, "model", variables)
-    return Progress(corpus=parts.pipeline.checksums)
 
 
 def fit(parts: Parts, progress: Progress) -> None:

@@ -52,9 +52,13 @@ class RunDirectory:
         return self.path / "scores.json"
 
     @property
-    def teacher(self) -> "RunDirectory":
-        """The run before self-distillation, in the same folder."""
-        return RunDirectory(self.path / "teacher")
+    def stages(self) -> list["RunDirectory"]:
+        """The folders of its stages in order; the last one is its own.
+
+        Those before lie in it, and their names sort as the stages go.
+        """
+        inside = sorted(self.path.glob("*/config.yaml")) if self.is_run else []
+        return [*(RunDirectory(path.parent) for path in inside), self]
 
     @property
     def history(self) -> pathlib.Path:
@@ -159,8 +163,7 @@ def start(
     files.remove_temporaries(directory.path)
     if directory.scores.is_file() and not directory.checkpoint.is_file():
         raise _without_checkpoint(directory)
-    checkpoints = (directory.checkpoint, directory.teacher.checkpoint)
-    if any(path.is_file() for path in checkpoints):
+    if any(stage.checkpoint.is_file() for stage in directory.stages):
         if not resume:
             raise ValueError(
                 "Expected a new folder for a new run: add --resume to go on "
@@ -185,10 +188,8 @@ def _check_nothing_is_lost(directory: RunDirectory, resume: bool) -> None:
     """
     if directory.is_run:
         read_config(directory)
-    weights = [directory.weights, directory.teacher.weights]
-    if len(read_history(directory)) > 1 or (
-        not resume and any(path.is_file() for path in weights)
-    ):
+    trained = any(stage.weights.is_file() for stage in directory.stages)
+    if len(read_history(directory)) > 1 or (trained and not resume):
         raise _without_checkpoint(directory)
 
 
@@ -201,17 +202,10 @@ def _without_checkpoint(directory: RunDirectory) -> ValueError:
 
 
 def read_history(directory: RunDirectory) -> list[dict]:
-    """The logs of each epoch, those before a distillation first."""
-    paths = [directory.teacher.history, directory.history]
+    """The logs of each epoch, those of the first stage first."""
     return [
         logs
-        for path in paths
-        if path.is_file()
-        for logs in json.loads(path.read_text())
+        for stage in directory.stages
+        if stage.history.is_file()
+        for logs in json.loads(stage.history.read_text())
     ]
-
-
-def copy_vocabulary(source: RunDirectory, directory: RunDirectory) -> None:
-    """Gives a run the vocabularies of another."""
-    for path in source.vocabularies():
-        files.write_atomically(directory.path / path.name, path.read_bytes())

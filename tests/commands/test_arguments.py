@@ -164,6 +164,32 @@ def test_a_resumed_run_has_two_languages_where_its_flags_have_one(
     assert resumed == config.flat(begun)
 
 
+def test_a_run_hands_on_its_model_and_vocabulary(chosen, tmp_path):
+    """Below flags and files; to another model its vocabulary alone."""
+    made = {"model": "luong", "size": "tiny", "normalization": "nfkc"}
+    made |= {"model_arguments": {"units": 16}, "vocabulary_size": 99}
+    made |= {"dropout": 0.5, "seed": 7, "output": str(tmp_path)}
+    run = config.resolve(config.make(**made))
+    (tmp_path / "config.yaml").write_text(config.text(run))
+    (tmp_path / "weights.npz").touch()
+    init = f"--init={tmp_path}"
+    choices = chosen(init, "--corpus=elsewhere", "--vocabulary_size=98")
+    expected = {"model": "luong", "size": "tiny", "normalization": "nfkc"}
+    expected |= {"model_arguments": {"units": 16}, "vocabulary_size": 98}
+    expected |= {"max_piece_length": 9, "dropout": None, "seed": 1}
+    expected |= {"init": str(tmp_path)}
+    assert choices.items() >= expected.items()
+    other = chosen(init, "--model=rnnsearch", "--corpus=elsewhere")
+    expected = {"model": "rnnsearch", "model_arguments": {}}
+    expected |= {"vocabulary_size": 99, "normalization": "nfkc"}
+    assert other.items() >= expected.items()
+
+
+def test_weights_that_are_not_there_are_named_at_once(tmp_path):
+    words = mistake("train", f"--init={tmp_path}/nothing")
+    assert f"There are no weights at {tmp_path}/nothing" in words
+
+
 def test_only_the_worker_that_leads_needs_a_folder_to_write_in(
     chosen, tmp_path, monkeypatch
 ):

@@ -1,5 +1,6 @@
 """A run that is killed at any moment goes on to the same bytes."""
 
+import functools
 import itertools
 import re
 import signal
@@ -12,17 +13,18 @@ import pytest
 
 from keras_attention.training import checkpoints
 
-# Training that kills itself when half of a checkpoint is written; not of the
-# first one, so that there is one to go on from.
+# Training that kills itself when half of a file is written, such as a
+# checkpoint, once another one is there: not the first checkpoint, so that there
+# is one to go on from.
 KILLS_ITSELF = """
 import os, pathlib, signal, sys
 from keras_attention import cli
 
-folder, *arguments = sys.argv[1:]
+folder, begun, written, *arguments = sys.argv[1:]
 folder, fsync = pathlib.Path(folder), os.fsync
 
 def killed(handle):
-    if (folder / "checkpoint.npz").is_file() and [*folder.glob(".checkpoint*")]:
+    if (folder / begun).is_file() and [*folder.glob(written)]:
         os.ftruncate(handle, os.fstat(handle).st_size // 2)
         os.kill(os.getpid(), signal.SIGKILL)
         signal.pause()
@@ -50,8 +52,9 @@ def killed_run(arguments, options, folder, moment, wait):
     checkpoint = folder / "checkpoint.npz"
     start = arguments
     if moment == "write":
-        itself = [sys.executable, "-c", KILLS_ITSELF, str(folder)]
-        start = [*itself, *arguments[arguments.index("train") :]]
+        start = kills_itself(
+            arguments, folder, "checkpoint.npz", ".checkpoint*"
+        )
     with subprocess.Popen(
         start,
         stdout=subprocess.PIPE,
@@ -74,6 +77,22 @@ def killed_run(arguments, options, folder, moment, wait):
         _, meta = checkpoints.load(checkpoint)
         progress = (meta["epoch"], meta["step"])
     return any(folder.glob(".checkpoint*")), progress
+
+
+def kills_itself(arguments, folder, begun, written):
+    """The command that is killed in a write, by names in the run's folder."""
+    words = [sys.executable, "-c", KILLS_ITSELF, str(folder), begun, written]
+    return [*words, *arguments[arguments.index("train") :]]
+
+
+def same_checkpoints(whole, broken):
+    for name in ("weights.npz", "checkpoint.npz"):
+        expected, expected_meta = checkpoints.load(whole / name)
+        resumed, resumed_meta = checkpoints.load(broken / name)
+        assert expected_meta == resumed_meta
+        assert expected.keys() == resumed.keys()
+        for key, array in expected.items():
+            assert array.tobytes() == resumed[key].tobytes(), key
 
 
 def timed_run(arguments, options):
@@ -145,10 +164,43 @@ def test_a_killed_run_resumes_to_the_same_bytes(
     started = int(re.search(rb"Epoch (\d+)/", words).group(1))
     # They count from 1. After an epoch's last batch it is the next one.
     assert started - 1 - progress[-1][0] in (0, 1)
-    for name in ("weights.npz", "checkpoint.npz"):
-        expected, expected_meta = checkpoints.load(whole / name)
-        resumed, resumed_meta = checkpoints.load(broken / name)
-        assert expected_meta == resumed_meta
-        assert expected.keys() == resumed.keys()
-        for key, array in expected.items():
-            assert array.tobytes() == resumed[key].tobytes(), key
+    same_checkpoints(whole, broken)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1200)
+def test_a_run_of_three_stages_is_killed_in_and_between_them(
+    corpus, train_arguments, command, environment, tmp_path
+):
+    """Weights of another run, a teacher, and its student."""
+    first, whole, broken = (tmp_path / name for name in ("a", "b", "c"))
+    process = functools.partial(
+        subprocess.run, env=environment, capture_output=True
+    )
+    begun = train_arguments(corpus, first, "--epochs=1")
+    process(command(begun), check=True)
+    more = [f"--init={first}", "--distillation_epochs=2", "--dropout=0.2"]
+    done = process(command(train_arguments(corpus, whole, *more)), check=True)
+    assert f"from {first}/weights.npz".encode() in done.stdout
+    arguments = command(train_arguments(corpus, broken, *more, "--resume"))
+    teacher = "teacher/checkpoint.npz"
+    for begun, written in (
+        (teacher, "teacher/.checkpoint*"),
+        (teacher, "teacher/translations/.000000*"),
+        ("teacher/translations/000000.txt", ".vocabulary*"),
+        ("teacher/translations/000000.txt", ".checkpoint*"),
+        ("checkpoint.npz", ".checkpoint*"),
+    ):
+        killed = process(
+            kills_itself(arguments, broken, begun, written), check=False
+        )
+        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert [*broken.glob(written)]
+    process(arguments, check=True)
+    same_checkpoints(whole, broken)
+    same_checkpoints(whole / "teacher", broken / "teacher")
+    vocabularies = {
+        (run / "vocabulary.joint.model").read_bytes()
+        for run in (first, whole, broken)
+    }
+    assert len(vocabularies) == 1

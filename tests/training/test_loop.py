@@ -425,8 +425,8 @@ def test_scores_without_a_checkpoint_are_those_of_a_run(choose, resume):
     run = run_directory.start(choose())
     run.scores.write_text("{}")
     # The second stage of a distillation has lost its own.
-    run.teacher.path.mkdir()
-    run.teacher.checkpoint.touch()
+    teacher = run_directory.start(choose("run/teacher"))
+    teacher.checkpoint.touch()
     kept = contents(run.path)
     with pytest.raises(ValueError, match="without its checkpoint.npz"):
         train(choose(seed=2), resume)
@@ -437,7 +437,7 @@ def test_scores_without_a_checkpoint_are_those_of_a_run(choose, resume):
 def test_weights_of_a_first_epoch_need_a_resume(choose, tmp_path, folder):
     """A stop between its weights and its checkpoint leaves these."""
     run = run_directory.start(choose())
-    (tmp_path / folder).mkdir(exist_ok=True)
+    run_directory.start(choose(folder))
     (tmp_path / folder / "weights.npz").touch()
     kept = contents(run.path)
     with pytest.raises(ValueError, match="without its checkpoint.npz"):

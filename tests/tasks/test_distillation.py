@@ -7,10 +7,9 @@ import pytest
 
 from keras_attention import config, files, runs
 from keras_attention.data import corpora
-from keras_attention.tasks import translation
+from keras_attention.tasks import distillation, translation
 from keras_attention.training import (
     checkpoints,
-    distillation,
     loop,
     parts,
     run_directory,
@@ -99,8 +98,12 @@ def task():
 
 
 def translations(run):
-    paths = sorted((run.teacher.path / "translations").iterdir())
+    paths = sorted((teacher_of(run).path / "translations").iterdir())
     return [path.read_text("utf-8").split("\n")[:-1] for path in paths]
+
+
+def teacher_of(run):
+    return run_directory.at(run.path / "teacher")
 
 
 def load(folder):
@@ -125,7 +128,7 @@ def same_arrays(first, second):
 def test_a_teacher_translates_with_its_own_search(choose, folder):
     choices = choose(epochs=1, distillation_epochs=1)
     run = loop.train(choices, Unscored()).directory
-    translate = runs.load(run.teacher.path)
+    translate = runs.load(teacher_of(run).path)
     assert translate.num_beams == 2
     sources = [source for source, _ in texts(load(folder))]
     expected = [
@@ -148,7 +151,7 @@ def test_the_student_goes_on_from_its_teacher(choose, task, folder):
     own = [line for block in translations(run) for line in block]
     assert own[27:30] == ["", "zwei drei", "vier fünf sechs"]
     corpus = load(folder)
-    both = distillation.with_translations(corpus, run.teacher)
+    both = distillation.with_translations(corpus, teacher_of(run))
     assert both.sizes == {"train": 90, "validation": 6}
     assert texts(both) == [
         (source, target)
@@ -156,7 +159,7 @@ def test_the_student_goes_on_from_its_teacher(choose, task, folder):
         for target in (theirs, ours or theirs)
     ]
     for side in ("source", "target"):
-        expected = run.teacher.vocabulary(side).read_bytes()
+        expected = teacher_of(run).vocabulary(side).read_bytes()
         assert run.vocabulary(side).read_bytes() == expected
     rate = choices.optimizer.learning_rate
     assert run_directory.read_config(run).optimizer.learning_rate == rate
@@ -164,14 +167,15 @@ def test_the_student_goes_on_from_its_teacher(choose, task, folder):
 
     # As if nothing had been trained since: it has its teacher's weights.
     run.checkpoint.unlink()
-    student = parts.build(distillation.student_config(choices), task, run, both)
-    loop.begin(student, run.teacher.weights)
+    stage = distillation.stages(choices, task)[1]
+    student = parts.build(stage.config, task, run, both)
+    loop.begin(student, stage.begin_from)
     assert student.pipeline.report.pairs_kept == 90
     assert student.config.training.epochs == 2
     optimizer = student.trainer.optimizer
     optimizer.iterations.assign(choices.optimizer.warmup_steps - 1)
     assert float(optimizer.learning_rate) == pytest.approx(rate / 2)
-    taught, _ = checkpoints.load(run.teacher.weights)
+    taught, _ = checkpoints.load(teacher_of(run).weights)
     weights = student.model.trainable_variables
     for expected, weight in zip(taught.values(), weights, strict=True):
         np.testing.assert_array_equal(expected, weight.numpy())
@@ -280,7 +284,7 @@ def test_what_may_change_and_what_may_not(choose, task, fitted, monkeypatch):
     # The teacher's search stays what it was; the exported one may change.
     train(resume=True, epochs=1, num_beams=5)
     assert run_directory.read_config(run).search.num_beams == 5
-    assert run_directory.read_config(run.teacher).search.num_beams == 2
+    assert run_directory.read_config(teacher_of(run)).search.num_beams == 2
     done = len(fitted)
     train(resume=True, epochs=1)
     assert len(fitted) == done
@@ -305,7 +309,8 @@ def test_other_texts_are_not_paired_with_its_translations(
     moved = moving.rename(tmp_path / "elsewhere")
     choices = choose(corpus=str(moved), **choices)
     run = run_directory.at(choices.run.output)
-    kept = run.config.read_bytes(), run.teacher.config.read_bytes()
+    teacher = teacher_of(run)
+    kept = run.config.read_bytes(), teacher.config.read_bytes()
     turned = [moved / "train.en", moved / "train.de"]
     contents = [path.read_text("utf-8") for path in turned]
     for path, content in zip(turned, contents, strict=True):
@@ -313,12 +318,15 @@ def test_other_texts_are_not_paired_with_its_translations(
         path.write_text("\n".join(lines[::-1]) + "\n", "utf-8")
     with pytest.raises(ValueError, match="Expected the pairs that the run"):
         loop.train(choices, task, resume=True)
-    assert (run.config.read_bytes(), run.teacher.config.read_bytes()) == kept
+    assert (
+        run.config.read_bytes(),
+        teacher_of(run).config.read_bytes(),
+    ) == kept
     for path, content in zip(turned, contents, strict=True):
         path.write_text(content, "utf-8")
     loop.train(choices, task, resume=True)
     assert task.calls == [30, 15, 15]
-    for directory in (run, run.teacher):
+    for directory in (run, teacher_of(run)):
         place = run_directory.read_config(directory).data.corpus
         assert place == str(moved)
 
@@ -326,4 +334,4 @@ def test_other_texts_are_not_paired_with_its_translations(
 def test_a_student_without_translations_is_refused(choose, folder):
     run = run_directory.start(choose())
     with pytest.raises(ValueError, match="Expected translations of 45 texts"):
-        distillation.with_translations(load(folder), run.teacher)
+        distillation.with_translations(load(folder), teacher_of(run))

@@ -15,6 +15,7 @@ distillation), https://arxiv.org/abs/1805.04770 (a teacher of the same size)
 """
 
 import dataclasses
+import functools
 import itertools
 import pathlib
 
@@ -24,11 +25,53 @@ import tensorflow as tf
 from keras_attention import config as configuration
 from keras_attention import files
 from keras_attention.data.readers import counted_pairs
-from keras_attention.training import parts, restore, run_directory
+from keras_attention.training import restore, run_directory
+from keras_attention.training.stages import Stage
 
 BLOCK_SIZE = 1000
 # Choices that may not change once the teacher has begun to translate.
 SETTLED = {"epochs", "steps"}
+
+
+def stages(config: configuration.TrainingConfig, task) -> list[Stage]:
+    """The teacher's training, and the student's.
+
+    The teacher has the choices of the run. Once it has begun to translate, it
+    keeps its own.
+
+    Args:
+        config: of the run.
+        task: translation.
+
+    Raises:
+        ValueError: If a teacher that has begun to translate is asked to train
+            on.
+    """
+    student = run_directory.at(config.run.output)
+    teacher = run_directory.at(student.path / "teacher")
+    own = configuration.replace(
+        config, output=str(teacher.path), distillation_epochs=0
+    )
+    if _paths(teacher) and not student.checkpoint.is_file():
+        saved = run_directory.read_config(teacher)
+        free = run_directory.FREE_ON_RESUME - SETTLED
+        run_directory.check_resumable(saved, own, free)
+        own = configuration.replace(
+            saved, output=own.run.output, corpus=own.data.corpus
+        )
+    return [
+        Stage(own, begin_from=config.run.init),
+        Stage(
+            configuration.replace(
+                config,
+                epochs=config.training.distillation_epochs,
+                steps=None,
+                learning_rate=config.optimizer.learning_rate / 2,
+            ),
+            corpus=functools.partial(_distilled, teacher=teacher, task=task),
+            begin_from=str(teacher.path),
+        ),
+    ]
 
 
 def _paths(teacher: run_directory.RunDirectory) -> list[pathlib.Path]:
@@ -37,63 +80,29 @@ def _paths(teacher: run_directory.RunDirectory) -> list[pathlib.Path]:
     return list(itertools.takewhile(pathlib.Path.is_file, numbered))
 
 
-def build_teacher(
-    config: configuration.TrainingConfig, task, directory, corpus, team
-) -> parts.Parts:
-    """The parts of the training before the distillation.
-
-    The teacher has the choices of the run. Once it has begun to translate, it
-    keeps its own.
-
-    Raises:
-        ValueError: If a teacher that has begun to translate is asked to train
-            on.
-    """
-    teacher = directory.teacher
-    wanted = configuration.replace(
-        config, output=str(teacher.path), distillation_epochs=0
-    )
-    with team.together():
-        if _paths(teacher):
-            saved = run_directory.read_config(teacher)
-            free = run_directory.FREE_ON_RESUME - SETTLED
-            run_directory.check_resumable(saved, wanted, free)
-            wanted = configuration.replace(
-                saved, output=wanted.run.output, corpus=config.data.corpus
-            )
-    with team.leader_first():
-        if team.leads:
-            run_directory.start(wanted, resume=True)
-    return parts.build(wanted, task, teacher, corpus, team)
+def _distilled(corpus, teacher, task):
+    """The student's corpus, which the teacher translates first."""
+    translate(corpus, teacher, task)
+    return with_translations(corpus, teacher)
 
 
-def student_config(
-    config: configuration.TrainingConfig,
-) -> configuration.TrainingConfig:
-    """The choices of the training that begins with the teacher's weights."""
-    return configuration.replace(
-        config,
-        epochs=config.training.distillation_epochs,
-        steps=None,
-        learning_rate=config.optimizer.learning_rate / 2,
-    )
-
-
-def translate(teacher: parts.Parts) -> None:
-    """Lets a teacher translate the training sources with its own search.
+def translate(corpus, teacher: run_directory.RunDirectory, task) -> None:
+    """Lets a teacher translate its training sources with its own search.
 
     It writes a file for each `BLOCK_SIZE` texts. Files that are there stay, so
     that a translation that was stopped goes on.
 
     Args:
-        teacher: the parts of a finished training.
+        corpus: the teacher's `data.corpora.Corpus`.
+        teacher: the folder of a finished training.
+        task: translation.
     """
-    directory, corpus = teacher.directory, teacher.corpus
-    size, done = corpus.sizes["train"], len(_paths(directory))
+    size, done = corpus.sizes["train"], len(_paths(teacher))
     if done * BLOCK_SIZE >= size:
         return
-    translate_texts = restore.selected(teacher)
-    folder = directory.path / "translations"
+    config = run_directory.read_config(teacher)
+    translate_texts = restore.load_run(teacher, config, task)
+    folder = teacher.path / "translations"
     folder.mkdir(exist_ok=True)
     files.remove_temporaries(folder)
     print(f"The model translates its {size:,} training sources.")

@@ -1,0 +1,36 @@
+"""What a training begins with, where it does not begin with fresh weights."""
+
+import pathlib
+
+SUFFIXES = (".npz", ".keras", ".weights.h5")
+
+
+def run_of(path: str) -> pathlib.Path | None:
+    """The run's folder: the path itself, or where its weights lie."""
+    found = pathlib.Path(path).expanduser()
+    folder = found if found.is_dir() else found.parent
+    return folder if (folder / "config.yaml").is_file() else None
+
+
+def weights_of(path: str) -> pathlib.Path:
+    """The file of weights: the path itself, or the run's selected weights.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    found = pathlib.Path(path).expanduser()
+    if not found.is_dir():
+        if found.is_file() and found.name.endswith(SUFFIXES):
+            return found
+        raise ValueError(
+            f"There are no weights at {path} to begin with. --init takes a "
+            "run's folder, or a file whose name ends in "
+            f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}."
+        )
+    if not (found / "weights.npz").is_file():
+        raise ValueError(
+            f"{path} has no weights.npz to begin with. --init takes the folder "
+            "of a run that has finished at least one epoch. (A SavedModel's "
+            "folder does not do.)"
+        )
+    return found / "weights.npz"

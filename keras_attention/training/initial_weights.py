@@ -1,0 +1,143 @@
+"""The first weights of a training that goes on from another one's."""
+
+import collections
+import pathlib
+import zlib
+
+import keras
+import numpy as np
+
+from keras_attention import config as configuration
+from keras_attention import files
+from keras_attention.config import beginnings
+from keras_attention.training import checkpoints, run_directory
+
+# As many names as a message has room for.
+NUM_NAMES = 4
+
+
+def take_vocabulary(
+    path: str,
+    directory: run_directory.RunDirectory,
+    config: configuration.TrainingConfig,
+) -> None:
+    """Gives a new run the vocabularies that weights were trained with.
+
+    A file that lies in no run's folder has none.
+
+    Raises:
+        ValueError: If the new run has chosen another kind of vocabulary.
+    """
+    folder = beginnings.run_of(path)
+    if folder is None:
+        return
+    source = run_directory.at(folder)
+    theirs = configuration.flat(run_directory.read_config(source))
+    for name, value in configuration.flat(config).items():
+        if name in configuration.VOCABULARY and value != theirs[name]:
+            raise ValueError(
+                f"A run takes over the vocabulary of {folder}, with which it "
+                f"begins. There, {name} is {theirs[name]!r}. Leave {name} out. "
+                f"Received: {name}={value!r}"
+            )
+    for vocabulary in source.vocabularies():
+        copy = directory.path / vocabulary.name
+        files.write_atomically(copy, vocabulary.read_bytes())
+
+
+def take(model: keras.Model, path: str) -> int:
+    """Gives a model the weights of a run or a file, by name and shape.
+
+    It prints what was taken and what not. The first part of a name is the
+    model's own and does not count: a classifier takes the encoder of a
+    translator. A file of Keras has to hold all weights of this model.
+
+    Args:
+        model: with weights of its own, which remain where there are no others.
+        path: of a run's folder or a file.
+
+    Returns:
+        A checksum of the file.
+
+    Raises:
+        ValueError: If there are no such weights, if no name is among the
+            model's, or if one of that name has another shape.
+    """
+    file = beginnings.weights_of(path)
+    if file.suffix == ".npz":
+        words = _take_by_name(model, file)
+    else:
+        try:
+            model.load_weights(file)
+        except (ValueError, OSError) as error:
+            raise ValueError(
+                f"{file} does not hold the weights of this model: "
+                f"{' '.join(str(error).split())[:300]}"
+            ) from error
+        words = "all its weights"
+    print(f"The model begins with {words}, from {file}.")
+    return zlib.crc32(file.read_bytes())
+
+
+def _take_by_name(model, file) -> str:
+    """What was taken, in words."""
+    found = _read(file)
+    own = _named((one.path, one) for one in model.trainable_variables)
+    taken = {name: own[name] for name in own if name in found}
+    if not taken:
+        raise ValueError(
+            f"No weight in {file} has the name of one of this model. There "
+            f"they are {_few(found)}; here they are {_few(own)}. Train a model "
+            "of the same kind, or leave --init out."
+        )
+    for name, variable in taken.items():
+        there, here = list(found[name].shape), list(variable.shape)
+        if there != here:
+            raise ValueError(
+                f"{name} has the shape {there} in {file}, and {here} in this "
+                "model. Give the size, model_arguments and vocabulary with "
+                "which the weights were trained, or leave --init out."
+            )
+    for name, variable in taken.items():
+        variable.assign(found[name])
+    words = f"{len(taken)} of its {len(own)} weights"
+    for label, names in (("fresh", own), ("not taken", found)):
+        if rest := [name for name in names if name not in taken]:
+            words += f" ({label}: {_few(rest)})"
+    return words
+
+
+def _read(file: pathlib.Path) -> dict[str, np.ndarray]:
+    """The weights of a model in a checkpoint, by their names."""
+    arrays, _ = checkpoints.load(file)
+    # model/0007/transformer/embedding/embeddings, see `checkpoints`.
+    parts = {name: name.split("/", 2) for name in arrays}
+    return _named(
+        (path, arrays[name])
+        for name, (kind, _, path) in parts.items()
+        if kind == "model"
+    )
+
+
+def _named(weights) -> dict:
+    """Weights by their paths, without the model's own name.
+
+    A model is named first in the path of its first weight, an embedding. The
+    cells of a loop have paths without it, and some have the same one: they are
+    numbered.
+    """
+    named, counts, root = {}, collections.Counter(), None
+    for path, weight in weights:
+        root = root or path.partition("/")[0]
+        name = path.removeprefix(f"{root}/")
+        counts[name] += 1
+        count = counts[name]
+        named[f"{name} ({count})" if count > 1 else name] = weight
+    return named
+
+
+def _few(names) -> str:
+    names = list(names)
+    rest = len(names) - NUM_NAMES
+    more = f" and {rest} more" if rest > 0 else ""
+    return ", ".join(names[:NUM_NAMES]) + more

@@ -1,0 +1,131 @@
+"""Which weights a training takes from another one, and which it refuses."""
+
+import keras
+import numpy as np
+import pytest
+
+from keras_attention import config, models
+from keras_attention.models import catalog
+from keras_attention.training import (
+    checkpoints,
+    initial_weights,
+    run_directory,
+)
+
+
+def create(name, small_sizes, vocabulary=31):
+    model_class = getattr(models, catalog.CATALOG[name].class_name)
+    task = catalog.CATALOG[name].task
+    classes = task in ("classification", "entailment")
+    more = {"num_classes": 3} if classes else {}
+    model = model_class(vocabulary, **more, **small_sizes[name])
+    model.build()
+    return model
+
+
+def write(path, model):
+    weights = model.trainable_variables
+    arrays = checkpoints.variables_to_arrays("model", weights)
+    checkpoints.save(path, arrays, {})
+    return str(path)
+
+
+def values(model):
+    return [one.numpy() for one in model.trainable_variables]
+
+
+@pytest.mark.fast_for("transformer", "luong")
+@pytest.mark.parametrize("name", sorted(catalog.CATALOG))
+def test_every_model_takes_all_its_weights(name, small_sizes, tmp_path, capsys):
+    """The names of a second model of a process are those of the first."""
+    first, second = create(name, small_sizes), create(name, small_sizes)
+    path = write(tmp_path / "weights.npz", first)
+    checksums = [initial_weights.take(second, path) for _ in range(2)]
+    assert checksums[0] == checksums[1]
+    for one, other in zip(values(first), values(second), strict=True):
+        np.testing.assert_array_equal(one, other)
+    count = len(first.trainable_variables)
+    assert f"with {count} of its {count} weights, " in capsys.readouterr().out
+
+
+def test_a_classifier_takes_the_encoder_of_a_translator(
+    small_sizes, tmp_path, capsys
+):
+    translator = create("transformer", small_sizes)
+    classifier = create("encoder_classifier", small_sizes)
+    before = {one.path: one.numpy() for one in classifier.trainable_variables}
+    path = write(tmp_path / "weights.npz", translator)
+    initial_weights.take(classifier, path)
+    printed = capsys.readouterr().out
+    theirs = {
+        one.path.partition("/")[2]: one.numpy()
+        for one in translator.trainable_variables
+    }
+    taken = 0
+    for one in classifier.trainable_variables:
+        name = one.path.partition("/")[2]
+        taken += name in theirs
+        expected = theirs.get(name, before[one.path])
+        np.testing.assert_array_equal(one.numpy(), expected)
+    assert 10 < taken < len(before)
+    assert f"with {taken} of its {len(before)} weights (fresh: " in printed
+    assert "(not taken: decoder_0/" in printed
+
+
+@pytest.mark.parametrize("name", ["model.keras", "model.weights.h5"])
+def test_files_of_keras_are_read(small_sizes, tmp_path, name):
+    first = create("rnnsearch", small_sizes)
+    if name.endswith(".keras"):
+        first.save(tmp_path / name)
+    else:
+        first.save_weights(tmp_path / name)
+    second = create("rnnsearch", small_sizes)
+    initial_weights.take(second, str(tmp_path / name))
+    for one, other in zip(values(first), values(second), strict=True):
+        np.testing.assert_array_equal(one, other)
+    other = create("luong", small_sizes)
+    with pytest.raises(ValueError, match="not hold the weights of this model"):
+        initial_weights.take(other, str(tmp_path / name))
+
+
+def test_weights_that_do_not_fit_are_refused(small_sizes, tmp_path):
+    path = write(tmp_path / "w.npz", create("rnnsearch", small_sizes))
+    larger = create("rnnsearch", small_sizes, vocabulary=32)
+    before = values(larger)
+    with pytest.raises(ValueError, match=r"the shape \[31, 16\] .*\[32, 16\]"):
+        initial_weights.take(larger, path)
+    for one, other in zip(before, values(larger), strict=True):
+        np.testing.assert_array_equal(one, other)
+    other = keras.Sequential([keras.layers.Dense(2)], name="other")
+    other.build([None, 3])
+    with pytest.raises(ValueError, match="No weight in .* has the name of one"):
+        initial_weights.take(other, path)
+
+
+@pytest.mark.parametrize("name", ["none", "config.yaml", "empty"])
+def test_what_holds_no_weights_is_refused(tmp_path, name):
+    (tmp_path / "config.yaml").touch()
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(ValueError, match="to begin with. --init takes"):
+        initial_weights.take(None, str(tmp_path / name))
+
+
+def test_the_vocabulary_of_a_run_is_taken_over(tmp_path):
+    choices = config.resolve(config.make(output=str(tmp_path / "first")))
+    first = run_directory.start(choices)
+    first.vocabulary("joint").write_bytes(b"pieces")
+    init = str(first.path)
+    later = {"init": init, "corpus": "folder", "output": str(tmp_path / "new")}
+    new = config.resolve(config.make(**later))
+    # Not the defaults of another corpus.
+    assert new.vocabulary.vocabulary_size == 550
+    assert new.architecture.size == "mini"
+    directory = run_directory.start(new)
+    for path in (init, str(first.weights)):
+        initial_weights.take_vocabulary(path, directory, new)
+        assert directory.vocabulary("joint").read_bytes() == b"pieces"
+    other = config.resolve(config.make(**later, normalization="nfkc"))
+    with pytest.raises(ValueError, match="Leave normalization out"):
+        initial_weights.take_vocabulary(init, directory, other)
+    # Weights alone have none.
+    initial_weights.take_vocabulary(str(tmp_path / "w.npz"), directory, other)

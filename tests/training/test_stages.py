@@ -1,0 +1,155 @@
+"""A run of two stages goes on where it was stopped, within and between them."""
+
+import numpy as np
+import pytest
+
+from keras_attention import config, files
+from keras_attention.tasks import translation
+from keras_attention.training import checkpoints, loop, run_directory
+from keras_attention.training.stages import Stage, remaining
+
+SIZES = {
+    "num_layers": 1,
+    "hidden_dim": 16,
+    "intermediate_dim": 32,
+    "num_heads": 2,
+}
+
+
+class CopiesFirst(translation.Translation):
+    """Copies its sources for two epochs, and then translates them.
+
+    Attributes:
+        corpora: how often a stage has asked for its corpus.
+    """
+
+    corpora = 0
+
+    def stages(self, config_):
+        folder = f"{config_.run.output}/copying"
+        return [
+            Stage(
+                config.replace(config_, output=folder, epochs=2),
+                corpus=self.copies,
+            ),
+            Stage(config_, begin_from=folder),
+        ]
+
+    def copies(self, corpus):
+        self.corpora += 1
+        return translation.corpora.Corpus(
+            corpus.name,
+            corpus.source_language,
+            corpus.source_language,
+            {
+                name: pairs.map(lambda pair: pair | {"target": pair["source"]})
+                for name, pairs in corpus.splits.items()
+            },
+            corpus.sizes,
+        )
+
+    def validation(self, config, corpus, servable):
+        return lambda epoch, logs: logs.update(val_bleu=0.0)
+
+
+@pytest.fixture
+def choose(tmp_path):
+    generator = np.random.default_rng(0)
+    for split, size in (("train", 60), ("validation", 6)):
+        for language in ("en", "de"):
+            rows = generator.integers(0, 10, [size, 4])
+            lines = [" ".join(map(str, row)) for row in rows]
+            text = "\n".join(lines) + "\n"
+            (tmp_path / f"{split}.{language}").write_text(text)
+
+    def choose(name, **choices):
+        choices = {
+            "corpus": str(tmp_path),
+            "output": str(tmp_path / name),
+            "model_arguments": SIZES,
+            "vocabulary_size": 300,
+            "max_tokens": 64,
+            "epochs": 2,
+            "dropout": 0.2,
+            "warmup_steps": 5,
+            "checkpoint_steps": 1,
+            "replicas": 1,
+            **choices,
+        }
+        return config.resolve(config.make(**choices))
+
+    return choose
+
+
+class Stop(Exception):
+    """Stands for a kill."""
+
+
+def train_until(choices, task, name, call):
+    """Trains until it would write a file for the n-th time."""
+    calls, write = [], files.write_atomically
+
+    def dies(path, data):
+        if path.match(name):
+            calls.append(path)
+            if len(calls) == call:
+                raise Stop
+        write(path, data)
+
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
+        patch.setattr(files, "write_atomically", dies)
+        loop.train(choices, task, resume=True)
+
+
+@pytest.mark.slow
+def test_a_run_of_two_stages_goes_on_exactly(choose, capsys):
+    """Stopped within and behind the first stage, and within the second."""
+    whole = loop.train(choose("whole"), CopiesFirst()).directory
+    printed = capsys.readouterr().out
+    assert "begins with" in printed and "whole/copying/weights.npz" in printed
+    task, choices = CopiesFirst(), choose("broken")
+    for stop in (
+        ("copying/checkpoint.npz", 3),
+        ("broken/config.yaml", 1),
+        ("broken/checkpoint.npz", 3),
+    ):
+        train_until(choices, task, *stop)
+    run = loop.train(choices, task, resume=True).directory
+    # The first stage was entered until the second one had a checkpoint.
+    assert task.corpora == 2
+    for stage, other in zip(run.stages, whole.stages, strict=True):
+        for name in ("weights", "checkpoint"):
+            arrays, meta = checkpoints.load(getattr(stage, name))
+            expected, expected_meta = checkpoints.load(getattr(other, name))
+            assert meta == expected_meta
+            pairs = zip(arrays.items(), expected.items(), strict=True)
+            for (key, array), (_, same) in pairs:
+                assert array.tobytes() == same.tobytes(), key
+    assert len(run_directory.read_history(run)) == 4
+    # The folder of the run keeps its choices, that of a stage its own.
+    assert run_directory.read_config(run) == choices
+    assert run_directory.read_config(run.stages[0]).training.epochs == 2
+
+
+def test_a_stage_with_a_checkpoint_ends_those_before(choose):
+    choices = choose("run")
+    stages = CopiesFirst().stages(choices)
+    assert remaining(stages) == stages
+    for stage, left in zip(stages, (2, 1), strict=True):
+        stage.directory.path.mkdir(parents=True, exist_ok=True)
+        stage.directory.checkpoint.touch()
+        assert remaining(stages) == stages[-left:]
+
+
+@pytest.mark.parametrize(
+    "resume, problem", [(False, "add --resume"), (True, "seed=1, as the run")]
+)
+def test_another_run_does_not_overwrite_a_first_stage(choose, resume, problem):
+    """Its checkpoint is the only one, as the second stage has not begun."""
+    choices = choose("run")
+    run_directory.start(choices)
+    first = CopiesFirst().stages(choices)[0]
+    run_directory.start(first.config).checkpoint.touch()
+    with pytest.raises(ValueError, match=problem):
+        loop.train(choose("run", seed=2), CopiesFirst(), resume)
+    assert first.directory.checkpoint.is_file()

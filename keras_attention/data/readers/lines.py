@@ -2,10 +2,11 @@
 
 Counting, vocabularies, training and scores all read through here, so that they
 cannot disagree. A line ends in a newline byte and in nothing else; the last
-one may lack it. Carriage returns are dropped wherever they stand, byte order
-marks where a line begins: at the start of a file, and where files were joined.
-What then has neither text nor newline is no line. Memory does not grow with
-the file, only with its longest line.
+one may lack it. Carriage returns are dropped where a line ends, and are blanks
+inside it. A file without newlines is of an old Mac: its lines end in carriage
+returns. Byte order marks are dropped where a line begins: at the start of a
+file, and where files were joined. What then has neither text nor newline is no
+line. Memory does not grow with the file, only with its longest line.
 """
 
 import bz2
@@ -50,10 +51,14 @@ def without_marks(text: bytes) -> bytes:
 
 def split_lines(file: BinaryIO) -> Iterator[bytes]:
     """The lines of an open file, such as `sys.stdin.buffer`."""
-    for line in file:
-        text = without_marks(line.removesuffix(b"\n").replace(b"\r", b""))
-        if text or line.endswith(b"\n"):
-            yield text
+    for number, line in enumerate(file):
+        is_whole = line.endswith(b"\n")
+        text = line.removesuffix(b"\n").rstrip(b"\r")
+        is_all = not number and not is_whole
+        parts = text.split(b"\r") if is_all else [text.replace(b"\r", b" ")]
+        for part in map(without_marks, parts):
+            if part or is_whole or len(parts) > 1:
+                yield part
 
 
 def rows(texts: Iterable[str], count: int) -> list:

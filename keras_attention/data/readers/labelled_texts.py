@@ -169,7 +169,11 @@ def _check_header(tables_of_rows) -> None:
 
 def _rows(path, num_texts, names) -> tuple[list[Row], bool]:
     """The rows of a file, and whether their columns were named or numbered."""
-    table = list(tables.read(path))
+    table = [
+        (number, row)
+        for number, row in tables.read(path)
+        if row and (isinstance(row, dict) or any(map(str.strip, row)))
+    ]
     if not table:
         return [], False
     keys, has_header = headers.find(path, table[0][1], num_texts, names)

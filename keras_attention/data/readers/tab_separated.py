@@ -6,6 +6,7 @@ in.
 """
 
 import hashlib
+import itertools
 import os
 import pathlib
 import re
@@ -15,7 +16,12 @@ from collections.abc import Iterable, Iterator
 import tensorflow as tf
 from babel import core
 
-from keras_attention.data.readers import counted_pairs, lines, parallel_files
+from keras_attention.data.readers import (
+    counted_pairs,
+    lines,
+    parallel_files,
+    tables,
+)
 
 # Of a file without splits: sources for validation, and as many for the test,
 # or a tenth of those of a small file.
@@ -46,7 +52,7 @@ def find_splits(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     for path in sorted(folder.iterdir()):
         stem, suffix = os.path.splitext(lines.without_compression(path.name))
         split = parallel_files.split_of(stem)
-        if split is None or suffix != ".tsv":
+        if split is None or suffix not in (".tsv", ".csv"):
             continue
         if files.setdefault(split, path) != path:
             raise ValueError(
@@ -68,7 +74,7 @@ def find_file(
     files = []
     for path in sorted(folder.iterdir()):
         name = lines.without_compression(path.name)
-        if name.endswith(".tsv") or _is_named_for(path, languages):
+        if name.endswith((".tsv", ".csv")) or _is_named_for(path, languages):
             files.append(path)
     if len(files) > 1:
         raise ValueError(
@@ -81,29 +87,57 @@ def find_file(
 def read_pairs(
     path: str | os.PathLike, source: str, target: str
 ) -> Iterator[tuple[str, str]]:
-    """The pairs of a file, a line each: columns one and two.
+    """The pairs of a table, see `tables`: columns one and two.
 
-    The first column is the source, with one exception: manythings.org names
-    `deu.txt` for the language beside English, whose column is the first.
+    A header that names both languages, such as `de` and `en`, or `source` and
+    `target`, says which columns they are. Without one, the first column is the
+    source, with one exception: manythings.org names `deu.txt` for the language
+    beside English, whose column is the first.
 
     Raises:
-        ValueError: If a line has other than two or three columns, or is not
+        ValueError: If a row has other than two or three columns, or is not
             UTF-8, or the compression is damaged.
     """
     path = lines.to_path(path)
-    named_for_source = _is_named_for(path, {language_of(source)})
-    turned = named_for_source and language_of(target) == "en"
-    for number, line in enumerate(lines.read_lines(path), start=1):
-        columns = line.split("\t") if line.strip() else ["", ""]
-        if len(columns) not in (2, 3):
+    turned = _is_named_for(path, {language_of(source)})
+    turned = turned and language_of(target) == "en"
+    rows = tables.read(path)
+    first = next(rows, None)
+    if first is None:
+        return
+    places, num_columns = _header(first[1], source, target), (len(first[1]),)
+    if places is None:
+        rows = itertools.chain([first], rows)
+        places, num_columns = (1, 0) if turned else (0, 1), (2, 3)
+    for number, cells in rows:
+        cells = cells or [""] * num_columns[0]
+        if len(cells) not in num_columns:
             raise ValueError(
                 "Expected source and target with a tab between them, and "
                 "perhaps a third column, which is not read. "
-                f"Received: {path}, line {number}, {len(columns)} columns"
+                f"Received: {path}, line {number}, {len(cells)} columns"
             )
         # Files that were joined side by side have a mark in each column.
-        first, second = (text.lstrip("\ufeff") for text in columns[:2])
-        yield (second, first) if turned else (first, second)
+        yield tuple(cells[place].lstrip("\ufeff") for place in places)
+
+
+def _header(cells, source: str, target: str) -> tuple[int, int] | None:
+    """The places of source and target in a header; None if it is none."""
+    names = [cell.strip().lower() for cell in cells]
+
+    def place(role, code):
+        language = language_of(code)
+        return next(
+            (
+                place
+                for place, name in enumerate(names)
+                if name == role or (name and language_of(name) == language)
+            ),
+            None,
+        )
+
+    found = place("source", source), place("target", target)
+    return None if None in found else found
 
 
 def _dataset(read, num_pairs, path):

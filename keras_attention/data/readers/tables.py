@@ -29,37 +29,26 @@ csv.field_size_limit(1 << 30)
 
 
 def read(path: pathlib.Path) -> Iterator[tuple[int, list[str] | dict]]:
-    """The rows of a table, blank ones left out.
+    """The rows of a table. Memory does not grow with them.
 
     Args:
         path: of the file; one with another ending is read as `.tsv`.
 
     Yields:
         `(line, row)`: the number of the row's first line, and its cells or,
-        of `.jsonl`, its object.
+        of `.jsonl`, its object. A blank line is a row without cells.
 
     Raises:
         ValueError: If a line is no object, or if a quotation mark is open.
     """
-    name = lines.without_compression(path.name)
-    if name.endswith(".jsonl"):
+    if ending(path) == ".jsonl":
         yield from _objects(path)
-        return
-    texts = list(lines.read_lines(path))
-    if name.endswith(".csv"):
-        first = re.sub('"[^"]*"', "", texts[0] if texts else "")
-        comma = ";" if first.count(";") > first.count(",") else ","
-        rows = _parsed(path, texts, comma)
-    elif _is_quoted(path, texts):
-        rows = _parsed(path, texts, "\t")
-    else:
-        rows = (
-            (number, text.split("\t"), text)
-            for number, text in enumerate(texts, 1)
-        )
-    for number, cells, _ in rows:
-        if any(cell.strip() for cell in cells):
+    elif ending(path) == ".csv" or _is_quoted(path):
+        for number, cells, _ in _parsed(path):
             yield number, cells
+    else:
+        for number, text in enumerate(lines.read_lines(path), 1):
+            yield number, text.split("\t") if text.strip() else []
 
 
 def ending(path: str | os.PathLike) -> str:
@@ -70,6 +59,7 @@ def ending(path: str | os.PathLike) -> str:
 def _objects(path):
     for number, line in enumerate(lines.read_lines(path), 1):
         if not line.strip():
+            yield number, []
             continue
         try:
             row = json.loads(line)
@@ -85,44 +75,59 @@ def _objects(path):
         yield number, row
 
 
-def _parsed(path, texts, delimiter):
+def _parsed(path):
     """Line number, cells and source of each row."""
-    reader = csv.reader(
-        (f"{text}\n" for text in texts), delimiter=delimiter, strict=True
-    )
-    start = 0
+    source: list[str] = []
+
+    def texts():
+        for text in lines.read_lines(path):
+            source.append(text)
+            yield f"{text}\n"
+
+    reader = csv.reader(texts(), delimiter=_delimiter(path), strict=True)
+    start = 1
     try:
         for cells in reader:
-            yield start + 1, cells, "\n".join(texts[start : reader.line_num])
-            start = reader.line_num
+            yield start, cells, "\n".join(source)
+            source.clear()
+            start = reader.line_num + 1
     except csv.Error as error:
         raise ValueError(
-            f"{path}, line {start + 1}: a quotation mark opens a cell, and "
-            f'the cell does not end as it must. Write each " inside it '
-            f'twice: "" ({error})'
+            f"{path}, line {start}: a quotation mark opens a cell, and the "
+            'cell does not end as it must. Write each " inside it twice: "" '
+            f"({error})"
         ) from None
 
 
-def _is_quoted(path, texts) -> bool:
+def _delimiter(path) -> str:
+    if ending(path) != ".csv":
+        return "\t"
+    first = re.sub('"[^"]*"', "", next(lines.read_lines(path), ""))
+    return ";" if first.count(";") > first.count(",") else ","
+
+
+def _is_quoted(path) -> bool:
     """Whether a program has put each quotation mark where it is.
 
     A person's `good<TAB>"What a film", he said` is not what a program writes.
     """
-    if not any('"' in text for text in texts):
-        return False
+    styles, found = list(QUOTED), False
     try:
-        rows = list(_parsed(path, texts, "\t"))
+        for _, cells, source in _parsed(path):
+            found = found or '"' in source
+            styles = [
+                style for style in styles if _written(cells, style) == source
+            ]
+            if not styles and found:
+                return False
     except ValueError:
         return False
-    return any(
-        all(_written(cells, quoted) == source for _, cells, source in rows)
-        for quoted in QUOTED
-    )
+    return found
 
 
-def _written(cells, quoted) -> str:
+def _written(cells, is_quoted) -> str:
     """A row as a program writes it."""
     return "\t".join(
-        '"' + cell.replace('"', '""') + '"' if quoted(cell) else cell
+        '"' + cell.replace('"', '""') + '"' if is_quoted(cell) else cell
         for cell in cells
     )

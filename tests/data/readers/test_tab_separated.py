@@ -1,6 +1,8 @@
 """Files of tab-separated pairs: columns, languages and splits."""
 
+import csv
 import gzip
+import io
 import os
 
 import pytest
@@ -172,6 +174,38 @@ def test_odd_lines(tmp_path):
         ("", "e"),
         ("f", ""),
     ]
+
+
+@pytest.mark.parametrize(
+    "header",
+    [("en", "de"), ("de", "EN"), ("source", "target"), ("id", "deu", "en-GB")],
+)
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("x.csv", {}),
+        ("x.csv.gz", {"quoting": csv.QUOTE_ALL}),
+        ("x.tsv", {"delimiter": "\t"}),
+    ],
+)
+def test_a_table_with_a_header(tmp_path, header, name, options):
+    pairs = [('a "b", c', "d\te"), ("f", "g\nh"), ("en", "de")]
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n", **options)
+    turned = header[-1].startswith(("EN", "en"))
+    first = [7] * (len(header) - 2)
+    writer.writerow(header)
+    writer.writerows([*first, *pair[:: -1 if turned else 1]] for pair in pairs)
+    opened = gzip.open if name.endswith(".gz") else open
+    with opened(tmp_path / name, "wt") as opened_file:
+        opened_file.write(file.getvalue())
+    assert [*tab_separated.read_pairs(tmp_path / name, "en", "de")] == pairs
+
+
+def test_quotation_marks_of_a_person_are_text(tmp_path):
+    pairs = [('"a" b', "c"), ("d", '"e"'), ('f" g', "h")]
+    path = write_pairs(tmp_path / "x.tsv", pairs)
+    assert [*tab_separated.read_pairs(path, "en", "de")] == pairs
 
 
 def test_an_empty_file_is_refused(tmp_path):

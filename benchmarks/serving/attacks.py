@@ -27,14 +27,14 @@ _PREDICT = "/v1/models/{}:predict"
 
 def post(body: bytes, *headers: str, path: str = "", name="capitals") -> bytes:
     """A request over HTTP."""
-    head = [f"POST {path or _PREDICT.format(name)} HTTP/1.1", "Host: a"]
+    head = [f"POST {path or _PREDICT.format(name)} HTTP/1.1", "Host: localhost"]
     head += [f"Content-Length: {len(body)}", *headers]
     return "\r\n".join([*head, "", ""]).encode() + body
 
 
 def chunked(size: int, count: int) -> bytes:
     """A request whose body comes in chunks."""
-    head = f"POST {_PREDICT.format('capitals')} HTTP/1.1\r\nHost: a\r\n"
+    head = f"POST {_PREDICT.format('capitals')} HTTP/1.1\r\nHost: localhost\r\n"
     chunk = b"%x\r\n" % size + b" " * size + b"\r\n"
     return head.encode() + b"Transfer-Encoding: chunked\r\n\r\n" + chunk * count
 
@@ -49,20 +49,20 @@ def traversals():
     """Paths that lead out of what is served."""
     for path in (
         "/../../../../etc/passwd",
-        "/page/../../limits.py",
-        "/page/..%2f..%2flimits.py",
-        "/page/%2e%2e/%2e%2e/limits.py",
+        "/page/../../settings.py",
+        "/page/..%2f..%2fsettings.py",
+        "/page/%2e%2e/%2e%2e/settings.py",
         "/v1/models/../../../etc/passwd",
         "/v1/models/..%2f..%2fetc%2fpasswd/metadata",
     ):
-        yield f"GET {path} HTTP/1.1\r\nHost: a\r\n\r\n".encode()
+        yield f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()
 
 
 def http_cases():
     """Name -> requests, and the statuses that are right."""
     bomb = gzip.compress(bytes(200 * 2**20))
     lines = b"".join(b"x-%d: y\r\n" % number for number in range(100_000))
-    start = b"GET / HTTP/1.1\r\nHost: a\r\n"
+    start = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
     return {
         "path traversal": ([*traversals()], "400 404"),
         "a header of 2 MB": ([start + b"x: " + b"y" * 2**21], "400 none"),

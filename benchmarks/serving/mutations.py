@@ -69,8 +69,8 @@ _PATHS = strategies.sampled_from(
         "/v1/models/capitals:regress",
         "/v1/models/capitals/metadata",
         "/v1/models//:predict",
-        "/page/../limits.py",
-        "/page/%2e%2e/limits.py",
+        "/page/../settings.py",
+        "/page/%2e%2e/settings.py",
         "*",
         "http://elsewhere/v1/models/capitals:predict",
     ]
@@ -124,7 +124,7 @@ def http(draw) -> bytes:
     body = json.dumps(document).encode()
     if kind == "body":
         body = _cut(draw, body)
-    head = [f"POST {path} HTTP/1.1".encode(), b"Host: a", *headers]
+    head = [f"POST {path} HTTP/1.1".encode(), b"Host: localhost", *headers]
     head += [b"Content-Length: %d" % len(body), b"Connection: close"]
     request = b"\r\n".join([*head, b"", body])
     return _cut(draw, request) if kind == "all" else request

@@ -21,7 +21,7 @@ import time
 import servers
 import wrk
 
-from keras_attention.server import limits
+from keras_attention.server import settings
 
 _CLIENTS = 1000
 _SAMPLES = 10
@@ -62,7 +62,7 @@ def main():
         servers.ask(server, "one")
     offered = (found["answered"] + found["refused"]) / found["seconds"]
     rate = found["answered"] / found["seconds"]
-    most = _MARGIN * limits.Limits.max_queued_rows / rate
+    most = _MARGIN * settings.Limits.max_queued_rows / rate
     p99 = found["p99_answered"] / 1000
     growth = megabytes[-1] / megabytes[1] - 1
     print(

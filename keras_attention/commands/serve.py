@@ -10,8 +10,7 @@ from cyclopts import Parameter
 
 from keras_attention.commands import arguments
 from keras_attention.config.choices import Choices, choice
-from keras_attention.server.limits import Limits
-from keras_attention.server.settings import Settings, check_name
+from keras_attention.server.settings import Limits, Settings, check_name
 
 # Top packages of the extra `serve`.
 _PACKAGES = ("starlette", "uvicorn", "h11", "grpc", "grpc_health")
@@ -65,6 +64,16 @@ class Options(Choices):
         "may name folders below this one and those that the server was started "
         "with. By default, no client may ask.",
         is_path=True,
+    )
+    allowed_hosts: str = choice(
+        "",
+        "Names of the server, with commas between them, for requests by REST. "
+        "By default, a server at a loopback address is asked by localhost and "
+        "the like alone, and any other one by any name.",
+    )
+    enable_cors_support: bool = choice(
+        Settings.has_cors,
+        "Pages of other sites may ask by REST.",
     )
     log_texts: bool = choice(
         Settings.log_texts,
@@ -172,6 +181,8 @@ def serve(
             num_threads=limits.num_batch_threads or _num_cores(),
             reload_root=pathlib.Path(root).absolute() if root else None,
             log_texts=options.log_texts,
+            allowed_hosts=tuple(filter(None, options.allowed_hosts.split(","))),
+            has_cors=options.enable_cors_support,
         ),
         Limits(
             max_batch_size=limits.max_batch_size,

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import math
 import resource
 import socket
 import time
@@ -19,7 +20,6 @@ from keras_attention.server import (
     connections,
     errors,
     grpc_services,
-    limits,
     logs,
     metrics,
     model_configs,
@@ -48,27 +48,6 @@ class _Http(uvicorn.Server):
     def capture_signals(self):
         yield
 
-    async def shutdown(self, sockets=None):
-        self.config.http.is_ending = True
-        # The system would end the connections that the loop has not taken yet.
-        most = self.config.http.most() - len(self.server_state.connections)
-        waiting = _waiting(sockets[0], most)
-        for server in self.servers:
-            server.close()
-        for one in waiting:
-            try:
-                await asyncio.get_running_loop().connect_accepted_socket(
-                    self._connection, one
-                )
-            except OSError:  # Its client is gone.
-                one.close()
-        await super().shutdown(sockets)
-
-    def _connection(self):
-        return self.config.http_protocol_class(
-            self.config, self.server_state, self.lifespan.state
-        )
-
 
 class Application:
     """A server. Create it in the event loop that runs it.
@@ -87,7 +66,7 @@ class Application:
         self,
         configs: Sequence[model_configs.ModelConfig],
         settings: server_settings.Settings,
-        limits: limits.Limits,
+        limits: server_settings.Limits,
     ):
         self._settings = settings
         self._limits = limits
@@ -98,15 +77,14 @@ class Application:
             counters,
             settings.num_threads,
         )
-        self._rest = rest.Rest(
-            self.predictor, limits, counters, settings.log_texts
-        )
+        self._rest = rest.Rest(self.predictor, limits, settings, counters)
         self._calls = grpc_services.Calls(
             self.predictor, limits, counters, settings.log_texts
         )
         self._folders = frozenset(config.folder for config in configs)
         self._health = health.aio.HealthServicer()
-        self._http = self._http_task = self._grpc = self._watch = None
+        self._bound = self._http = self._http_task = None
+        self._grpc = self._watch = None
         self.rest_port = self.grpc_port = 0
 
     async def start(self) -> None:
@@ -120,7 +98,7 @@ class Application:
                 or a label of none.
         """
         _allow_files(self._limits.max_connections)
-        bound = self._bound_socket()
+        bound = self._bound = self._bound_socket()
         self.rest_port = bound.getsockname()[1]
         try:
             server = self._grpc_server()
@@ -130,20 +108,24 @@ class Application:
         self._grpc = server
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._grpc.start()
-        self._http = _Http(
-            uvicorn.Config(
-                self._rest.app,
-                http=connections.protocol(self._limits),
-                ws="none",
-                lifespan="off",
-                log_config=None,
-                access_log=False,
-                server_header=False,
-                h11_max_incomplete_event_size=self._limits.max_head_bytes,
-                timeout_graceful_shutdown=self._limits.drain_seconds,
-            )
+        config = uvicorn.Config(
+            self._rest.connections,
+            http="h11",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            proxy_headers=False,
+            h11_max_incomplete_event_size=self._limits.max_head_bytes,
+            timeout_keep_alive=math.ceil(self._limits.timeout),
+            timeout_graceful_shutdown=self._limits.drain_seconds,
         )
-        self._rest.connections = self._http.server_state.connections
+        config.load()
+        config.http_protocol_class = self._rest.connections.protocol(
+            config.http_protocol_class
+        )
+        self._http = _Http(config)
         self._http_task = asyncio.create_task(self._http.serve(sockets=[bound]))
         self.predictor.queue.start()
         models = self.predictor.models
@@ -236,14 +218,13 @@ class Application:
         What is not answered within the limits' `drain_seconds` is given up.
         """
         logs.event("stopping")
-        self._rest.is_stopping = True
+        self._rest.is_stopping = self._rest.connections.is_ending = True
         if self._watch is not None:
             self._watch.cancel()
         if self._grpc is not None:
             await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         endings = [self._stop_grpc()] if self._grpc is not None else []
         if self._http is not None:
-            self._http.should_exit = True
             endings.append(self._stop_http())
         await asyncio.gather(*endings)
         await self.predictor.models.stop()
@@ -260,10 +241,38 @@ class Application:
         )
 
     async def _stop_http(self) -> None:
+        """Closes the port, and ends HTTP once requests had time to come.
+
+        The system would end the connections that the loop has not taken yet.
+        So they are taken first.
+        """
+        if self._http.started:
+            waiting = _waiting(self._bound, connections.SPARE)
+            for server in self._http.servers:
+                server.close()
+            for one in waiting:
+                # Its client may be gone.
+                with contextlib.suppress(OSError):
+                    await asyncio.get_running_loop().connect_accepted_socket(
+                        self._connection, one
+                    )
+            await asyncio.sleep(self._grace)
+        self._http.should_exit = True
         await asyncio.gather(self._http_task, return_exceptions=True)
         # Those that were given up have an answer, too.
         if self._http.server_state.tasks:
             await asyncio.wait({*self._http.server_state.tasks}, timeout=1)
+
+    def _connection(self) -> asyncio.Protocol:
+        return self._http.config.http_protocol_class(
+            config=self._http.config,
+            server_state=self._http.server_state,
+            app_state=self._http.lifespan.state,
+        )
+
+    @property
+    def _grace(self) -> float:
+        return min(server_settings.GRACE, self._limits.drain_seconds)
 
     async def _stop_grpc(self) -> None:
         """Ends gRPC once our own calls are answered.
@@ -273,7 +282,7 @@ class Application:
         Somebody who watches the health would be waited for without end.
         """
         end = time.monotonic() + self._limits.drain_seconds
-        await asyncio.sleep(min(limits.GRACE, self._limits.drain_seconds))
+        await asyncio.sleep(self._grace)
         self._calls.is_stopping = True
         num_quiet = 0
         while num_quiet < 2 and time.monotonic() < end:
@@ -296,9 +305,9 @@ def _allow_files(num_connections: int) -> None:
     if hard != resource.RLIM_INFINITY and hard < needed:
         most = max(1, hard - connections.SPARE - _NUM_OTHER_FILES)
         raise ValueError(
-            "Expected as many connections as the system allows files: raise "
-            f"`ulimit -n`, or take --max_connections={most}. "
-            f"Received: {num_connections} connections, {hard} files"
+            f"{num_connections} connections need more open files than the "
+            f"{hard} that the system allows. Raise `ulimit -n`, or take "
+            f"--max_connections={most}."
         )
     resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
@@ -314,6 +323,6 @@ def _waiting(listener: socket.socket, most: int) -> list[socket.socket]:
 
 def _port_error(flag: str, host: str, port: int) -> str:
     return (
-        "Expected an address of this machine with a free port: choose them by "
-        f"--host and --{flag} (0 for any port). Received: {host}, {port}"
+        f"Port {port} of {host} is not free, or {host} is not an address of "
+        f"this machine. Choose others by --{flag} (0 for any) and --host."
     )

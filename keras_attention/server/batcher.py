@@ -3,6 +3,11 @@
 While a batch is computed, requests queue up. The next batch is what has
 queued up, oldest first, as far as it can be answered in one call. A request
 that comes while nothing is computed is answered at once, by itself.
+
+Each model has lines of its own, one for requests of about one size. The line
+that had the fewest rows answered goes next, as in fair queueing (Demers et
+al., 1989). So whoever sends large requests waits for itself: a small request
+goes before them, to whatever model.
 """
 
 import asyncio
@@ -25,23 +30,25 @@ class Job:
     """A request that waits.
 
     Attributes:
+        model: the name of the model that it waits for.
         group: what requests of one call have in common, or None for a request
             that is answered by itself.
         payload: what the function that answers gets.
         num_rows: its rows.
         num_bytes: its bytes, for the limit of what waits.
         deadline: when the client stops waiting, by `time.monotonic`.
-        answer: where the answer will be. A client that is gone cancels it.
+        result: where the answer will be. A client that is gone cancels it.
         queued: when it came.
         started: when it was taken from the queue.
     """
 
+    model: str
     group: object
     payload: object
     num_rows: int
     num_bytes: int = 0
     deadline: float = math.inf
-    answer: asyncio.Future = dataclasses.field(default=None)
+    result: asyncio.Future = dataclasses.field(default=None)
     queued: float = dataclasses.field(default_factory=time.monotonic)
     started: float = math.nan
 
@@ -50,36 +57,67 @@ class Job:
         """Its rows, for the limits. A job without rows takes room, too."""
         return max(1, self.num_rows)
 
+    @property
+    def size_class(self) -> int:
+        """0 for a row, 1 for up to 8, 2 for up to 64, 3 for up to 512, ..."""
+        return math.ceil((self.size - 1).bit_length() / 3)
 
-class Batcher:
-    """A queue with a limit, and threads that empty it.
 
-    Args:
-        answer: function of a list of jobs to a list with the answer to each,
-            or its exception. It is called in a thread.
-        max_batch_size: the most rows of a call, but for one larger job.
-        max_queued_rows: the most rows that wait.
-        max_queued_bytes: the most bytes that wait.
-        num_threads: how many calls are computed at the same time.
+class _Line:
+    """The jobs of one model and of one size class, oldest first.
 
     Attributes:
-        queued_rows, queued_bytes: what waits now.
+        jobs: those that wait.
+        num_rows, num_bytes: theirs.
+        num_answered: the rows that had their turn. A line that was empty does
+            not catch up: it begins where the others are.
+    """
+
+    def __init__(self):
+        self.num_answered = 0
+        self.keep([])
+
+    def append(self, job: Job) -> None:
+        """Adds a job."""
+        self.jobs.append(job)
+        self.num_rows += job.size
+        self.num_bytes += job.num_bytes
+
+    def keep(self, jobs: list[Job]) -> None:
+        """Forgets all but these jobs."""
+        self.jobs = jobs
+        self.num_rows = sum(job.size for job in jobs)
+        self.num_bytes = sum(job.num_bytes for job in jobs)
+
+
+class Batcher:
+    """Lines with a limit, and threads that empty them.
+
+    Args:
+        compute: function of a list of jobs to a list with the answer to each,
+            or its exception. It is called in a thread.
+        max_batch_size: the most rows of a call, but for one larger job.
+        max_queued_rows: the most rows that wait for a model, without those of
+            larger requests.
+        max_queued_bytes: the most bytes, in the same way.
+        num_threads: how many calls are computed at the same time.
     """
 
     def __init__(
         self,
-        answer: Callable,
+        compute: Callable,
         max_batch_size: int,
         max_queued_rows: int,
         max_queued_bytes: int,
         num_threads: int,
     ):
-        self._answer = answer
+        self._compute = compute
         self._max_batch_size = max_batch_size
         self._max_queued_rows = max_queued_rows
         self._max_queued_bytes = max_queued_bytes
         self._num_threads = num_threads
-        self._queue = collections.deque()
+        self._lines = {}  # (model, size class) -> _Line
+        self._num_answered = 0  # Of the line that had the last turn, before it.
         self._refusals = _Turns(_REFUSALS_PER_TURN)
         self._arrival = asyncio.Event()
         self._executor = concurrent.futures.ThreadPoolExecutor(
@@ -87,7 +125,11 @@ class Batcher:
         )
         self._workers = []
         self._calls = set()
-        self.queued_rows = self.queued_bytes = 0
+
+    @property
+    def queued_rows(self) -> int:
+        """The rows that wait now."""
+        return sum(line.num_rows for line in self._lines.values())
 
     @property
     def is_computing(self) -> bool:
@@ -120,124 +162,142 @@ class Batcher:
             RequestError: If too much waits, if the deadline is over, or what
                 the function gave as the job's exception.
         """
-        await self.check_room(job)
+        await self._check_room(job)
         # Nothing is awaited until the job counts: the room is still there.
-        job.answer = asyncio.get_running_loop().create_future()
-        self._queue.append(job)
-        self.queued_rows += job.size
-        self.queued_bytes += job.num_bytes
+        job.result = asyncio.get_running_loop().create_future()
+        self._append(job)
         self._arrival.set()
         seconds = None
         if job.deadline < math.inf:
             seconds = job.deadline - time.monotonic()
         try:
             async with asyncio.timeout(seconds):
-                return await job.answer
+                return await job.result
         except TimeoutError as error:
             raise _too_late() from error
         finally:
-            if job.answer.cancelled():
+            if job.result.cancelled():
                 # Rows of a client that is gone take no room.
                 self._drop_dead()
 
-    async def check_room(self, job: Job | None = None) -> None:
-        """Refuses what has no room.
-
-        What has room does not wait. A refusal waits for its turn. Otherwise,
-        hundreds of refusals would be written before the next batch begins.
-
-        Args:
-            job: what is to wait as well. None: a request whose size is not
-                known yet. It has a row at least.
+    async def check_room(self, model: str) -> None:
+        """Refuses a request whose size is not known yet.
 
         Raises:
-            RequestError: If so much cannot wait as well.
+            RequestError: If not even one row can wait for the model.
         """
-        num_rows, num_bytes = (job.size, job.num_bytes) if job else (1, 0)
+        await self._check_room(Job(model, None, None, 1))
+
+    async def _check_room(self, job: Job) -> None:
+        """Refuses a job that has no room.
+
+        Larger jobs do not count, so that they never crowd out smaller ones.
+        What has room does not wait. A refusal waits for its turn. Otherwise,
+        hundreds of refusals would be written before the next batch begins.
+        """
+        before = [
+            line
+            for (model, size_class), line in self._lines.items()
+            if model == job.model and size_class <= job.size_class
+        ]
+        num_rows = sum(line.num_rows for line in before)
+        num_bytes = sum(line.num_bytes for line in before)
         if (
-            self.queued_rows + num_rows <= self._max_queued_rows
-            and self.queued_bytes + num_bytes <= self._max_queued_bytes
+            num_rows + job.size <= self._max_queued_rows
+            and num_bytes + job.num_bytes <= self._max_queued_bytes
         ):
             return
-        received = (
-            f"{num_rows} rows of {num_bytes} bytes" if job else "one more"
-        )
-        message = (
-            f"Expected at most {self._max_queued_rows} rows of "
-            f"{self._max_queued_bytes} bytes that wait: try again later. "
-            f"Received: {received}, where {self.queued_rows} rows of "
-            f"{self.queued_bytes} bytes wait"
-        )
         await self._refusals.wait()
-        raise RequestError(Code.RESOURCE_EXHAUSTED, message)
+        raise RequestError(
+            Code.RESOURCE_EXHAUSTED,
+            f"{job.model} is busy: {num_rows} rows wait for it, and "
+            f"{job.size} more have no room. Try again in a second.",
+        )
+
+    def _append(self, job: Job) -> None:
+        key = job.model, job.size_class
+        if key not in self._lines:
+            # Models come and go. A line that is not ahead has no memory.
+            self._lines = {
+                key: line
+                for key, line in self._lines.items()
+                if line.jobs or line.num_answered > self._num_answered
+            }
+            self._lines[key] = _Line()
+        line = self._lines[key]
+        if not line.jobs:
+            line.num_answered = max(line.num_answered, self._num_answered)
+        line.append(job)
 
     async def _work(self) -> None:
         while True:
             await self._arrival.wait()
             jobs = self._take()
-            if not self._queue:
-                self._arrival.clear()
             if not jobs:
+                self._arrival.clear()
                 continue
-            call = self._executor.submit(self._answers, jobs)
+            call = self._executor.submit(self._computed, jobs)
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
-            answers = await asyncio.wrap_future(call)
-            for job, answer in zip(jobs, answers, strict=True):
-                if job.answer.done():
+            results = await asyncio.wrap_future(call)
+            for job, result in zip(jobs, results, strict=True):
+                if job.result.done():
                     continue
-                if isinstance(answer, Exception):
-                    job.answer.set_exception(answer)
+                if isinstance(result, Exception):
+                    job.result.set_exception(result)
                 else:
-                    job.answer.set_result(answer)
+                    job.result.set_result(result)
 
-    def _answers(self, jobs) -> list:
+    def _computed(self, jobs) -> list:
         try:
-            return self._answer(jobs)
+            return self._compute(jobs)
         except Exception as error:
             failed = RequestError(Code.INTERNAL, "The server failed")
             failed.__cause__ = error
             return [failed] * len(jobs)
 
     def _take(self) -> list[Job]:
-        """The oldest job and all that can be answered with it, in order."""
+        """The oldest job of the line whose turn it is, and what fits to it."""
         self._drop_dead()
-        if not self._queue:
+        waiting = [
+            (line.num_answered, size_class, model)
+            for (model, size_class), line in self._lines.items()
+            if line.jobs
+        ]
+        if not waiting:
             return []
-        first = self._queue.popleft()
-        jobs, rest, size = [first], [], first.size
-        while (
-            first.group is not None
-            and size < self._max_batch_size
-            and self._queue
-        ):
-            job = self._queue.popleft()
+        self._num_answered, size_class, model = min(waiting)
+        # A batch has room for other sizes, too.
+        lines = [self._lines[model, size_class]] + [
+            line
+            for key, line in sorted(self._lines.items())
+            if key[0] == model and key[1] != size_class
+        ]
+        first = lines[0].jobs[0]
+        batch, size = [first], first.size
+        for job in (job for line in lines for job in line.jobs):
+            is_alike = job.group is not None and job.group == first.group
             fits = size + job.size <= self._max_batch_size
-            if job.group == first.group and fits:
-                jobs.append(job)
+            if job is not first and is_alike and fits:
+                batch.append(job)
                 size += job.size
-            else:
-                rest.append(job)
-        self._queue.extendleft(reversed(rest))
-        self.queued_rows -= size
-        self.queued_bytes -= sum(job.num_bytes for job in jobs)
+        for line in lines:
+            taken = {*line.jobs} & {*batch}
+            line.keep([job for job in line.jobs if job not in taken])
+            line.num_answered += sum(job.size for job in taken)
         now = time.monotonic()
-        for job in jobs:
+        for job in batch:
             job.started = now
-        return jobs
+        return batch
 
     def _drop_dead(self) -> None:
         """Forgets the jobs whose client is gone or stopped waiting."""
         now = time.monotonic()
-        alive = []
-        for job in self._queue:
-            if not job.answer.done() and job.deadline <= now:
-                job.answer.set_exception(_too_late())
-            if not job.answer.done():
-                alive.append(job)
-        self._queue = collections.deque(alive)
-        self.queued_rows = sum(job.size for job in alive)
-        self.queued_bytes = sum(job.num_bytes for job in alive)
+        for line in self._lines.values():
+            for job in line.jobs:
+                if not job.result.done() and job.deadline <= now:
+                    job.result.set_exception(_too_late())
+            line.keep([job for job in line.jobs if not job.result.done()])
 
 
 class _Turns:
@@ -272,5 +332,5 @@ class _Turns:
 def _too_late() -> errors.RequestError:
     return RequestError(
         Code.DEADLINE_EXCEEDED,
-        "Expected an answer before the deadline. Received: none until then",
+        "The deadline is over, and there is no answer yet.",
     )

@@ -7,20 +7,23 @@ from collections.abc import AsyncIterator
 
 from starlette.requests import Request
 
-from keras_attention.server import errors, limits
+from keras_attention.server import errors
+from keras_attention.server import settings as server_settings
 from keras_attention.server.errors import Code, RequestError
 
 _IS_GZIP = 16  # As zlib counts it.
+_FEW_BYTES = 2**16
+_MOST_MEMBERS = 16
 
 
 class Bodies:
     """Reads bodies. All that are in memory have a limit together.
 
     Args:
-        limits: the server's `limits.Limits`.
+        limits: the server's `settings.Limits`.
     """
 
-    def __init__(self, limits: limits.Limits):
+    def __init__(self, limits: server_settings.Limits):
         self._limits = limits
         self._num_bytes = 0
 
@@ -53,8 +56,8 @@ class Bodies:
             except TimeoutError as error:
                 raise RequestError(
                     Code.DEADLINE_EXCEEDED,
-                    "Expected the body within "
-                    f"{self._limits.timeout:g} seconds. Received: a part",
+                    "The body did not come within "
+                    f"{self._limits.timeout:g} seconds.",
                     http_status=408,
                 ) from error
             encoding = request.headers.get("content-encoding", "identity")
@@ -69,11 +72,15 @@ class Bodies:
                 raise self._too_large()
             body += part
             self._num_bytes += len(part)
-            if self._num_bytes > self._limits.max_waiting_bytes:
+            # A small request is read even while large ones fill the memory.
+            if (
+                len(body) > _FEW_BYTES
+                and self._num_bytes > self._limits.max_read_bytes
+            ):
                 raise RequestError(
                     Code.RESOURCE_EXHAUSTED,
-                    f"Expected at most {self._limits.max_waiting_bytes} bytes "
-                    "of all requests: try again later. Received: more",
+                    "The server reads too many large requests now. Try again "
+                    "in a second.",
                 )
 
     def _decoded(self, body: bytes, encoding: str) -> bytes:
@@ -87,26 +94,29 @@ class Bodies:
                 http_status=415,
             )
         most = self._limits.max_body_bytes
-        stream = zlib.decompressobj(_IS_GZIP + zlib.MAX_WBITS)
-        try:
-            text = stream.decompress(body, most + 1)
-        except zlib.error as error:
-            raise errors.invalid(
-                "Expected a body in gzip, as its Content-Encoding says. "
-                "Received: another one"
-            ) from error
-        if len(text) > most:
-            raise self._too_large()
-        if not stream.eof:
-            raise errors.invalid(
-                "Expected a whole body in gzip. Received: one without its end"
-            )
-        return text
+        text = b""
+        # A file in gzip is one member or several of them (RFC 1952, 2.2).
+        for _ in range(_MOST_MEMBERS):
+            stream = zlib.decompressobj(_IS_GZIP + zlib.MAX_WBITS)
+            try:
+                text += stream.decompress(body, most + 1 - len(text))
+            except zlib.error as error:
+                raise errors.invalid(
+                    "The body is not in gzip, as its Content-Encoding says."
+                ) from error
+            if len(text) > most:
+                raise self._too_large()
+            if not stream.eof:
+                raise errors.invalid("The body in gzip has no end.")
+            body = stream.unused_data
+            if not body:
+                return text
+        raise errors.invalid(f"The body has over {_MOST_MEMBERS} gzip members.")
 
     def _too_large(self) -> RequestError:
         return RequestError(
             Code.INVALID_ARGUMENT,
-            f"Expected a body of at most {self._limits.max_body_bytes} bytes. "
-            "Received: more",
+            "The body has more bytes than are taken: "
+            f"{self._limits.max_body_bytes}.",
             http_status=413,
         )

@@ -1,102 +1,133 @@
-"""HTTP connections that end when nothing comes of them."""
+"""HTTP connections: how many there are, and how long each may wait."""
 
 import asyncio
+import collections
+import dataclasses
+import math
+import time
 
-import h11
-from uvicorn.protocols.http import flow_control, h11_impl
-
-from keras_attention.server import limits
+from keras_attention.server import settings as server_settings
 
 # Connections beyond the limit that are let in, so that the server's health is
 # still answered.
 SPARE = 64
+# A younger connection may be about to send its request.
+_IDLE_SECONDS = 1.0
 
 
-class Connection(h11_impl.H11Protocol):
-    """One connection of uvicorn's, with a timer that is always set.
+@dataclasses.dataclass
+class _Connection:
+    transport: asyncio.Transport
+    timer: asyncio.TimerHandle | None = None
+    # When it was opened or answered last; infinite while it is answered.
+    idle_since: float = math.inf
 
-    uvicorn waits as long as a client likes for a request's head and for a
-    client that does not read its answer. Here each has the limits' `timeout`:
-    the time until a request's head is there, that until it is answered
-    (twice, for its body and for the model), and that after its answer.
 
-    When the server ends, uvicorn closes a connection although its client may
-    have sent a request a moment ago. Here such a request is answered. The
-    answer says that it is the connection's last.
+class Connections:
+    """The open connections, as an application around another one.
+
+    uvicorn waits as long as a client likes for a request's head, and for a
+    client that does not read its answer. Here each connection has the limits'
+    `timeout` until a request's head is there, twice as long until the request
+    is answered, and again as long for the answer to be read.
+
+    If there are too many connections, the one ends that waits for a request
+    the longest, among those of the address that has the most. So nobody can
+    shut others out by connections that do nothing.
+
+    Args:
+        app: answers the requests.
+        limits: the server's `settings.Limits`.
 
     Attributes:
-        bounds: the server's limits. A subclass has them.
-        is_ending: whether the server ends.
+        is_ending: whether each answer is its connection's last.
     """
 
-    bounds = None
-    _timer = None
-    # Of all connections, so that it holds for those to come, too.
-    is_ending = False
+    def __init__(self, app, limits: server_settings.Limits):
+        self._app = app
+        self._limits = limits
+        self._open = {}  # (host, port) of the client -> _Connection
+        self.is_ending = False
 
-    @classmethod
-    def most(cls) -> int:
-        """The most connections that are open at a time."""
-        return cls.bounds.max_connections + SPARE
+    def __len__(self) -> int:
+        return len(self._open)
 
-    def connection_made(self, transport):
-        super().connection_made(transport)
-        if len(self.connections) > self.most():
-            transport.abort()
+    async def __call__(self, scope, receive, send) -> None:
+        """Answers a request, by the protocol ASGI."""
+
+        async def send_last(message):
+            if self.is_ending and message["type"] == "http.response.start":
+                closing = (b"connection", b"close")
+                message["headers"] = [*message["headers"], closing]
+            await send(message)
+
+        one = self._open.get(scope["client"])
+        if one is None:  # Its client is gone.
             return
-        self._set_timer(self.bounds.timeout)
-        if self.is_ending:
-            self.shutdown()
-
-    def connection_lost(self, exc):
-        if self._timer is not None:
-            self._timer.cancel()
-        super().connection_lost(exc)
-
-    def handle_events(self):
-        before = self.cycle
-        super().handle_events()
-        if self.cycle is not before and not self.cycle.response_complete:
-            self._set_timer(2 * self.bounds.timeout)
-            if self.is_ending:
-                self._end_after_answer()
-
-    def on_response_complete(self):
-        self._set_timer(self.bounds.timeout)
-        super().on_response_complete()
-
-    def shutdown(self):
-        if self.transport.get_write_buffer_size():
-            # Somebody still reads an answer, which goes on to its end.
-            super().shutdown()
-        elif self.cycle is None or self.cycle.response_complete:
-            self._set_timer(min(limits.GRACE, self.bounds.drain_seconds))
-        else:
-            self._end_after_answer()
-
-    def _end_after_answer(self):
-        # As if the client had asked for it.
-        self.cycle.scope["headers"].append(flow_control.CLOSE_HEADER)
-        self.cycle.keep_alive = False
-
-    def send_400_response(self, msg):
+        one.idle_since = math.inf
+        self._set_timer(one, 2 * self._limits.timeout)
         try:
-            super().send_400_response(msg)
-        except h11.LocalProtocolError:
-            # The answer was sent before the rest of the request came.
-            self.transport.abort()
+            await self._app(scope, receive, send_last)
+        finally:
+            one.idle_since = time.monotonic()
+            if self._open.get(scope["client"]) is one:
+                self._set_timer(one, self._limits.timeout)
 
-    def _should_upgrade(self):
-        # A client that offers another protocol goes on in this one.
-        return False
+    def protocol(self, base: type[asyncio.Protocol]) -> type[asyncio.Protocol]:
+        """uvicorn's class of a connection, with one that is counted."""
+        connections = self
 
-    def _set_timer(self, seconds):
-        if self._timer is not None:
-            self._timer.cancel()
+        class Connection(base):
+            def connection_made(self, transport):
+                super().connection_made(transport)
+                self.address = connections._add(transport)
+
+            def data_received(self, data):
+                try:
+                    super().data_received(data)
+                except Exception:
+                    # h11 cannot refuse what follows a refusal.
+                    connections._open[self.address].transport.abort()
+
+            def connection_lost(self, exc):
+                connections._remove(self.address)
+                super().connection_lost(exc)
+
+        return Connection
+
+    def _add(self, transport) -> tuple[str, int]:
+        address = (transport.get_extra_info("peername") or ("", 0))[:2]
+        if len(self) >= self._limits.max_connections:
+            self._end_idle()
+        one = self._open[address] = _Connection(transport)
+        one.idle_since = time.monotonic()
+        if len(self) > self._limits.max_connections + SPARE:
+            transport.abort()
+        self._set_timer(one, self._limits.timeout)
+        return address
+
+    def _remove(self, address) -> None:
+        one = self._open.pop(address, None)
+        if one is not None:
+            one.timer.cancel()
+
+    def _end_idle(self) -> None:
+        counts = collections.Counter(host for host, _ in self._open)
+        until = time.monotonic() - _IDLE_SECONDS
+        idle = [
+            (-counts[address[0]], one.idle_since, address)
+            for address, one in self._open.items()
+            if one.idle_since < until
+        ]
+        if idle:
+            address = min(idle)[-1]
+            self._open[address].transport.abort()
+            # The system tells of its end later.
+            self._remove(address)
+
+    def _set_timer(self, one: _Connection, seconds: float) -> None:
+        if one.timer is not None:
+            one.timer.cancel()
+        loop = asyncio.get_running_loop()
         # What waits to be sent is not waited for: nobody reads it.
-        self._timer = self.loop.call_later(seconds, self.transport.abort)
-
-
-def protocol(bounds: limits.Limits) -> type[asyncio.Protocol]:
-    """The class of a server's connections, for uvicorn."""
-    return type("Connection", (Connection,), {"bounds": bounds})
+        one.timer = loop.call_later(seconds, one.transport.abort)

@@ -1,9 +1,9 @@
 """Why a request gets no answer: the codes of gRPC, and those of HTTP to them.
 
-A message says what was expected and what was received. Where TensorFlow Serving
-has a text for the same, that text is copied word for word, as clients may look
-for it. If the server itself is to blame, the message says so and no more: the
-log has the cause.
+A message says what is wrong and what to do. Where TensorFlow Serving has a text
+for the same, the message begins with that text, as clients may look for it. If
+the server itself is to blame, the message says so and no more: the log has the
+cause.
 
 This module does not import TensorFlow.
 """
@@ -54,6 +54,9 @@ HTTP_STATUS = {
     Code.UNAUTHENTICATED: 401,
 }
 
+# What TensorFlow calls its types in messages.
+TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
+
 _MOST_BYTES = 1000
 
 
@@ -64,14 +67,22 @@ class RequestError(Exception):
         code: why, a `Code`.
         message: what was expected and what was received.
         http_status: the status over HTTP, if not that of the code.
+        ends_connection: whether the client's connection ends with the answer.
     """
 
-    def __init__(self, code: Code, message: str, http_status: int = 0):
+    def __init__(
+        self,
+        code: Code,
+        message: str,
+        http_status: int = 0,
+        ends_connection: bool = False,
+    ):
         message = _cut(message)
         super().__init__(message)
         self.code = code
         self.message = message
         self.http_status = http_status or HTTP_STATUS[code]
+        self.ends_connection = ends_connection
 
 
 def _cut(message: str) -> str:

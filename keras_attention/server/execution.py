@@ -15,7 +15,7 @@ from keras_attention.serving import padding
 Arrays = dict[str, np.ndarray]
 
 
-def answers(
+def split_on_failure(
     version,
     signature,
     requests: Sequence[Arrays],
@@ -35,26 +35,26 @@ def answers(
             any more. It is not tried again, and its answer is None.
     """
     results = [None] * len(requests)
-
-    def answer(places):
+    parts = [[*range(len(requests))]]
+    while parts:
+        part = parts.pop(0)
         try:
-            found = _answers(version, signature, [requests[p] for p in places])
+            found = run_batch(version, signature, [requests[p] for p in part])
         except Exception as error:
-            if len(places) > 1:
-                middle = len(places) // 2
-                for half in (places[:middle], places[middle:]):
-                    answer([place for place in half if not is_gone(place)])
-                return
+            if len(part) > 1:
+                middle = len(part) // 2
+                halves = part[:middle], part[middle:]
+                alive = [[p for p in half if not is_gone(p)] for half in halves]
+                parts = [half for half in alive if half] + parts
+                continue
             found = [_explained(error)]
-        for place, result in zip(places, found, strict=True):
+        for place, result in zip(part, found, strict=True):
             results[place] = result
-
-    answer([*range(len(requests))])
     return results
 
 
-def _answers(version, signature, requests) -> list:
-    """What `answers` gives, if nothing fails."""
+def run_batch(version, signature, requests: Sequence[Arrays]) -> list:
+    """What `split_on_failure` gives, if nothing fails."""
     results = _length_errors(version, signature, requests)
     kept = [place for place, error in enumerate(results) if error is None]
     if kept:
@@ -66,47 +66,46 @@ def _answers(version, signature, requests) -> list:
 
 def _length_errors(version, signature, requests) -> list:
     """For each request None, or the error that names its first long text."""
-    if not requests or not version.has_text_limit(signature):
-        return [None] * len(requests)
-    counts = version.count_tokens(_merged(requests))
-    results, start = [], 0
-    for request in requests:
-        end = start + _num_rows(request)
-        lengths = counts["num_tokens"][start:end]
-        limits = counts["limit"][start:end]
-        long_rows = np.flatnonzero(lengths > limits)
-        results.append(None)
+    results = [None] * len(requests)
+    if not version.may_be_too_long(signature, requests):
+        return results
+    counts = version.count_tokens(_merge(requests))
+    for place, rows in enumerate(_slice(counts, requests)):
+        long_rows = np.flatnonzero(rows["num_tokens"] > rows["limit"])
         if long_rows.size:
             row = long_rows[0]
-            results[-1] = errors.invalid(
-                f"Expected texts of at most {limits[row]} tokens: split the "
-                f"text into sentences. Received: {lengths[row]} tokens in "
-                f"line {row + 1}"
+            results[place] = errors.invalid(
+                f"The text in row {row + 1} has {rows['num_tokens'][row]} "
+                f"tokens, and the model takes at most {rows['limit'][row]}. "
+                "Split it into sentences."
             )
-        start = end
     return results
 
 
 def _outputs(version, signature, requests) -> list:
-    is_alone = requests[0].keys() != signature.inputs.keys()
-    if is_alone or not signature.is_batched:
-        return [signature(requests[0])]
-    outputs = signature(_merged(requests))
-    total = sum(map(_num_rows, requests))
-    for name, array in outputs.items():
-        if array.shape[:1] != (total,):
-            raise errors.RequestError(
-                errors.Code.INTERNAL,
-                f"Expected an output {name!r} with one value for each of "
-                f"{total} rows. Received: shape {list(array.shape)}",
-            )
-    results, start = [], 0
-    for request in requests:
-        end = start + _num_rows(request)
-        rows = {name: array[start:end] for name, array in outputs.items()}
-        results.append(_checked(version, signature, rows))
-        start = end
-    return results
+    """The outputs of each request, from one call."""
+    outputs = signature(_merge(requests))
+    if signature.can_merge(requests[0]):
+        total = sum(map(_num_rows, requests))
+        if all(array.shape[:1] == (total,) for array in outputs.values()):
+            return [
+                _checked(version, signature, rows)
+                for rows in _slice(outputs, requests)
+            ]
+        if len(requests) > 1:
+            # Nobody knows whose values they are. So each is asked by itself.
+            raise ValueError("The outputs do not have the inputs' rows.")
+    return [outputs]
+
+
+def _slice(outputs, requests) -> list[Arrays]:
+    """The rows of each request."""
+    ends = np.cumsum([_num_rows(request) for request in requests])
+    rows = [np.split(array, ends[:-1]) for array in outputs.values()]
+    return [
+        dict(zip(outputs, arrays, strict=True))
+        for arrays in zip(*rows, strict=True)
+    ]
 
 
 def _checked(version, signature, rows):
@@ -119,17 +118,14 @@ def _checked(version, signature, rows):
     if version.has_text_limit(signature) and truncated is not None:
         lines = np.flatnonzero(truncated)
         if lines.size:
-            most = rows.get("num_tokens", {})
-            received = f"more than {most[lines[0]]}" if len(most) else "more"
             return errors.invalid(
-                "Expected references that an answer can be as long as: split "
-                f"the pair into sentences. Received: {received} tokens in "
-                f"line {lines[0] + 1}"
+                f"The reference in row {lines[0] + 1} is longer than any "
+                "answer can be. Split the pair into sentences."
             )
     return padding.cut(rows, signature.padded)
 
 
-def _merged(requests) -> Arrays:
+def _merge(requests) -> Arrays:
     if len(requests) == 1:
         return requests[0]
     return {

@@ -9,21 +9,25 @@ from collections.abc import Callable
 import grpc
 from google.protobuf import message
 from tensorflow_serving.apis import (
+    classification_pb2,
+    inference_pb2,
     model_management_pb2,
     model_service_pb2_grpc,
     predict_pb2,
     prediction_service_pb2_grpc,
+    regression_pb2,
 )
 
 from keras_attention.server import (
     errors,
-    limits,
+    examples,
     logs,
     metrics,
     model_configs,
     protos,
     tensor_protos,
 )
+from keras_attention.server import settings as server_settings
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.predictor import ModelSpec, Predictor
 
@@ -60,7 +64,7 @@ class Calls:
 
     Args:
         predictor: a `predictor.Predictor`.
-        limits: the server's `limits.Limits`.
+        limits: the server's `settings.Limits`.
         metrics: a `metrics.Metrics`.
         log_texts: whether the log has the requests.
 
@@ -72,7 +76,7 @@ class Calls:
     def __init__(
         self,
         predictor: Predictor,
-        limits: limits.Limits,
+        limits: server_settings.Limits,
         metrics: metrics.Metrics,
         log_texts: bool = False,
     ):
@@ -106,8 +110,7 @@ class Calls:
                 raise RequestError(Code.UNAVAILABLE, "The server ends")
             if request is None:
                 raise errors.invalid(
-                    "Expected a message of the method's type. "
-                    "Received: bytes that are none"
+                    "The bytes are no message of the method's type."
                 )
             response = await function(request, context, fields)
         except RequestError as error:
@@ -182,32 +185,25 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def Classify(self, request, context):
         return await self._calls.answer(
-            request, context, "classify", _unimplemented
+            request, context, "classify", self._classify
         )
 
     async def Regress(self, request, context):
         return await self._calls.answer(
-            request, context, "regress", _unimplemented
+            request, context, "regress", self._regress
         )
 
     async def MultiInference(self, request, context):
         return await self._calls.answer(
-            request, context, "multi_inference", _unimplemented
+            request, context, "multi_inference", self._infer
         )
 
     async def _predict(self, request, context, fields):
         spec = _spec(request.model_spec)
-        remaining = context.time_remaining()
-        deadline = math.inf
-        if remaining is not None:
-            deadline = time.monotonic() + remaining
         names = [*request.output_filter]
-        if len({*names}) < len(names):
-            raise errors.invalid(
-                "Expected each output once in output_filter. "
-                f"Received: {len(names)} names, of which "
-                f"{len({*names})} are different"
-            )
+        for place, name in enumerate(names):
+            if name in names[:place]:
+                raise errors.invalid(f"duplicate output tensor alias: {name}")
 
         def to_arrays(signature):
             signature.check_names(request.inputs)
@@ -231,7 +227,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
         predictor = self._calls.predictor
         answer = await predictor.predict(
-            spec, to_arrays, request.ByteSize(), deadline
+            spec, to_arrays, request.ByteSize(), _deadline(context)
         )
         fields |= {
             "version": answer.version,
@@ -244,20 +240,73 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def _metadata(self, request, context, fields):
         spec = _spec(request.model_spec)
-        kinds = [*request.metadata_field]
-        if kinds != ["signature_def"]:
+        kinds = {*request.metadata_field}
+        if kinds != {"signature_def"}:
             raise errors.invalid(
                 "Expected metadata_field: 'signature_def'. "
-                f"Received: {kinds[:5]}"
+                f"Received: {sorted(kinds)[:5]}"
             )
         return protos.metadata(self._calls.predictor, spec)
+
+    async def _classify(self, request, context, fields):
+        response = classification_pb2.ClassificationResponse()
+        await self._examine("classify", request, context, fields, response)
+        return response
+
+    async def _regress(self, request, context, fields):
+        response = regression_pb2.RegressionResponse()
+        await self._examine("regress", request, context, fields, response)
+        return response
+
+    async def _examine(self, api, request, context, fields, response):
+        """Fills in what a model says of examples."""
+        spec = _spec(request.model_spec)
+        answer = await self._calls.predictor.predict(
+            spec,
+            lambda signature: examples.to_arrays(signature, api, request.input),
+            request.ByteSize(),
+            _deadline(context),
+        )
+        fields |= {"version": answer.version, "rows": answer.num_rows}
+        response.result.CopyFrom(
+            examples.result(api, answer.outputs, answer.num_rows)
+        )
+        _fill_spec(response.model_spec, spec, answer)
+
+    async def _infer(self, request, context, fields):
+        """Some methods for the same examples."""
+        tasks = request.tasks
+        names = {task.model_spec.name for task in tasks}
+        signature_names = {task.model_spec.signature_name for task in tasks}
+        if not tasks or len(names) > 1 or len(signature_names) < len(tasks):
+            raise errors.invalid(
+                "Expected tasks for one model, each with another signature. "
+                f"Received: {len(tasks)} tasks"
+            )
+        response = inference_pb2.MultiInferenceResponse()
+        for task in tasks:
+            api = task.method_name.removeprefix("tensorflow/serving/")
+            if api not in ("classify", "regress"):
+                raise RequestError(
+                    Code.UNIMPLEMENTED,
+                    f"Unsupported signature method_name: {api[:200]}",
+                )
+            single = classification_pb2.ClassificationRequest(
+                model_spec=task.model_spec, input=request.input
+            )
+            make = self._classify if api == "classify" else self._regress
+            found = await make(single, context, fields)
+            result = response.results.add(model_spec=found.model_spec)
+            if api == "classify":
+                result.classification_result.CopyFrom(found.result)
+            else:
+                result.regression_result.CopyFrom(found.result)
+        return response
 
 
 def _response(spec, answer, names):
     response = predict_pb2.PredictResponse()
-    response.model_spec.name = spec.name
-    response.model_spec.version.value = answer.version
-    response.model_spec.signature_name = answer.signature_name
+    _fill_spec(response.model_spec, spec, answer)
     for name in names:
         response.outputs[name].CopyFrom(
             tensor_protos.from_array(answer.outputs[name])
@@ -265,11 +314,15 @@ def _response(spec, answer, names):
     return response
 
 
-async def _unimplemented(request, context, fields):
-    raise RequestError(
-        Code.UNIMPLEMENTED,
-        "Expected Predict or GetModelMetadata. Received: another method",
-    )
+def _fill_spec(proto, spec, answer) -> None:
+    proto.name = spec.name
+    proto.version.value = answer.version
+    proto.signature_name = answer.signature_name
+
+
+def _deadline(context) -> float:
+    remaining = context.time_remaining()
+    return math.inf if remaining is None else time.monotonic() + remaining
 
 
 class ModelService(model_service_pb2_grpc.ModelServiceServicer):
@@ -310,14 +363,14 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         if self._root is None:
             raise RequestError(
                 Code.PERMISSION_DENIED,
-                "Expected a server that was started with --reload_root, as "
-                "anybody may ask for a reload. Received: one without",
+                "Anybody may ask for a reload. So the server takes none "
+                "unless it was started with --reload_root.",
             )
         num_models = len(request.config.model_config_list.config)
         if num_models > _MOST_MODELS:
             raise errors.invalid(
-                f"Expected at most {_MOST_MODELS} models. "
-                f"Received: {num_models} models"
+                f"A reload names at most {_MOST_MODELS} models, and this one "
+                f"names {num_models}."
             )
         try:
             configs = model_configs.from_proto(request.config)
@@ -327,14 +380,14 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
             if not self._is_allowed(config.folder):
                 raise RequestError(
                     Code.PERMISSION_DENIED,
-                    "Expected a base_path that the server was started with, "
-                    "or one below its --reload_root. "
-                    f"Received: that of {config.name[:200]!r}",
+                    f"The base_path of {config.name[:200]!r} is neither one "
+                    "that the server was started with nor below its "
+                    "--reload_root.",
                 )
         if len({config.folder for config in configs}) < num_models:
             raise errors.invalid(
-                "Expected another base_path for each model, as each takes "
-                "memory. Received: one twice"
+                "Two models have one base_path. Each takes memory: name it "
+                "once."
             )
         await self._calls.predictor.models.reload(configs)
         response = model_management_pb2.ReloadConfigResponse()

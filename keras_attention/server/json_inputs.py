@@ -3,8 +3,8 @@
 A row request has `instances`, a columnar one `inputs`. A signature's only input
 may stand without its name.
 
-A float may be one of the texts that `json_outputs` writes for what is not
-finite, or one of TensorFlow Serving's bare words.
+A float that is not finite is a bare word, such as Infinity. As JSON has no such
+words, a text is taken, too.
 """
 
 import base64
@@ -30,25 +30,23 @@ def parse(body: bytes) -> dict:
     """The object of a request's body.
 
     Raises:
-        RequestError: If it is not a JSON object with `instances` or `inputs`.
+        RequestError: If it is not a JSON object, or names its signature by
+            something else than a string.
     """
+    if not body:
+        raise errors.invalid("JSON Parse error: The document is empty.")
     try:
         document = json.loads(body)
     except (ValueError, RecursionError) as error:
         # The parser's message tells a place. It never quotes the text.
         place = getattr(error, "pos", None)
         at = "" if place is None else f" at offset: {place}"
-        raise errors.invalid(
-            f"JSON Parse error{at}. Expected a JSON object in UTF-8"
-        ) from error
+        raise errors.invalid(f"JSON Parse error: Invalid value.{at}") from error
     if not isinstance(document, dict):
         raise errors.invalid(
-            f"Expected a JSON object. Received: {_kind(document)}"
+            f"Expected JSON object. Received: {_kind(document)}"
         )
-    if ("instances" in document) == ("inputs" in document):
-        raise errors.invalid("Expected one of the keys 'inputs' or 'instances'")
-    name = document.get("signature_name", "")
-    if not isinstance(name, str):
+    if not isinstance(document.get("signature_name", ""), str):
         raise errors.invalid("'signature_name' key must be a string value.")
     return document
 
@@ -75,6 +73,13 @@ def to_arrays(
     Raises:
         RequestError: If a value is missing, of another type, or ragged.
     """
+    if {"instances", "inputs"} <= document.keys():
+        raise errors.invalid(
+            "Not formatted correctly expecting only one of 'inputs' or "
+            "'instances' keys to exist"
+        )
+    if not {"instances", "inputs"} & document.keys():
+        raise errors.invalid("Missing 'inputs' or 'instances' key")
     if is_row(document):
         columns = _columns_of_rows(document["instances"], specs, optional)
     else:
@@ -87,28 +92,31 @@ def to_arrays(
 
 def _columns_of_rows(rows, specs, optional) -> dict[str, list]:
     if not isinstance(rows, list):
-        raise errors.invalid("Expected 'instances' to be a list/array")
+        raise errors.invalid("Expected 'instances' to be an list/array")
     if not rows:
         raise errors.invalid("No values in 'instances' array")
     are_objects = _is_object(rows[0])
     names = {*rows[0]} if are_objects else _only(specs, optional)
     if not are_objects and not names:
         raise errors.invalid(
-            "instances is a plain list, but expecting list of objects as the "
-            f"signature has the inputs {sorted(specs)}"
+            "instances is a plain list, but expecting list of objects as "
+            "multiple input tensors required as per tensorinfo_map: "
+            f"{', '.join(sorted(specs))}"
         )
     are_known = names <= specs.keys() <= names | {*optional}
     for place, row in enumerate(rows):
         if _is_object(row) != are_objects:
+            kinds = (
+                ("object", "list") if are_objects else ("value/list", "object")
+            )
             raise errors.invalid(
-                "Expected objects or values in 'instances', not both. "
-                f"Received: another kind at item {place}"
+                f"Expecting {kinds[0]} but got {kinds[1]} at item {place} of "
+                "input list"
             )
         if are_objects and not (are_known and row.keys() == names):
             raise errors.invalid(
                 f"Failed to process element: {place} of 'instances' list. "
-                f"Expected the keys {sorted(specs)}. "
-                f"Received: {sorted(row)[:20]}"
+                f"JSON object keys must be equal to: {','.join(sorted(specs))}"
             )
     if are_objects:
         return {name: [row[name] for row in rows] for name in names}
@@ -133,18 +141,20 @@ def _columns(values, specs, optional) -> dict:
     names = _only(specs, optional)
     if not names:
         raise errors.invalid(
-            "inputs is a plain value/list, but expecting an object as the "
-            f"signature has the inputs {sorted(specs)}"
+            "inputs is a plain value/list, but expecting an object as multiple "
+            "input tensors required as per tensorinfo_map: "
+            f"{', '.join(sorted(specs))}"
         )
     return {name: values for name in names}
 
 
 def _is_object(value) -> bool:
     """Whether a value has names in it: {"b64": "..."} is bytes."""
-    return isinstance(value, dict) and not _is_bytes(value)
+    return isinstance(value, dict) and not is_bytes(value)
 
 
-def _is_bytes(value) -> bool:
+def is_bytes(value) -> bool:
+    """Whether a value is bytes in base64."""
     return (
         isinstance(value, dict)
         and len(value) == 1
@@ -154,70 +164,78 @@ def _is_bytes(value) -> bool:
 
 def _array(values, spec, name, max_rows) -> np.ndarray:
     """Lists in lists to an array. The first of each say its shape."""
-    shape, first = [], values
-    while isinstance(first, list):
-        shape.append(len(first))
-        first = first[0] if first else None
+    shape = _shape(values)
     if len(shape) > _MOST_AXES:
         raise errors.invalid(
-            f"Expected at most {_MOST_AXES} lists in each other. "
-            f"Received: {len(shape)} in the input {name!r}"
+            f"The input {name!r} has {len(shape)} lists in each other, and at "
+            f"most {_MOST_AXES} are taken."
         )
     spec.check(name, shape, max_rows)
-    dtype = spec.dtype
-    convert = _converter(dtype, name)
     leaves = []
-    _collect(values, shape, name, convert, leaves)
-    array = np.empty(len(leaves), dtype.as_numpy_dtype)
-    array[:] = leaves
+    if not _collect(values, shape, _converter(spec.dtype, name), leaves):
+        raise errors.invalid(f"{_uneven(values)}, in the input {name!r}")
+    array = np.empty(len(leaves), spec.dtype.as_numpy_dtype)
+    # A number that is too large for its type is infinite, as in C++.
+    with np.errstate(over="ignore"):
+        array[:] = leaves
     return array.reshape(shape)
 
 
-def _collect(values, shape, name, convert, leaves) -> None:
-    """Appends each converted value, if all lists have the shape."""
+def _shape(values) -> list[int]:
+    """The lengths of the lists, by the first of each."""
+    shape = []
+    while isinstance(values, list):
+        shape.append(len(values))
+        values = values[0] if values else None
+    return shape
+
+
+def _collect(values, shape, convert, leaves) -> bool:
+    """Appends each converted value. Gives whether all lists have the shape."""
     if not shape:
-        if isinstance(values, list):
-            raise _ragged(name, "a list where the first has a value")
-        leaves.append(convert(values))
-        return
-    if not isinstance(values, list):
-        raise _ragged(name, "a value where the first has a list")
-    if len(values) != shape[0]:
-        raise _ragged(name, f"{len(values)} values, and {shape[0]} before")
+        if not isinstance(values, list):
+            leaves.append(convert(values))
+        return not isinstance(values, list)
+    if not isinstance(values, list) or len(values) != shape[0]:
+        return False
     if len(shape) == 1 and list not in set(map(type, values)):
         # A short cut: most values are here.
         leaves.extend(map(convert, values))
-        return
-    for value in values:
-        _collect(value, shape[1:], name, convert, leaves)
+        return True
+    return all(_collect(one, shape[1:], convert, leaves) for one in values)
 
 
-def _ragged(name, received) -> errors.RequestError:
-    return errors.invalid(
-        f"Expected values of one shape in the input {name!r}. "
-        f"Received: {received}"
-    )
+def _uneven(values) -> str:
+    """What TensorFlow Serving says of rows whose shapes differ."""
+    first, *others = map(_shape, values)
+    for shape in others:
+        if math.prod(shape) != math.prod(first):
+            return (
+                f"Expecting tensor size: {math.prod(first)} but got: "
+                f"{math.prod(shape)}"
+            )
+        if shape != first:
+            text, got = (",".join(map(str, one)) for one in (first, shape))
+            return f"Expecting shape [{text}] but got: [{got}]"
+    return "Encountered list at unexpected size"
 
 
 def _converter(dtype, name):
     """A function of a value in JSON, to one of a `tf.DType`."""
     is_number = dtype.is_integer or dtype.is_floating
     low, high = (dtype.min, dtype.max) if is_number else (0, 0)
-    if dtype.is_floating:
-        high = float(high)
-    # Of float32, 2**24 - 1: TensorFlow Serving takes no greater integers.
-    most = 2 ** (53 if dtype.name == "float64" else 24) - 1
+    type_name = errors.TYPE_NAMES.get(dtype.name, dtype.name)
 
     def wrong(value):
         return errors.invalid(
             f"JSON Value of Type: {_kind(value)} is not of expected type: "
-            f"{dtype.name}, in the input {name!r}"
+            f"{type_name}, in the input {name!r}"
         )
 
-    def to_bytes(value):
-        if not isinstance(value, str) and not _is_bytes(value):
+    def to_string(value):
+        if not isinstance(value, str) and not is_bytes(value):
             raise wrong(value)
-        return _bytes(value)
+        return to_bytes(value)
 
     def to_bool(value):
         if not isinstance(value, bool):
@@ -234,16 +252,16 @@ def _converter(dtype, name):
             return _NOT_FINITE[value]
         if type(value) not in (int, float):
             raise wrong(value)
-        is_whole = type(value) is int
-        if abs(value) != math.inf and abs(value) > (most if is_whole else high):
+        try:
+            return float(value)
+        except OverflowError:
             raise errors.invalid(
-                f"Cannot convert JSON value to {dtype.name} without loss of "
+                f"Cannot convert JSON value to {type_name} without loss of "
                 f"precision, in the input {name!r}"
-            )
-        return float(value)
+            ) from None
 
     if dtype.name == "string":
-        return to_bytes
+        return to_string
     if dtype.is_bool:
         return to_bool
     if dtype.is_integer:
@@ -252,11 +270,12 @@ def _converter(dtype, name):
         return to_float
     raise errors.RequestError(
         errors.Code.UNIMPLEMENTED,
-        f"Expected an input that JSON can hold. Received: {dtype.name}",
+        f"Conversion of JSON Value to type: {type_name}",
     )
 
 
-def _bytes(value: str | dict) -> bytes:
+def to_bytes(value: str | dict) -> bytes:
+    """The bytes of a text, or of base64."""
     if isinstance(value, str):
         # Half a surrogate pair has no bytes.
         return value.encode("utf-8", "replace")

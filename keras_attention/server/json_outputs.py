@@ -3,9 +3,8 @@
 A row request is answered by `predictions`, a columnar one by `outputs`. A
 signature's only output stands without its name.
 
-JSON has no number for what is not finite. Answers have the text "NaN",
-"Infinity" or "-Infinity" there. (TensorFlow Serving writes the bare words,
-which many parsers refuse.)
+JSON has no number for what is not finite. TensorFlow Serving writes the bare
+words NaN, Infinity and -Infinity, and so do answers here. Python reads them.
 """
 
 import base64
@@ -36,19 +35,27 @@ def from_arrays(outputs: Mapping[str, np.ndarray], rows: bool) -> dict:
     num_values = sum(array.size for array in outputs.values())
     if num_values > _MOST_VALUES:
         raise errors.invalid(
-            f"Expected an answer of at most {_MOST_VALUES} values in JSON: "
-            f"split the request. Received: {num_values} values"
+            f"The answer would have {num_values} values, and JSON has at most "
+            f"{_MOST_VALUES}. Split the request."
         )
     values = {name: _values(name, array) for name, array in outputs.items()}
     only = next(iter(values.values())) if len(values) == 1 else None
     if not rows:
         return {"outputs": values if only is None else only}
-    sizes = {name: array.shape[:1] for name, array in outputs.items()}
-    if len({*sizes.values()}) != 1 or () in sizes.values():
-        raise errors.invalid(
-            "Expected outputs with one value for each row: ask for columns, by "
-            f"'inputs'. Received: {sizes}"
-        )
+    num_rows = None
+    for name, array in outputs.items():
+        if not array.shape:
+            raise errors.invalid(
+                f"Tensor name: {name} has no shape information . Ask for "
+                "columns, by 'inputs'."
+            )
+        if num_rows not in (None, len(array)):
+            raise errors.invalid(
+                f"Tensor name: {name} has inconsistent batch size: "
+                f"{len(array)} expecting: {num_rows}. Ask for columns, by "
+                "'inputs'."
+            )
+        num_rows = len(array)
     if only is not None:
         return {"predictions": only}
     lines = zip(*values.values(), strict=True)
@@ -63,7 +70,7 @@ def written(outputs: Mapping[str, np.ndarray], rows: bool) -> bytes:
 
 
 def dump(answer: Mapping) -> bytes:
-    """The bytes of an answer, in JSON that any parser takes.
+    """The bytes of an answer.
 
     A list is written item by item: in between, other threads go on.
     """
@@ -76,7 +83,7 @@ def dump(answer: Mapping) -> bytes:
 
 
 def _text_of(value) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _values(name, array):
@@ -87,22 +94,16 @@ def _values(name, array):
         leaves = [encode(value) for value in flat]
     elif array.dtype.kind == "f":
         # 0.1 in float32, and not 0.10000000149011612.
-        numbers = [
+        leaves = [
             float(text)
             for start in range(0, flat.size, _CHUNK)
             for text in flat[start : start + _CHUNK].astype(str)
         ]
-        finite = np.isfinite(flat).tolist()
-        leaves = [
-            number if is_finite else _not_finite(number)
-            for number, is_finite in zip(numbers, finite, strict=True)
-        ]
     elif array.dtype.kind in "biu":
         leaves = flat.tolist()
     else:
-        raise errors.RequestError(
-            errors.Code.UNIMPLEMENTED,
-            f"Expected an output that JSON can hold. Received: {array.dtype}",
+        raise errors.invalid(
+            f"Failed to write JSON value for tensor type: {array.dtype}"
         )
     nested = np.empty(len(leaves), object)
     nested[:] = leaves
@@ -115,9 +116,3 @@ def _text(value: bytes) -> str:
 
 def _base64(value: bytes) -> dict:
     return {"b64": base64.b64encode(value).decode()}
-
-
-def _not_finite(number: float) -> str:
-    if number != number:
-        return "NaN"
-    return "Infinity" if number > 0 else "-Infinity"

@@ -13,13 +13,13 @@ from keras_attention.server import (
     batcher,
     errors,
     execution,
-    limits,
     metrics,
     models,
     served_model,
     signatures,
     versions,
 )
+from keras_attention.server import settings as server_settings
 
 # What has fewer bytes is converted at once, without a thread.
 _FEW_BYTES = 2**16
@@ -79,7 +79,7 @@ class Predictor:
 
     Args:
         models: a `models.Models`.
-        limits: the server's `limits.Limits`.
+        limits: the server's `settings.Limits`.
         metrics: a `metrics.Metrics`.
         num_threads: how many batches are computed at the same time.
 
@@ -91,7 +91,7 @@ class Predictor:
     def __init__(
         self,
         models: models.Models,
-        limits: limits.Limits,
+        limits: server_settings.Limits,
         metrics: metrics.Metrics,
         num_threads: int,
     ):
@@ -99,10 +99,10 @@ class Predictor:
         self._limits = limits
         self._metrics = metrics
         self.queue = batcher.Batcher(
-            self._answer_batch,
+            self._compute,
             limits.max_batch_size,
             limits.max_queued_rows,
-            limits.max_waiting_bytes,
+            limits.max_queued_bytes,
             num_threads,
         )
         # One at a time, so that the event loop has its turn.
@@ -137,6 +137,7 @@ class Predictor:
             )
             outputs = await self.queue.submit(
                 batcher.Job(
+                    spec.name,
                     _group(version, signature, arrays),
                     _Request(spec.name, version, signature, arrays),
                     num_rows,
@@ -176,15 +177,15 @@ class Predictor:
         """
         return self.models.get(spec.name).find(spec.version, spec.label)
 
-    def _answer_batch(self, jobs) -> list:
+    def _compute(self, jobs) -> list:
         """Answers jobs of one group; in a thread."""
         first = jobs[0].payload
         start = time.monotonic()
-        results = execution.answers(
+        results = execution.split_on_failure(
             first.version,
             first.signature,
             [job.payload.arrays for job in jobs],
-            lambda place: jobs[place].answer.done(),
+            lambda place: jobs[place].result.done(),
         )
         self._metrics.count_batch(
             first.model,
@@ -201,7 +202,7 @@ class Predictor:
 
 def _group(version, signature, arrays) -> tuple | None:
     """What requests of one call have in common."""
-    if not signature.is_batched or arrays.keys() != signature.inputs.keys():
+    if not signature.can_merge(arrays):
         return None
     shapes = [arrays[name].shape[1:] for name in signature.inputs]
     return id(version), signature.name, *shapes

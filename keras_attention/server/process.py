@@ -11,7 +11,6 @@ from starlette.applications import Starlette
 
 from keras_attention.server import (
     application,
-    limits,
     logs,
     model_configs,
 )
@@ -61,7 +60,7 @@ async def _run(make: Callable, started: Callable) -> None:
 def run(
     configs: Sequence[model_configs.ModelConfig],
     settings: server_settings.Settings,
-    limits: limits.Limits,
+    limits: server_settings.Limits,
     started: Callable[[application.Application], None],
 ) -> None:
     """Serves models until SIGTERM or SIGINT.

@@ -1,35 +1,40 @@
 """TensorFlow Serving's REST API, the metrics and the server's health."""
 
 import asyncio
+import gzip
 import json
 import re
 import time
+import urllib.parse
 
 from starlette.applications import Starlette
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from keras_attention.server import (
     bodies,
+    connections,
     errors,
+    examples,
+    guard,
     json_inputs,
     json_outputs,
-    limits,
     logs,
     metrics,
     pages,
     protos,
 )
+from keras_attention.server import settings as server_settings
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.predictor import ModelSpec, Predictor
 
-_MODEL = (
-    r"(?i:/v1/models)/([^/:]+)"
-    r"(?:/(?i:versions)/([0-9]+)|/(?i:labels)/([^/:]+))?"
-)
-_ACTION = re.compile(_MODEL + r":(?i:(classify|regress|predict))")
-_MODEL_PATH = re.compile(_MODEL + r"(?i:/(metadata))?")
+_MODEL = r"/v1/models/([^/:]+)(?:/versions/([0-9]+)|/labels/([^/:]+))?"
+_ACTION = re.compile(_MODEL + r":(classify|regress|predict)", re.IGNORECASE)
+_MODEL_PATH = re.compile(_MODEL + r"(?:/(metadata))?", re.IGNORECASE)
+# An answer with fewer bytes is not worth the work.
+_FEW_BYTES = 500
 METRICS_PATH = "/monitoring/prometheus/metrics"
 
 
@@ -38,43 +43,56 @@ class Rest:
 
     Args:
         predictor: a `predictor.Predictor`.
-        limits: the server's `limits.Limits`.
+        limits: the server's `settings.Limits`.
+        settings: how it runs.
         metrics: a `metrics.Metrics`.
-        log_texts: whether the log has the requests.
 
     Attributes:
-        app: the application, for an ASGI server.
-        connections: those that are open now.
+        connections: the application, for an ASGI server.
         is_stopping: whether the server is about to end.
     """
 
     def __init__(
         self,
         predictor: Predictor,
-        limits: limits.Limits,
+        limits: server_settings.Limits,
+        settings: server_settings.Settings,
         metrics: metrics.Metrics,
-        log_texts: bool = False,
     ):
         self._predictor = predictor
         self._limits = limits
         self._metrics = metrics
-        self._log_texts = log_texts
-        self.connections = ()
+        self._log_texts = settings.log_texts
         self.is_stopping = False
         self._bodies = bodies.Bodies(limits)
-        every = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS"]
-        self.app = Starlette(
+        every = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"]
+        app = Starlette(
             routes=[
-                Route("/v1/{path:path}", self._api, methods=every),
                 Route(METRICS_PATH, self._show_metrics),
                 Route("/healthz", self._healthz),
                 Route("/readyz", self._readyz),
                 *pages.routes(),
+                *(
+                    Route(f"/{root}/{{path:path}}", self._api, methods=every)
+                    for root in ("v1", "V1")
+                ),
             ],
             exception_handlers={404: _not_found, 405: _not_allowed},
         )
         # "/v1" would lead to "/v1/" on the host that the request names.
-        self.app.router.redirect_slashes = False
+        app.router.redirect_slashes = False
+        if settings.has_cors:
+            app = CORSMiddleware(app, ["*"], ["GET", "POST"], ["*"])
+        self.connections = connections.Connections(
+            guard.Guard(
+                app,
+                settings.host,
+                settings.allowed_hosts,
+                settings.has_cors,
+                limits.max_head_bytes,
+            ),
+            limits,
+        )
 
     async def _show_metrics(self, request: Request) -> Response:
         text = self._metrics.text(self._predictor.queue.queued_rows)
@@ -98,13 +116,16 @@ class Rest:
         request_id = logs.request_id(request.headers.get("x-request-id"))
         fields = {"id": request_id, "protocol": "REST"}
         code, api, response = Code.OK, "", None
+        # A name may have a slash in it, as %2F.
+        path = request.scope["raw_path"].decode("ascii")
         try:
-            path = request.scope["path"]
+            _check_lengths(request)
             if len(self.connections) > self._limits.max_connections:
                 raise RequestError(
                     Code.UNAVAILABLE,
-                    f"Expected at most {self._limits.max_connections} "
-                    "connections: try again later. Received: more",
+                    f"The server has {self._limits.max_connections} "
+                    "connections, the most that it takes. Try again in a "
+                    "second.",
                 )
             if request.method == "POST" and (match := _ACTION.fullmatch(path)):
                 api = match[4].lower()
@@ -115,9 +136,7 @@ class Rest:
                 api = (match[4] or "status").lower()
                 response = self._describe(match, api, fields)
             else:
-                raise errors.invalid(
-                    f"Malformed request: {request.method} {path[:200]}"
-                )
+                raise _malformed(request.method, path)
         except RequestError as error:
             code, response = error.code, _refusal(error)
             if code == Code.INTERNAL:
@@ -146,54 +165,63 @@ class Rest:
             seconds=round(seconds, 6),
         )
         response.headers["x-request-id"] = request_id
+        return await self._compressed(request, response)
+
+    async def _compressed(self, request: Request, response) -> Response:
+        """In gzip, if the client takes it; in a thread, if it is long."""
+        length = len(response.body)
+        accepted = request.headers.get("accept-encoding", "")
+        if "gzip" not in accepted or length < _FEW_BYTES:
+            return response
+        response.body = await self._predictor.convert(
+            length, gzip.compress, response.body, 1
+        )
+        response.headers["content-length"] = str(len(response.body))
+        response.headers["content-encoding"] = "gzip"
+        response.headers["vary"] = "Accept-Encoding"
         return response
 
     async def _act(self, request, match, api, fields) -> Response:
         spec = _spec(match, fields)
-        if api != "predict":
-            raise RequestError(
-                Code.UNIMPLEMENTED,
-                f"Expected :predict. Received: :{api}, which takes tf.Example",
-            )
         # A refusal before the body is read is cheap, so that those who are
         # accepted wait less. While the queue is full, a refusal for another
         # reason waits for its turn, too. A client that expects to be asked for
         # its body is asked first.
         if "expect" not in request.headers:
             try:
-                await self._predictor.queue.check_room()
+                await self._predictor.queue.check_room(spec.name)
             except RequestError:
                 # What would be refused later, too, has its own reason.
                 self._bodies.check_length(request)
                 self._predictor.find(spec)
                 raise
         deadline = time.monotonic() + self._limits.timeout
-        async with self._bodies.read(request) as body:
-            return await self._predict(request, spec, body, deadline, fields)
-
-    async def _predict(self, request, spec, body, deadline, fields) -> Response:
         convert = self._predictor.convert
-        document = await convert(len(body), json_inputs.parse, body)
+        async with self._bodies.read(request) as body:
+            num_bytes = len(body)
+            document = await convert(num_bytes, json_inputs.parse, body)
         if self._log_texts:
             fields["texts"] = {
                 key: document[key]
-                for key in ("instances", "inputs")
+                for key in ("instances", "inputs", "context", "examples")
                 if key in document
             }
         name = document.get("signature_name", "")
         spec = ModelSpec(spec.name, spec.version, spec.label, name)
-        task = asyncio.ensure_future(
-            self._predictor.predict(
-                spec,
-                lambda signature: json_inputs.to_arrays(
-                    document,
-                    signature.inputs,
-                    signature.defaults.keys(),
-                    self._limits.max_rows,
-                ),
-                len(body),
-                deadline,
+
+        def to_arrays(signature):
+            if api != "predict":
+                given = examples.from_json(document)
+                return examples.to_arrays(signature, api, given)
+            return json_inputs.to_arrays(
+                document,
+                signature.inputs,
+                signature.defaults.keys(),
+                self._limits.max_rows,
             )
+
+        task = asyncio.ensure_future(
+            self._predictor.predict(spec, to_arrays, num_bytes, deadline)
         )
         answer = await _unless_gone(request, task)
         fields |= {
@@ -204,8 +232,9 @@ class Rest:
         text = await convert(
             # JSON is longer.
             4 * answer.num_bytes,
-            json_outputs.written,
-            answer.outputs,
+            _written,
+            api,
+            answer,
             json_inputs.is_row(document),
         )
         return Response(text, media_type="application/json")
@@ -221,11 +250,43 @@ class Rest:
         return _json(described)
 
 
+def _written(api, answer, rows) -> bytes:
+    if api == "predict":
+        return json_outputs.written(answer.outputs, rows)
+    return json_outputs.dump(
+        examples.to_json(api, answer.outputs, answer.num_rows)
+    )
+
+
+def _check_lengths(request: Request) -> None:
+    """Refuses a body with two lengths, as a proxy may believe the other one.
+
+    RFC 9112, 6.3: the answer is an error, and the connection ends.
+    """
+    if {"content-length", "transfer-encoding"} <= {*request.headers}:
+        raise RequestError(
+            Code.INVALID_ARGUMENT,
+            "A request has either Content-Length or Transfer-Encoding.",
+            ends_connection=True,
+        )
+
+
+def _malformed(method: str, path: str) -> RequestError:
+    message = f"Malformed request: {method} {path[:200]}"
+    if path.lower() == "/v1/models":
+        message = "Missing model name in request."
+    elif method == "POST" and _MODEL_PATH.fullmatch(path):
+        message += ". Put :predict behind the model's name."
+    return errors.invalid(message)
+
+
 def _spec(match, fields) -> ModelSpec:
     name, version, label, _ = match.groups()
+    name = urllib.parse.unquote(name, errors="replace")
+    label = urllib.parse.unquote(label or "", errors="replace")
     fields["model"] = name[:200]
     if version is None:
-        return ModelSpec(name, None, label or "")
+        return ModelSpec(name, None, label)
     if len(version) > 19 or int(version) >= 2**63:
         raise errors.invalid(
             f"Failed to convert version: {version[:40]} to numeric."
@@ -260,7 +321,7 @@ def _refusal(error: RequestError) -> Response:
     response = _json({"error": error.message}, error.http_status)
     if error.http_status in (429, 503):
         response.headers["retry-after"] = "1"
-    if error.http_status in (408, 413, 503):
+    if error.http_status in (408, 413, 431, 503) or error.ends_connection:
         # The rest of the body is not read, or connections are too many.
         response.headers["connection"] = "close"
     return response

@@ -1,8 +1,11 @@
-"""Where a server listens, and what it does beside its answers."""
+"""How a server runs, and how much requests may take."""
 
 import dataclasses
 import pathlib
 import re
+
+# The seconds that requests on their way are still taken after SIGTERM.
+GRACE = 0.5
 
 _NAME = re.compile(r"[^/:\s]{1,200}")
 
@@ -33,6 +36,9 @@ class Settings:
         reload_root: a folder. A client may ask for a reload, and may name
             folders of models below it. None: no client may.
         log_texts: whether the log has the requests.
+        allowed_hosts: names of the server, for requests over HTTP. None are
+            needed for loopback, nor by a server that listens elsewhere.
+        has_cors: whether pages of other sites may ask.
     """
 
     host: str = "127.0.0.1"
@@ -42,3 +48,47 @@ class Settings:
     num_threads: int = 1
     reload_root: pathlib.Path | None = None
     log_texts: bool = False
+    allowed_hosts: tuple[str, ...] = ()
+    has_cors: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """The limits of a server.
+
+    Attributes:
+        max_batch_size: the most rows that are answered in one call of a
+            model. A request with more rows is answered by itself.
+        max_rows: the most rows of a request.
+        max_queued_rows: the most rows that wait for a model. A request beyond
+            them is refused. One without rows counts as a row. The rows of
+            requests that are several times larger do not count.
+        max_body_bytes: the most bytes of a request, and of each of its inputs.
+        max_text_bytes: the most bytes of a text.
+        max_head_bytes: the most bytes of a request's first line and headers.
+        max_connections: the most connections over HTTP whose requests are
+            answered, and the most calls of gRPC at a time.
+        timeout: the most seconds that a request over HTTP takes, or that it
+            takes to arrive.
+        drain_seconds: the most seconds that requests go on after SIGTERM.
+    """
+
+    max_batch_size: int = 32
+    max_rows: int = 256
+    max_queued_rows: int = 512
+    max_body_bytes: int = 4 * 2**20
+    max_text_bytes: int = 2**16
+    max_head_bytes: int = 2**16
+    max_connections: int = 1024
+    timeout: float = 30.0
+    drain_seconds: float = 30.0
+
+    @property
+    def max_read_bytes(self) -> int:
+        """The most bytes of the bodies that are read."""
+        return 64 * self.max_body_bytes
+
+    @property
+    def max_queued_bytes(self) -> int:
+        """The most bytes of inputs that wait, as `max_queued_rows`."""
+        return 16 * self.max_body_bytes

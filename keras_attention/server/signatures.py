@@ -22,10 +22,13 @@ class Spec:
         dtype: a `tf.DType`.
         shape: its axes, None for one of any length; or None if their number
             is not known.
+        is_exact: whether no other shape is taken. Otherwise, TensorFlow
+            judges: a graph often takes more than its signature says.
     """
 
     dtype: tf.DType
     shape: tuple[int | None, ...] | None
+    is_exact: bool = False
 
     @property
     def has_rows(self) -> bool:
@@ -50,26 +53,26 @@ class Spec:
         Raises:
             RequestError: If the shape is another one, or has too many rows.
         """
-        if not self.fits(shape):
+        if self.is_exact and not self.fits(shape):
             raise errors.invalid(
                 f"Expected the input {name!r} of shape "
                 f"{_shape_text(self.shape)}. Received: {_shape_text(shape)}"
             )
-        if self.has_rows and shape[0] > max_rows:
+        if self.has_rows and shape and shape[0] > max_rows:
             raise errors.invalid(
-                f"Expected at most {max_rows} rows: split the request. "
-                f"Received: {shape[0]} rows"
+                f"The request has {shape[0]} rows, and at most {max_rows} are "
+                "taken. Split it."
             )
 
 
-def specs(tensor_infos) -> dict[str, Spec]:
+def specs(tensor_infos, is_exact: bool = False) -> dict[str, Spec]:
     """The inputs or outputs of a `SignatureDef`, by name."""
-    specs = {}
+    found = {}
     for name, info in sorted(tensor_infos.items()):
         shape = tf.TensorShape(info.tensor_shape)
         axes = None if shape.rank is None else tuple(shape.as_list())
-        specs[name] = Spec(tf.dtypes.as_dtype(info.dtype), axes)
-    return specs
+        found[name] = Spec(tf.dtypes.as_dtype(info.dtype), axes, is_exact)
+    return found
 
 
 class Signature:
@@ -81,8 +84,10 @@ class Signature:
         function: what `tf.saved_model.load` gave for it.
         padded: name of an output -> axis -> the output with a text for each
             place, as `kinds.Signature.padded`.
+        is_exact: whether its inputs take no other shapes than it says.
 
     Attributes:
+        method: such as "tensorflow/serving/predict".
         inputs, outputs: name -> `Spec`.
         defaults: name -> array, for the inputs that may be left out.
         padded: as given.
@@ -94,9 +99,12 @@ class Signature:
         definition,
         function: Callable,
         padded: Mapping[str, Mapping[int, str]],
+        is_exact: bool = False,
     ):
         self.name = name
-        self.inputs = specs(definition.inputs)
+        self.method = definition.method_name
+        self._is_exact = is_exact
+        self.inputs = specs(definition.inputs, is_exact)
         self.outputs = specs(definition.outputs)
         self.defaults = {
             name: tf.make_ndarray(proto)
@@ -125,6 +133,15 @@ class Signature:
             )
         )
 
+    def can_merge(self, arrays: Mapping[str, np.ndarray]) -> bool:
+        """Whether a request can be answered together with others."""
+        return (
+            self.is_batched
+            and arrays.keys() == self.inputs.keys()
+            and all(self.inputs[n].fits(a.shape) for n, a in arrays.items())
+            and len({len(array) for array in arrays.values()}) == 1
+        )
+
     def __call__(self, arrays: Mapping[str, np.ndarray]) -> dict:
         """The outputs, as arrays. Defaults stand for what is left out."""
         missing = self.defaults.keys() - arrays.keys()
@@ -135,7 +152,11 @@ class Signature:
                 for name, array in arrays.items()
             }
         )
-        return {name: output.numpy() for name, output in outputs.items()}
+        # A string without axes is bytes in NumPy, and no array.
+        return {
+            name: np.asarray(output.numpy(), output.dtype.as_numpy_dtype)
+            for name, output in outputs.items()
+        }
 
     def check(
         self,
@@ -165,20 +186,20 @@ class Signature:
                 longest = max(map(len, array.flat))
                 if longest > max_text_bytes:
                     raise errors.invalid(
-                        f"Expected texts of at most {max_text_bytes} bytes in "
-                        f"the input {name!r}. Received: {longest} bytes"
+                        f"A text in the input {name!r} has {longest} bytes, "
+                        f"and at most {max_text_bytes} are taken."
                     )
         rows = {
             name: array.shape[0]
             for name, array in arrays.items()
-            if self.inputs[name].has_rows
+            if self.inputs[name].has_rows and array.shape
         }
-        if len({*rows.values()}) > 1:
+        if self._is_exact and len({*rows.values()}) > 1:
             raise errors.invalid(
                 "Expected inputs with the same number of rows. "
                 f"Received: {rows}"
             )
-        return next(iter(rows.values()), 1)
+        return max(rows.values(), default=1)
 
     def check_names(self, names) -> None:
         """That a request names each input without a default, and no other.
@@ -187,18 +208,21 @@ class Signature:
             RequestError: If it does not.
         """
         extra = sorted({*names} - {*self.inputs})
-        if extra:
-            raise errors.invalid(
-                f"input tensor alias not found in signature: {extra[0][:200]}. "
-                f"Inputs expected to be in the set {sorted(self.inputs)}."
-            )
         missing = sorted({*self.inputs} - {*self.defaults} - {*names})
-        if missing:
+        if extra or missing:
+            # As TensorFlow Serving says it, word for word.
             raise errors.invalid(
                 "input size does not match signature: "
-                f"{len({*names})}!={len(self.inputs)}. Expected the inputs "
-                f"{sorted(self.inputs)}. Received: none for {missing}"
+                f"{len({*names})}!={len(self.inputs)} "
+                f"len({_set(names)}) != len({_set(self.inputs)}). "
+                f"Sent extra: {_set(extra)}. "
+                f"Missing but required: {_set(missing)}."
             )
+
+
+def _set(names) -> str:
+    """Such as {a,b}, as TensorFlow Serving writes it."""
+    return f"{{{','.join(name[:200] for name in sorted(names)[:20])}}}"
 
 
 def _shape_text(shape) -> str:

@@ -34,10 +34,10 @@ def to_array(
     """
     dtype = spec.dtype
     if proto.dtype != dtype.as_datatype_enum:
-        received = _dtype_name(proto.dtype)
+        # TensorFlow Serving's own words.
         raise errors.invalid(
-            f"Expected the input {name!r} to be of type {dtype.name}. "
-            f"Received: {received}"
+            f"Expected the input {name!r} to be {_type_name(dtype.name)} but "
+            f"{_type_name(_dtype_name(proto.dtype))} is provided."
         )
     sizes = _sizes(proto, name)
     spec.check(name, sizes, max_rows)
@@ -88,6 +88,10 @@ def _check_bytes(array, name) -> None:
             f"Expected a string for each place of the input {name!r}. "
             "Received: fewer"
         )
+
+
+def _type_name(name: str) -> str:
+    return errors.TYPE_NAMES.get(name, name)
 
 
 def _dtype_name(number: int) -> str:

@@ -2,7 +2,7 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
@@ -37,6 +37,34 @@ class LoadedVersion:
     kind: kinds.Kind | None
     has_manifest: bool
     _loaded: object  # The functions do not keep its variables.
+
+    def __post_init__(self):
+        # Of a model whose texts are counted.
+        self._limit = None
+
+    def may_be_too_long(
+        self, signature: signatures.Signature, requests: Sequence[Mapping]
+    ) -> bool:
+        """Whether the tokens of some requests have to be counted.
+
+        A text in ASCII has at most a token for each byte, one for its begin
+        and one for its end. Most texts are so short that this is enough to
+        know, and the model alone tokenises them.
+        """
+        if not (requests and signature.can_merge(requests[0])):
+            return False
+        if not self.has_text_limit(signature):
+            return False
+        names = self.signatures[_COUNTS].inputs
+        if self._limit is None:
+            blank = dict.fromkeys(names, np.array([b""], object))
+            self._limit = int(self.count_tokens(blank)["limit"][0])
+        return any(
+            len(text) + 2 > self._limit or not text.isascii()
+            for request in requests
+            for name in names
+            for text in request[name]
+        )
 
     def has_text_limit(self, signature: signatures.Signature) -> bool:
         """Whether a signature takes texts that can be too long."""
@@ -85,6 +113,8 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
                 definitions[name],
                 function,
                 declared[name].padded if name in declared else {},
+                # Those of this package say exactly what they take.
+                is_exact=has_manifest,
             )
             for name, function in loaded.signatures.items()
             if name in definitions

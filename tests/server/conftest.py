@@ -185,7 +185,7 @@ class Client:
         return (
             response.status,
             response.headers,
-            _strict(text) if is_json else text,
+            json.loads(text) if is_json else text,
         )
 
     def predict(self, name, **request):
@@ -205,20 +205,10 @@ class Client:
         return b"".join(parts)
 
 
-def _strict(text):
-    """JSON without the words that only some parsers take."""
-
-    def refuse(word):
-        raise AssertionError(f"{word} is no JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
 @contextlib.contextmanager
 def running(configs, limits=None, **settings):
     """A server in a thread."""
     from keras_attention.server import application
-    from keras_attention.server import limits as server_limits
     from keras_attention.server import settings as server_settings
 
     ready = threading.Event()
@@ -232,7 +222,7 @@ def running(configs, limits=None, **settings):
             server_settings.Settings(
                 **{"rest_port": 0, "grpc_port": 0, "num_threads": 2} | settings
             ),
-            limits or server_limits.Limits(),
+            limits or server_settings.Limits(),
         )
         try:
             await one.start()
@@ -280,14 +270,14 @@ def slow_model(monkeypatch):
     """A `SlowModel`: so are all that are served."""
     from keras_attention.server import execution
 
-    slow, compute = SlowModel(), execution.answers
+    slow, compute = SlowModel(), execution.split_on_failure
 
     def wait(version, signature, requests, *arguments):
         slow.batches.append(requests)
         assert slow.may_end.wait(60)
         return compute(version, signature, requests, *arguments)
 
-    monkeypatch.setattr(execution, "answers", wait)
+    monkeypatch.setattr(execution, "split_on_failure", wait)
     yield slow
     slow.may_end.set()
 
@@ -295,7 +285,7 @@ def slow_model(monkeypatch):
 @pytest.fixture(scope="module")
 def server(model_folders, tmp_path_factory):
     """A server of the two models, and its client."""
-    from keras_attention.server import limits, model_configs
+    from keras_attention.server import model_configs, settings
 
     configs = [
         model_configs.ModelConfig(
@@ -303,7 +293,7 @@ def server(model_folders, tmp_path_factory):
         ),
         model_configs.ModelConfig("numbers", model_folders["numbers"]),
     ]
-    bounds = limits.Limits(max_rows=50, max_body_bytes=20_000)
+    bounds = settings.Limits(max_rows=50, max_body_bytes=20_000)
     root = tmp_path_factory.mktemp("root")
     with running(configs, bounds, reload_root=root) as client:
         yield client

@@ -1,5 +1,6 @@
 """A server's start, what it refuses, and what it logs if it is asked to."""
 
+import asyncio
 import concurrent.futures
 import contextlib
 import gzip
@@ -23,13 +24,14 @@ pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
 from keras_attention.server import (  # noqa: E402
     application,
-    limits,
+    batcher,
     logs,
     model_configs,
+    settings,
 )
 
 PREDICT = "/v1/models/shout:predict"
-HEAD = b"POST /v1/models/shout:predict HTTP/1.1\r\nHost: a\r\n"
+HEAD = b"POST /v1/models/shout:predict HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.fixture
@@ -38,11 +40,11 @@ def configs(model_folders):
 
 
 def test_more_than_may_wait_is_refused(run_server, configs):
-    bounds = limits.Limits(max_queued_rows=1)
+    bounds = settings.Limits(max_queued_rows=1)
     with run_server(configs, bounds) as server:
         status, headers, answer = server.predict("shout", instances=["a", "b"])
         assert (status, headers["retry-after"]) == (429, "1")
-        assert "Received: 2 rows of " in answer["error"]
+        assert "2 more have no room" in answer["error"]
         assert server.predict("shout", instances=["a"])[0] == 200
         request = predict_pb2.PredictRequest()
         request.model_spec.name = "shout"
@@ -62,17 +64,23 @@ def status(connection):
     return response.status
 
 
+def fill(queue, num_rows):
+    """Rows that wait for the model, and for nothing else."""
+    for _ in range(num_rows):
+        queue._append(batcher.Job("shout", None, None, 1))
+
+
 def test_a_full_queue_refuses_before_it_reads_the_body(run_server, configs):
     body = json.dumps({"instances": ["a"]}).encode()
     head = HEAD + f"Content-Length: {len(body)}\r\n\r\n".encode()
-    with run_server(configs, limits.Limits(max_queued_rows=8)) as server:
+    with run_server(configs, settings.Limits(max_queued_rows=8)) as server:
         queue = server.application.predictor.queue
         address = "127.0.0.1", server.rest_port
         with socket.create_connection(address, 20) as connection:
-            queue.queued_rows = 8
+            fill(queue, 8)
             connection.sendall(head)
             assert status(connection) == 429
-            queue.queued_rows = 0
+            queue._lines.clear()
             # The rest of the one, and the next on the same connection.
             connection.sendall(body + head + body)
             assert status(connection) == 200
@@ -83,25 +91,25 @@ def test_a_full_queue_asks_for_a_body_if_its_client_expects_so(
 ):
     body = json.dumps({"instances": ["a"]}).encode()
     head = HEAD + b"Content-Length: %d\r\n" % len(body)
-    with run_server(configs, limits.Limits(max_queued_rows=8)) as server:
+    with run_server(configs, settings.Limits(max_queued_rows=8)) as server:
         queue = server.application.predictor.queue
         address = "127.0.0.1", server.rest_port
         with socket.create_connection(address, 20) as connection:
-            queue.queued_rows = 8
+            fill(queue, 8)
             connection.sendall(head + b"Expect: 100-continue\r\n\r\n")
             assert connection.recv(65536) == b"HTTP/1.1 100 Continue\r\n\r\n"
             connection.sendall(body)
             assert status(connection) == 429
-            queue.queued_rows = 0
+            queue._lines.clear()
             # The connection stays.
             connection.sendall(head + b"\r\n" + body)
             assert status(connection) == 200
 
 
 def test_a_full_queue_hides_no_other_refusal(run_server, configs):
-    bounds = limits.Limits(max_queued_rows=1, max_body_bytes=20_000)
+    bounds = settings.Limits(max_queued_rows=1, max_body_bytes=20_000)
     with run_server(configs, bounds) as server:
-        server.application.predictor.queue.queued_rows = 1
+        fill(server.application.predictor.queue, 1)
 
         def predict(name):
             return server.predict(name, instances=["a"])[0]
@@ -114,7 +122,7 @@ def test_a_full_queue_hides_no_other_refusal(run_server, configs):
 
 
 def test_a_slow_client_is_not_waited_for(run_server, configs):
-    with run_server(configs, limits.Limits(timeout=0.2)) as server:
+    with run_server(configs, settings.Limits(timeout=0.2)) as server:
         # Nothing, half a head, and half a body.
         assert server.raw(b"") == b""
         assert server.raw(HEAD) == b""
@@ -139,7 +147,7 @@ def test_a_model_that_cannot_be_loaded_ends_the_start(run_server, tmp_path):
 def test_a_port_that_is_taken_ends_the_start(run_server, configs, port, flag):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         number = taken.getsockname()[1]
-        with pytest.raises(ValueError, match=f"and --{flag} "):
+        with pytest.raises(ValueError, match=f"--{flag} "):
             with run_server(configs, **{port: number}):
                 pass
 
@@ -162,8 +170,8 @@ def test_texts_are_logged_if_asked_for(run_server, configs):
     assert events[0] == "load" and events[-1] == "stopped"
 
 
-TIMEOUT = limits.Limits(timeout=0.3, max_body_bytes=20_000)
-ANSWERED = b"GET /healthz HTTP/1.1\r\nHost: a\r\n"
+TIMEOUT = settings.Limits(timeout=0.3, max_body_bytes=20_000)
+ANSWERED = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 
 
 @pytest.mark.parametrize(
@@ -191,7 +199,8 @@ def test_no_connection_stays_without_a_request(
 
 
 def test_an_answer_that_nobody_reads_is_given_up(run_server, configs):
-    request = b"GET /v1/models/shout/metadata HTTP/1.1\r\nHost: a\r\n\r\n"
+    head = b"GET /v1/models/shout/metadata HTTP/1.1\r\nHost: localhost\r\n"
+    request = head + b"\r\n"
     with run_server(configs, TIMEOUT) as server:
         open_ones = server.application._http.server_state.connections
         with socket.socket() as connection:
@@ -214,7 +223,7 @@ def test_heads_and_trailers_have_a_limit(run_server, configs, place):
     if place == "trailer":
         chunked = HEAD + b"Transfer-Encoding: chunked\r\n\r\n0\r\n"
         sent = chunked + lines[:1001]
-    bounds = limits.Limits(max_head_bytes=1000, timeout=60)
+    bounds = settings.Limits(max_head_bytes=1000, timeout=60)
     with run_server(configs, bounds) as server:
         # It does not wait for the end.
         answer = server.raw(sent, timeout=20)
@@ -224,7 +233,7 @@ def test_heads_and_trailers_have_a_limit(run_server, configs, place):
 def test_one_connection_is_one_and_health_is_always_answered(
     run_server, configs
 ):
-    with run_server(configs, limits.Limits(max_connections=1)) as server:
+    with run_server(configs, settings.Limits(max_connections=1)) as server:
         assert server.predict("shout", instances=["a"])[0] == 200
         address = "127.0.0.1", server.rest_port
         with (
@@ -235,13 +244,13 @@ def test_one_connection_is_one_and_health_is_always_answered(
             assert (status, headers["retry-after"]) == (503, "1")
             # Clients that keep theirs open would keep all others out.
             assert headers["connection"] == "close"
-            assert "at most 1 connections" in answer["error"]
+            assert "1 connections, the most" in answer["error"]
             assert server.request("/healthz")[0] == 200
             assert server.request("/readyz")[0] == 200
 
 
 def test_as_many_connections_as_files(run_server, configs):
-    bounds = limits.Limits(max_connections=2**40)
+    bounds = settings.Limits(max_connections=2**40)
     with pytest.raises(ValueError, match="ulimit -n"):
         with run_server(configs, bounds):
             pass
@@ -262,7 +271,7 @@ def test_no_other_machine_is_answered_by_default(run_server, configs):
 def test_ports_are_different(run_server, configs):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    with pytest.raises(ValueError, match="and --port "):
+    with pytest.raises(ValueError, match="by --port "):
         with run_server(configs, rest_port=port, grpc_port=port):
             pass
 
@@ -277,7 +286,7 @@ def test_a_label_of_no_version_ends_the_start(run_server, model_folders):
 
 
 def test_who_watches_the_health_is_not_waited_for(run_server, configs):
-    with run_server(configs, limits.Limits(drain_seconds=60)) as server:
+    with run_server(configs, settings.Limits(drain_seconds=60)) as server:
         channel = grpc.insecure_channel(f"127.0.0.1:{server.grpc_port}")
         watch = health_pb2_grpc.HealthStub(channel).Watch(
             health_pb2.HealthCheckRequest()
@@ -295,7 +304,7 @@ def test_what_is_not_answered_in_time_is_unavailable(
     shouter(tmp_path / "shout", is_slow=True)
     config = model_configs.ModelConfig("shout", tmp_path / "shout")
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
-        bounds = limits.Limits(drain_seconds=0.2)
+        bounds = settings.Limits(drain_seconds=0.2)
         with run_server([config], bounds, num_threads=1) as server:
             request = {"signature_name": "slow", "instances": ["x" * 600]}
             asked = threads.submit(server.request, PREDICT, request)
@@ -310,7 +319,7 @@ def test_what_is_not_answered_in_time_is_unavailable(
 
 def test_bodies_in_gzip(run_server, configs):
     body = gzip.compress(b'{"instances": ["a"]}')
-    with run_server(configs, limits.Limits(max_body_bytes=20_000)) as server:
+    with run_server(configs, settings.Limits(max_body_bytes=20_000)) as server:
 
         def post(body, encoding="gzip"):
             headers = {"Content-Encoding": encoding}
@@ -319,6 +328,9 @@ def test_bodies_in_gzip(run_server, configs):
         assert post(body) == 200
         assert post(gzip.compress(b" " * 10**6)) == 413
         assert post(body[:-9]) == post(b"{}") == 400
+        parts = b'{"instances": ', b'["a"]}'
+        assert post(b"".join(map(gzip.compress, parts))) == 200
+        assert post(body + b"x") == post(body * 100) == 400
         assert post(body, "br") == 415
 
 
@@ -342,32 +354,27 @@ def test_a_request_on_its_way_is_answered_at_the_end(run_server, configs):
             response = http.client.HTTPResponse(connection)
             response.begin()
             assert response.read() and "connection" not in response.headers
-            (one,) = server.application._http.server_state.connections
-            type(one).is_ending = True
-            one.loop.call_soon_threadsafe(one.shutdown)
+            server.application._rest.connections.is_ending = True
             connection.sendall(ANSWERED + b"\r\n")
             answer = b""
             while part := connection.recv(65536):
                 answer += part
-        # So is one on a connection that was made a moment later.
-        for one in (answer, server.raw(ANSWERED + b"\r\n", 20)):
-            assert one.startswith(b"HTTP/1.1 200 ")
-            assert b"\r\nconnection: close\r\n" in one.lower()
-        assert server.raw(b"", 20) == b""
+        assert answer.startswith(b"HTTP/1.1 200 ")
+        assert b"\r\nconnection: close\r\n" in answer.lower()
 
 
 def test_a_connection_that_is_not_taken_yet_is_answered_at_the_end(
     run_server, configs, monkeypatch
 ):
     """Closing the port would end it, as the loop has not seen it."""
-    clients, shutdown = [], application._Http.shutdown
+    clients, waiting = [], application._waiting
 
-    async def connect(http, sockets):
-        clients.append(socket.create_connection(sockets[0].getsockname(), 20))
+    def connect(listener, most):
+        clients.append(socket.create_connection(listener.getsockname(), 20))
         clients[0].sendall(ANSWERED + b"\r\n")
-        await shutdown(http, sockets)
+        return waiting(listener, most)
 
-    monkeypatch.setattr(application._Http, "shutdown", connect)
+    monkeypatch.setattr(application, "_waiting", connect)
     with run_server(configs):
         pass
     with clients[0] as client:
@@ -381,7 +388,7 @@ def test_a_slow_reader_gets_its_whole_answer_at_the_end(run_server, configs):
     # More than the system itself keeps for a connection.
     body = json.dumps({"instances": ["a" * 60_000] * 200}).encode()
     request = HEAD + b"Content-Length: %d\r\n\r\n" % len(body) + body
-    bounds = limits.Limits(max_body_bytes=len(body))
+    bounds = settings.Limits(max_body_bytes=len(body))
     with run_server(configs, bounds) as server:
         address = "127.0.0.1", server.rest_port
         with socket.create_connection(address, 20) as connection:
@@ -389,9 +396,105 @@ def test_a_slow_reader_gets_its_whole_answer_at_the_end(run_server, configs):
             (one,) = server.application._http.server_state.connections
             while not one.transport.get_write_buffer_size():
                 time.sleep(0.01)
-            one.loop.call_soon_threadsafe(one.shutdown)
-            time.sleep(limits.GRACE + 0.2)
+            loop = one.loop
+            stop = server.application.stop()
+            ending = asyncio.run_coroutine_threadsafe(stop, loop)
+            time.sleep(settings.GRACE + 0.2)
             response = http.client.HTTPResponse(connection)
             response.begin()
             answer = json.load(response)
+            ending.result(20)
     assert answer["predictions"] == ["A" * 60_000] * 200
+
+
+def test_idle_connections_shut_nobody_out(run_server, configs):
+    bounds = settings.Limits(max_connections=20)
+    with run_server(configs, bounds) as server, contextlib.ExitStack() as stack:
+        address = "127.0.0.1", server.rest_port
+        old = [
+            stack.enter_context(socket.create_connection(address, 20))
+            for _ in range(80)
+        ]
+        time.sleep(1.2)
+        for _ in range(70):
+            stack.enter_context(socket.create_connection(address, 20))
+            assert server.predict("shout", instances=["a"])[0] in (200, 503)
+            assert server.request("/healthz")[0] == 200
+        # The oldest made place.
+        with contextlib.suppress(ConnectionResetError):
+            assert old[0].recv(9) == b""
+
+
+def test_a_body_with_two_lengths_ends_the_connection(run_server, configs):
+    body = b"2\r\n{}\r\n0\r\n\r\n"
+    head = HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    with run_server(configs) as server:
+        answer = server.raw(head + body + ANSWERED + b"\r\n", 20)
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"either Content-Length or" in answer and b"200" not in answer
+
+
+def test_a_head_that_comes_at_once_has_a_limit(run_server, configs):
+    with run_server(configs) as server:
+        answer = server.raw(ANSWERED + b"x: " + b"y" * 65_536 + b"\r\n\r\n", 20)
+        assert answer.startswith((b"HTTP/1.1 431 ", b"HTTP/1.1 400 "))
+        headers = {"x": "y" * 60_000}
+        assert server.request("/healthz", headers=headers)[0] == 200
+
+
+def test_other_sites_reach_no_loopback(run_server, configs):
+    with run_server(configs) as server:
+
+        def get(**headers):
+            return server.request("/v1/models/shout", headers=headers)[0]
+
+        for host in ("localhost:1", "127.0.0.1", "[::1]:8501", "a.localhost"):
+            assert get(Host=host) == 200
+            assert get(Origin=f"http://{host}") == 200
+        for host in ("evil.example", "127.0.0.1.evil.example", "10.0.0.1"):
+            assert get(Host=host) == 400
+            assert get(Origin=f"http://{host}") == 403
+        assert get(Origin="null") == get(Origin="http://[") == 403
+        _, headers, _ = server.request("/healthz")
+        assert "access-control-allow-origin" not in headers
+    with run_server(configs, allowed_hosts=("nice.example",)) as server:
+        assert get(Host="nice.example:80") == get(Host="localhost") == 200
+        assert get(Host="evil.example") == 400
+    with run_server(configs, allowed_hosts=("*",)) as server:
+        assert get(Host="evil.example", Origin="http://x") == 200
+
+
+def test_pages_of_other_sites_ask_if_they_may(run_server, configs):
+    origin = {"Origin": "http://else.example"}
+    asked = {"Access-Control-Request-Method": "POST"}
+    with run_server(configs, has_cors=True) as server:
+        status, headers, _ = server.request(
+            PREDICT, method="OPTIONS", headers=origin | asked
+        )
+        assert (
+            status == 200 and "POST" in headers["access-control-allow-methods"]
+        )
+        status, headers, _ = server.request(
+            PREDICT, {"instances": ["a"]}, headers=origin
+        )
+        assert (status, headers["access-control-allow-origin"]) == (200, "*")
+
+
+def test_a_long_answer_is_in_gzip_for_who_takes_it(run_server, configs):
+    with run_server(configs) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.rest_port)
+        with contextlib.closing(connection):
+            for text, encoding in (("a", None), ("a" * 60_000, "gzip")):
+                connection.request(
+                    "POST",
+                    PREDICT,
+                    json.dumps({"instances": [text] * 3}),
+                    {"Accept-Encoding": "gzip"},
+                )
+                response = connection.getresponse()
+                data = response.read()
+                assert response.headers["content-encoding"] == encoding
+                if encoding:
+                    assert len(data) < 2000
+                    data = gzip.decompress(data)
+                assert json.loads(data)["predictions"] == [text.upper()] * 3

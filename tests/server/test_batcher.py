@@ -10,8 +10,8 @@ from keras_attention.server import batcher
 from keras_attention.server.errors import Code, RequestError
 
 
-def job(payload, group="g", num_rows=1, **options):
-    return batcher.Job(group, payload, num_rows, **options)
+def job(payload, group="g", num_rows=1, model="m", **options):
+    return batcher.Job(model, group, payload, num_rows, **options)
 
 
 class Slow:
@@ -96,7 +96,7 @@ def test_a_full_queue_refuses_and_dead_jobs_take_no_room():
         waiting = asyncio.create_task(queue.submit(job("w", num_rows=8)))
         await asyncio.sleep(0.01)
         with pytest.raises(RequestError) as refused:
-            await queue.submit(job("more"))
+            await queue.submit(job("more", num_rows=2))
         assert refused.value.code == Code.RESOURCE_EXHAUSTED
         waiting.cancel()
         await asyncio.sleep(0.01)
@@ -110,28 +110,105 @@ def test_a_full_queue_refuses_and_dead_jobs_take_no_room():
     assert slow.calls == [["first"], ["next"]]
 
 
-@pytest.mark.parametrize(
-    "refused, received",
-    [
-        (job("x", num_rows=9), "9 rows of 0 bytes"),
-        (job("x", num_bytes=71), "1 rows of 71 bytes"),
-        # Before its size is known.
-        (None, "one more"),
-    ],
-)
-def test_a_refusal_says_what_was_refused(refused, received):
+def test_a_refusal_says_how_much_waits():
+    slow = Slow()
+
     async def test(queue):
-        queue.queued_rows, queue.queued_bytes = (2, 30) if refused else (8, 30)
-        with pytest.raises(RequestError) as error:
-            await queue.check_room(refused)
-        assert error.value.code == Code.RESOURCE_EXHAUSTED
-        assert error.value.message == (
-            f"Expected at most 8 rows of 100 bytes that wait: try again later. "
-            f"Received: {received}, where {queue.queued_rows} rows of "
-            "30 bytes wait"
+        first = await begun(queue, job("first"))
+        waiting = [
+            asyncio.create_task(queue.submit(job(n, num_rows=2)))
+            for n in range(4)
+        ]
+        await asyncio.sleep(0.01)
+        with pytest.raises(RequestError) as refused:
+            await queue.submit(job("more", num_rows=3))
+        slow.may_go.set()
+        await asyncio.gather(first, *waiting)
+        return refused.value
+
+    error = with_batcher(test, slow)
+    assert error.code == Code.RESOURCE_EXHAUSTED
+    assert "8 rows wait for it, and 3 more have no room" in error.message
+
+
+@pytest.mark.parametrize("num_large", [4, 8])
+def test_large_requests_make_no_small_one_wait_or_fail(num_large):
+    """Clients with 256 rows each fill one model, two others are idle."""
+    slow = Slow()
+
+    async def test(queue):
+        tasks = [await begun(queue, job("first", num_rows=256))]
+        large = [
+            asyncio.create_task(queue.submit(job(f"large {n}", None, 256)))
+            for n in range(num_large)
+        ]
+        await asyncio.sleep(0)
+        small = [
+            asyncio.create_task(
+                queue.submit(job(f"{model} {n}", model, model=model))
+            )
+            for n in range(3)
+            for model in ("m", "x", "y")
+        ]
+        await asyncio.sleep(0.01)
+        slow.may_go.set()
+        await asyncio.gather(*tasks, *small)
+        return await asyncio.gather(*large, return_exceptions=True)
+
+    answers = with_batcher(test, slow, 32, 512)
+    refused = [one for one in answers if isinstance(one, RequestError)]
+    assert len(refused) == num_large - 2
+    # One call goes on, and then each model answers all its single texts.
+    first, *calls = slow.calls
+    assert first == ["first"] and calls[3:] == [["large 0"], ["large 1"]]
+    assert sorted(calls[:3]) == [
+        [f"{model} {n}" for n in range(3)] for model in ("m", "x", "y")
+    ]
+
+
+def test_lines_take_turns_by_their_rows():
+    """While single texts keep coming, large requests have half of the rows."""
+    calls = []
+
+    def compute(jobs):
+        calls.append(jobs[0].payload)
+        return [None for _ in jobs]
+
+    async def test(queue):
+        async def ask(name, size, times):
+            for _ in range(times):
+                await queue.submit(job(name, None, size))
+
+        # Of each, one waits while another one is computed.
+        await asyncio.gather(
+            *[ask("large", 8, 3) for _ in range(2)],
+            *[ask("small", 1, 24) for _ in range(2)],
         )
 
-    with_batcher(test, Slow())
+    with_batcher(test, compute, 8, 64)
+    for start in range(0, 45, 9):
+        assert calls[start : start + 9].count("small") in (7, 8, 9)
+    assert calls.count("large") == 6
+
+
+@pytest.mark.parametrize("size", [2, 9, 65])
+def test_larger_jobs_take_no_room_from_smaller_ones(size):
+    slow = Slow()
+
+    async def test(queue):
+        first = await begun(queue, job("first"))
+        large = [
+            asyncio.create_task(queue.submit(job("large", None, size)))
+            for _ in range(100)
+        ]
+        small = asyncio.create_task(queue.submit(job("small")))
+        await asyncio.sleep(0.05)
+        slow.may_go.set()
+        found = await asyncio.gather(*large, return_exceptions=True)
+        await asyncio.gather(first, small)
+        return sum(one == "large" for one in found)
+
+    assert with_batcher(test, slow, 8, 130) == 130 // size
 
 
 def test_few_are_refused_in_a_turn_of_the_event_loop():
@@ -146,7 +223,7 @@ def test_few_are_refused_in_a_turn_of_the_event_loop():
         asked = [asyncio.create_task(ask(queue, n)) for n in range(101)]
         await asyncio.sleep(0)
         # What has room does not wait.
-        await queue.check_room(job("small"))
+        await queue.check_room("another")
         assert not refused
         # A cancelled waiter does not stop the turns of the others.
         asked[50].cancel()

@@ -14,7 +14,7 @@ from tensorflow_serving.apis import (  # noqa: E402
     prediction_service_pb2_grpc,
 )
 
-from keras_attention.server import limits, model_configs  # noqa: E402
+from keras_attention.server import model_configs, settings  # noqa: E402
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def start(run_server, model_folders):
     config = model_configs.ModelConfig("shout", model_folders["shout"])
 
     def create(**bounds):
-        bounds = limits.Limits(drain_seconds=1, **bounds)
+        bounds = settings.Limits(drain_seconds=1, **bounds)
         return run_server([config], bounds, num_threads=1)
 
     return create
@@ -83,7 +83,7 @@ def test_what_is_not_answered_in_time_is_504(start, slow_model):
         for text in ("first", "second"):
             status, _, answer = server.predict("shout", instances=[text])
             assert status == 504
-            assert "an answer before the deadline" in answer["error"]
+            assert "The deadline is over" in answer["error"]
             assert server.application.predictor.queue.queued_rows == 0
         assert counts(server) == {"DEADLINE_EXCEEDED": 2}
         slow_model.may_end.set()

@@ -127,13 +127,13 @@ def test_bytes_that_are_no_message_are_refused(channel):
             call(b"\xff")
 
 
-def test_other_methods_are_unimplemented(predictions):
+def test_methods_for_examples_need_a_model(predictions):
     for method, request in (
         (predictions.Classify, classification_pb2.ClassificationRequest()),
         (predictions.Regress, regression_pb2.RegressionRequest()),
         (predictions.MultiInference, inference_pb2.MultiInferenceRequest()),
     ):
-        with refused(grpc.StatusCode.UNIMPLEMENTED):
+        with refused(grpc.StatusCode.INVALID_ARGUMENT):
             method(request)
 
 

@@ -57,14 +57,14 @@ def test_an_only_input_needs_no_name(key):
     "document, message",
     [
         ({}, "'inputs' or 'instances'"),
-        ({"instances": [], "inputs": []}, "'inputs' or 'instances'"),
+        ({"instances": [], "inputs": []}, "'inputs' or 'instances' keys"),
         ([], "JSON object"),
         ({"instances": ["a"], "signature_name": 3}, "must be a string"),
         ({"instances": []}, "No values"),
         ({"instances": "a"}, "list/array"),
         ({"instances": ["a"]}, "expecting list of objects"),
         ({"inputs": ["a"]}, "expecting an object"),
-        ({"instances": [{"text": "a"}]}, "Expected the keys"),
+        ({"instances": [{"text": "a"}]}, "keys must be equal to: text,x"),
         ({"instances": [{"text": "a", "x": [1, 2, 3]}, "a"]}, "item 1"),
         ({"inputs": {"text": ["a"]}}, "Missing named input: x"),
     ],
@@ -82,7 +82,6 @@ def test_what_is_no_request_is_refused(document, message):
         (tf.string, [["a"], "b"]),
         (tf.string, [["a"], ["b", "c"]]),
         (tf.float32, ["a"]),
-        (tf.float32, [1e39]),
         (tf.float32, [True]),
         (tf.float32, [10**400]),
         (tf.int32, [1.0]),
@@ -120,7 +119,9 @@ def test_numbers_that_are_not_finite_go_both_ways():
     np.testing.assert_array_equal(bare["x"], [np.nan, np.inf, -np.inf])
     found = arrays({"inputs": words}, x=spec)
     np.testing.assert_array_equal(found["x"], bare["x"])
-    assert json_outputs.from_arrays(found, False) == {"outputs": words}
+    assert json_outputs.written(found, False) == (
+        b'{"outputs": [NaN, Infinity, -Infinity]}'
+    )
 
 
 def test_answers_have_the_shape_of_their_request():
@@ -155,7 +156,7 @@ def test_bytes_and_floats_are_written_as_tensorflow_serving_does():
 
 def test_rows_need_outputs_with_rows():
     outputs = {"y": np.array([1.0]), "s": np.array(2.0)}
-    with pytest.raises(errors.RequestError, match="ask for columns"):
+    with pytest.raises(errors.RequestError, match="no shape information"):
         json_outputs.from_arrays(outputs, True)
     assert json_outputs.from_arrays(outputs, False) == {
         "outputs": {"y": [1.0], "s": 2.0}
@@ -172,20 +173,18 @@ def test_many_integers_are_converted_quickly():
 
 
 def test_rows_and_shape_are_looked_at_before_values():
-    text = signatures.Spec(tf.int32, (None, 3))
-    for values, message in (([[0] * 4], "of shape"), ([[0] * 3] * 9, "8 rows")):
+    text = signatures.Spec(tf.int32, (None, 3), is_exact=True)
+    for values, message in (([[0] * 4], "of shape"), ([[0] * 3] * 9, "most 8")):
         values[-1] = ["no number", *values[-1][1:]]
         with pytest.raises(errors.RequestError, match=message):
             json_inputs.to_arrays({"inputs": values}, {"x": text}, (), 8)
 
 
-@pytest.mark.parametrize(
-    "dtype, most", [(tf.float32, 2**24 - 1), (tf.float64, 2**53 - 1)]
-)
-def test_integers_that_a_float_may_not_hold_are_refused(dtype, most):
-    spec = signatures.Spec(dtype, (None,))
-    assert arrays({"inputs": [most]}, x=spec)["x"].tolist() == [most]
-    assert "precision" in refusal({"inputs": [most + 1]}, x=spec)
+def test_a_float_takes_any_number():
+    spec = signatures.Spec(tf.float32, (None,))
+    found = arrays({"inputs": [2**24 + 1, 1.8e308, -1e39, 1e-50]}, x=spec)
+    assert found["x"].tolist() == [2.0**24, np.inf, -np.inf, 0.0]
+    assert "precision" in refusal({"inputs": [10**400]}, x=spec)
 
 
 def test_base64_may_have_line_breaks():
@@ -195,7 +194,7 @@ def test_base64_may_have_line_breaks():
 
 def test_an_answer_has_a_limit(monkeypatch):
     monkeypatch.setattr(json_outputs, "_MOST_VALUES", 5)
-    with pytest.raises(errors.RequestError, match="Received: 6 values"):
+    with pytest.raises(errors.RequestError, match="would have 6 values"):
         json_outputs.written({"y": np.zeros(6)}, True)
     assert json_outputs.written({"y": np.zeros(2)}, True) == (
         b'{"predictions": [0.0, 0.0]}'

@@ -68,7 +68,7 @@ def test_an_answer_is_that_of_its_request_alone(version):
     for signature in version.signatures.values():
         assert signature.is_batched
         requests = [request_of(signature, texts) for texts in TEXTS]
-        together = execution.answers(version, signature, requests)
+        together = execution.split_on_failure(version, signature, requests)
         for request, answer in zip(requests, together, strict=True):
             # The SavedModel itself, without the server's cut.
             alone = signature(request)
@@ -86,11 +86,23 @@ def test_the_answers_differ(version):
     """Otherwise it would not be seen if two were mixed up."""
     signature = version.signatures["serving_default"]
     requests = [request_of(signature, texts) for texts in TEXTS]
-    answers = execution.answers(version, signature, requests)
+    answers = execution.split_on_failure(version, signature, requests)
     for name in signature.outputs:
         values = {str(row) for answer in answers for row in answer[name]}
         # A random classifier may well give one label to all.
         assert name in ("label", "labels") or len(values) > 2, (name, values)
+
+
+def test_an_ascii_text_has_few_tokens(version):
+    """So short ones are not counted."""
+    texts = ["", "x", " a  b ", "1,000.00 $", "".join(map(chr, range(127)))]
+    signature = version.signatures["num_tokens"]
+    counts = signature(request_of(signature, texts))["num_tokens"]
+    extra = len(" zero") * (len(signature.inputs) - 1)
+    assert all(
+        count <= len(text) + extra + 2
+        for count, text in zip(counts, texts, strict=True)
+    )
 
 
 def test_long_texts_are_refused(version):
@@ -98,8 +110,8 @@ def test_long_texts_are_refused(version):
         request = {
             name: np.array([b"one " * 60], object) for name in signature.inputs
         }
-        (answer,) = execution.answers(version, signature, [request])
+        (answer,) = execution.split_on_failure(version, signature, [request])
         if name == "num_tokens":
             assert answer["num_tokens"] > answer["limit"]
         else:
-            assert "in line 1" in answer.message
+            assert "row 1" in answer.message

@@ -14,7 +14,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc  # noqa: E402
 
 from keras_attention.server import (  # noqa: E402
     application,
-    limits,
     model_configs,
     served_model,
     settings,
@@ -55,14 +54,14 @@ def test_a_server_is_ready_between_loading_and_its_end(
     # The first that is asked of a version that is loaded.
     monkeypatch.setattr(served_model, "fingerprint", wait)
     # Connections stay so long at the end.
-    monkeypatch.setattr(limits, "GRACE", 1)
+    monkeypatch.setattr(settings, "GRACE", 1)
     config = model_configs.ModelConfig("shout", model_folders["shout"])
 
     async def main():
         server = application.Application(
             [config],
             settings.Settings(rest_port=0, grpc_port=0),
-            limits.Limits(),
+            settings.Limits(),
         )
         starting = asyncio.create_task(server.start())
         await until(lambda: server.grpc_port)

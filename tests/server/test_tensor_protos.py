@@ -12,7 +12,7 @@ from keras_attention.server import errors, signatures, tensor_protos
 
 
 def to_array(proto, dtype, shape=None, max_bytes=10**6):
-    spec = signatures.Spec(dtype, shape)
+    spec = signatures.Spec(dtype, shape, is_exact=True)
     return tensor_protos.to_array(proto, spec, "x", 8, max_bytes)
 
 
@@ -108,7 +108,7 @@ def test_a_shape_of_many_axes_takes_no_time():
     [
         # One string that stands for all of them.
         (proto(tf.string, [8], string_val=[b"a" * 999]), None, "7000 bytes"),
-        (proto(tf.string, [9], string_val=[b"a"]), (None,), "at most 8 rows"),
+        (proto(tf.string, [9], string_val=[b"a"]), (None,), "at most 8 are"),
         (proto(tf.string, [2, 2], string_val=[b"a"]), (None,), "of shape"),
         (proto(tf.int8, [1], int_val=[300]), None, "Expected the values"),
     ],

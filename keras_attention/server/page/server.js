@@ -96,12 +96,19 @@ async function fetched(path, options) {
 }
 
 async function answer(response) {
-  if (response.ok) {
-    return response.json();
-  }
   const text = await response.text();
+  if (response.ok) {
+    return JSON.parse(quoted(text));
+  }
   const words = wordsOf(text) || `The server answers ${response.status}.`;
   throw new ServerError(words, response.status);
+}
+
+// The server writes NaN, Infinity and -Infinity, which JSON does not have.
+function quoted(text) {
+  return text.replace(/"(?:[^"\\]|\\.)*"|-?Infinity|NaN/g, (part) =>
+    part.startsWith('"') ? part : `"${part}"`,
+  );
 }
 
 function wordsOf(text) {

@@ -18,7 +18,8 @@ from tensorflow_serving.apis import (
 
 from keras_attention.server import errors, json_inputs, signatures
 
-_METHODS = {
+# Method -> what its result is called, and the outputs that make it.
+METHODS = {
     "classify": ("classification", {"classes", "scores"}),
     "regress": ("regression", {"outputs"}),
 }
@@ -87,7 +88,7 @@ def to_arrays(
         RequestError: If the signature has another method, or if there is no
             example.
     """
-    word, outputs = _METHODS[api]
+    word, outputs = METHODS[api]
     method = f"tensorflow/serving/{api}"
     if signature.method != method:
         raise errors.invalid(
@@ -123,7 +124,7 @@ def result(api: str, outputs: Mapping[str, np.ndarray], num_rows: int):
         RequestError: If the outputs do not have a row for each example.
     """
     arrays = {
-        name: outputs[name] for name in _METHODS[api][1] if name in outputs
+        name: outputs[name] for name in METHODS[api][1] if name in outputs
     }
     if api == "regress":
         arrays = {name: _as_column(array) for name, array in arrays.items()}

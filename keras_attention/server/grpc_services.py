@@ -1,6 +1,7 @@
 """TensorFlow Serving's gRPC services: predictions and models."""
 
 import asyncio
+import functools
 import math
 import pathlib
 import time
@@ -33,6 +34,10 @@ from keras_attention.server.predictor import ModelSpec, Predictor
 
 # Of a reload.
 _MOST_MODELS = 100
+_RESPONSES = {
+    "classify": classification_pb2.ClassificationResponse,
+    "regress": regression_pb2.RegressionResponse,
+}
 _STATUS = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -109,9 +114,7 @@ class Calls:
             if self.is_stopping:
                 raise RequestError(Code.UNAVAILABLE, "The server ends")
             if request is None:
-                raise errors.invalid(
-                    "The bytes are no message of the method's type."
-                )
+                raise errors.invalid("The bytes are no such message.")
             response = await function(request, context, fields)
         except RequestError as error:
             code, details = error.code, error.message
@@ -185,12 +188,18 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
 
     async def Classify(self, request, context):
         return await self._calls.answer(
-            request, context, "classify", self._classify
+            request,
+            context,
+            "classify",
+            functools.partial(self._examine, "classify"),
         )
 
     async def Regress(self, request, context):
         return await self._calls.answer(
-            request, context, "regress", self._regress
+            request,
+            context,
+            "regress",
+            functools.partial(self._examine, "regress"),
         )
 
     async def MultiInference(self, request, context):
@@ -242,24 +251,11 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         spec = _spec(request.model_spec)
         kinds = {*request.metadata_field}
         if kinds != {"signature_def"}:
-            raise errors.invalid(
-                "Expected metadata_field: 'signature_def'. "
-                f"Received: {sorted(kinds)[:5]}"
-            )
+            raise errors.invalid("The only metadata_field is signature_def.")
         return protos.metadata(self._calls.predictor, spec)
 
-    async def _classify(self, request, context, fields):
-        response = classification_pb2.ClassificationResponse()
-        await self._examine("classify", request, context, fields, response)
-        return response
-
-    async def _regress(self, request, context, fields):
-        response = regression_pb2.RegressionResponse()
-        await self._examine("regress", request, context, fields, response)
-        return response
-
-    async def _examine(self, api, request, context, fields, response):
-        """Fills in what a model says of examples."""
+    async def _examine(self, api, request, context, fields):
+        """What a model says of examples."""
         spec = _spec(request.model_spec)
         answer = await self._calls.predictor.predict(
             spec,
@@ -268,10 +264,11 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             _deadline(context),
         )
         fields |= {"version": answer.version, "rows": answer.num_rows}
-        response.result.CopyFrom(
-            examples.result(api, answer.outputs, answer.num_rows)
+        response = _RESPONSES[api](
+            result=examples.result(api, answer.outputs, answer.num_rows)
         )
         _fill_spec(response.model_spec, spec, answer)
+        return response
 
     async def _infer(self, request, context, fields):
         """Some methods for the same examples."""
@@ -286,7 +283,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         response = inference_pb2.MultiInferenceResponse()
         for task in tasks:
             api = task.method_name.removeprefix("tensorflow/serving/")
-            if api not in ("classify", "regress"):
+            if api not in _RESPONSES:
                 raise RequestError(
                     Code.UNIMPLEMENTED,
                     f"Unsupported signature method_name: {api[:200]}",
@@ -294,13 +291,10 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             single = classification_pb2.ClassificationRequest(
                 model_spec=task.model_spec, input=request.input
             )
-            make = self._classify if api == "classify" else self._regress
-            found = await make(single, context, fields)
+            found = await self._examine(api, single, context, fields)
             result = response.results.add(model_spec=found.model_spec)
-            if api == "classify":
-                result.classification_result.CopyFrom(found.result)
-            else:
-                result.regression_result.CopyFrom(found.result)
+            field = examples.METHODS[api][0] + "_result"
+            getattr(result, field).CopyFrom(found.result)
         return response
 
 

@@ -36,7 +36,7 @@ TABLE = {
     "layers": ({"layers"}, ARRAYS),
     "models.__init__": ({"models.catalog"}, set()),
     "models.catalog": (set(), set()),
-    "models.paper_model": (set(), ARRAYS),
+    "models.paper_model": ({"layers"}, ARRAYS),
     "models.seq2seq": ({"models.paper_model", "tokens"}, ARRAYS),
     "models.language_model": ({"models.paper_model", "tokens"}, ARRAYS),
     "models.classifier": ({"models.paper_model", "tokens"}, ARRAYS),

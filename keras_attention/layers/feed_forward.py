@@ -2,9 +2,11 @@
 
 import keras
 
+from keras_attention.layers import quantized_parts
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class FeedForward(keras.layers.Layer):
+class FeedForward(quantized_parts.QuantizedParts, keras.layers.Layer):
     """`FFN(x) = max(0, x W_1 + b_1) W_2 + b_2` (Vaswani 2017, equation 2).
 
     Args:

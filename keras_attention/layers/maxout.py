@@ -3,9 +3,11 @@
 import keras
 from keras import ops
 
+from keras_attention.layers import quantized_parts
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class Maxout(keras.layers.Layer):
+class Maxout(quantized_parts.QuantizedParts, keras.layers.Layer):
     """`t_j = max(u_{2j-1}, u_{2j})` with `u = x W + b`.
 
     The deep output of Cho et al. 2014 (appendix A.1.1) and of Bahdanau et

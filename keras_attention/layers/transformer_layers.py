@@ -7,12 +7,13 @@ from keras_attention.layers import (
     feed_forward,
     masks,
     multi_head_attention,
+    quantized_parts,
     residual,
 )
 from keras_attention.layers import positions as position_layers
 
 
-class TransformerLayer(keras.layers.Layer):
+class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
     """What encoder and decoder layer share: abstract.
 
     Args:

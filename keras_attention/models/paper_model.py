@@ -4,8 +4,10 @@ from typing import Self
 
 import keras
 
+from keras_attention.layers import quantized_parts
 
-class PaperModel(keras.Model):
+
+class PaperModel(quantized_parts.QuantizedParts, keras.Model):
     """A Keras model with named sizes: abstract, the base of the contracts.
 
     Attributes:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import keras
+import numpy as np
 import pytest
 
 from keras_attention import models
@@ -117,3 +118,26 @@ def test_a_name_that_no_model_has_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'GPT'"):
         _ = models.GPT
     assert {"Luong", "Seq2Seq", "catalog"} <= set(dir(models))
+
+
+@pytest.mark.filterwarnings("ignore:.*a `quantize` method")
+@pytest.mark.fast_for("transformer", "rnnsearch", "bag_of_vectors", "lstmn")
+@every_name
+def test_a_model_in_int8_is_saved_and_loaded(name, small_sizes, tmp_path):
+    keras.utils.set_random_seed(0)
+    model = catalog.create(
+        name, "mini", vocabulary_size=23, **small_sizes[name]
+    )
+    model.build()
+    model.quantize("int8")
+    ids = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]], "int32")
+    inputs = ids
+    if not isinstance(model, models.LanguageModel):
+        second = "pair_ids" if isinstance(model, models.Classifier) else ""
+        inputs = {"source_ids": ids, second or "target_ids": ids}
+        if getattr(model, "num_texts", 2) == 1:
+            del inputs["pair_ids"]
+    model.save(tmp_path / "model.keras")
+    loaded = keras.models.load_model(tmp_path / "model.keras")
+    assert any(weight.dtype == "int8" for weight in loaded.weights)
+    np.testing.assert_array_equal(loaded(inputs), model(inputs))

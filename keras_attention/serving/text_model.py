@@ -331,7 +331,9 @@ def _texts_of(row, names, line: int) -> Sequence[str]:
 
 
 def encoded(texts: Iterable[str]) -> list[bytes]:
-    """UTF-8 of texts; half a surrogate pair, which has none, becomes "?".
+    """UTF-8 of texts without NUL.
+
+    Half a surrogate pair, which has no UTF-8, becomes "?".
 
     Raises:
         ValueError: If `texts` is one text, or holds something else.
@@ -347,4 +349,5 @@ def encoded(texts: Iterable[str]) -> list[bytes]:
             raise ValueError(
                 f"Expected strings. Received: {text!r} in line {line}"
             )
-    return [text.encode("utf-8", "replace") for text in texts]
+    # The graphs of older SavedModels read NUL as a byte that no model knows.
+    return [text.replace("\0", "").encode("utf-8", "replace") for text in texts]

@@ -174,10 +174,7 @@ def in_use(status: Status):
 def fingerprint(path: pathlib.Path) -> tuple:
     """The files of a version and of its manifest: names, sizes and times."""
     entries = []
-    manifests = [
-        place.parent / manifest.NAME for place in manifest.places(path)
-    ]
-    for file in (*sorted(path.rglob("*")), *manifests):
+    for file in (*sorted(path.rglob("*")), *manifest.places(path)):
         try:
             stat = file.stat()
         except OSError:

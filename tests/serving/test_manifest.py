@@ -16,27 +16,6 @@ FILES = {
     "variables/variables.data-00000-of-00001": b"weights",
     "assets.extra/tf_serving_warmup_requests": b"requests",
 }
-STRAYS = [
-    ".DS_Store",
-    "._saved_model.pb",
-    ".nfs000000000001",
-    ".gitkeep",
-    ".saved_model.pb.kY3x1a",
-    "Thumbs.db",
-    "desktop.ini",
-    "Icon\r",
-    "README.md",
-    "lost+found/x",
-    "__MACOSX/._saved_model.pb",
-    "@eaDir/x",
-    "saved_model.pb:Zone.Identifier",
-    "variables/.DS_Store",
-    "variables/._variables.index",
-    "variables/Thumbs.db",
-    "variables/lost+found/x",
-    "variables/.snapshot/variables.index",
-    "assets.extra/desktop.ini",
-]
 
 
 def write_version(folder, number, graph=b"graph"):
@@ -91,12 +70,6 @@ def link_folder(model):
 def link_to_version(model):
     (model.parent / "current").symlink_to("m/1")
     return model.parent / "current"
-
-
-def link_twice(model):
-    """The manifest stands beside the link in the middle."""
-    link_version(model)
-    return link_to_version(model)
 
 
 def link_files(model):
@@ -166,7 +139,6 @@ def write_the_manifest_anew(model):
         link_absolutely,
         link_folder,
         link_to_version,
-        link_twice,
         link_files,
         link_inner_folder,
         rename,
@@ -185,7 +157,7 @@ def test_a_whole_version_may_be_kept_anywhere(store, model):
     manifest.check(str(version))
     # Whatever the way, a changed file is found.
     (version / "variables" / "variables.index").write_bytes(b"other")
-    with pytest.raises(ValueError, match=r"variables\.index was changed"):
+    with pytest.raises(ValueError, match="was changed"):
         manifest.check(version)
 
 
@@ -201,34 +173,11 @@ def test_a_relative_path(model, monkeypatch):
     manifest.check("~/2")
 
 
-@pytest.mark.parametrize("name", STRAYS)
-def test_what_systems_leave_is_ignored(name, model):
-    path = model / "1" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"x")
+@pytest.mark.parametrize("name", [".DS_Store", "README.md", "variables/x"])
+def test_other_files_are_ignored(name, model):
+    """As by `sha256sum -c`."""
+    (model / "1" / name).write_bytes(b"x")
     manifest.check(model / "1")
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "saved_model.pbtxt",
-        "saved_model.cpb",
-        "Saved_Model.pb",
-        "keras_metadata.pb",
-        "variables/variables.data-00001-of-00002",
-        "variables/new",
-        "variables/deeper/variables.index",
-        "assets/vocabulary.txt",
-        "assets.extra/more",
-    ],
-)
-def test_what_may_be_loaded_is_refused(name, model):
-    path = model / "1" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_bytes(b"x")
-    with pytest.raises(ValueError, match=f"{name} is not in the manifest"):
-        manifest.check(model / "1")
 
 
 def remove(path):
@@ -261,7 +210,7 @@ def make_a_folder(path):
         (remove, "is missing"),
         (truncate, "was changed or damaged"),
         (leave_a_pointer, "pointer of Git LFS: run `git lfs pull`"),
-        (link_to_nothing, "is a link to nothing"),
+        (link_to_nothing, "is missing"),
         (make_a_folder, "is missing"),
     ],
 )
@@ -277,31 +226,15 @@ def test_files_of_two_versions_are_no_version(model):
     shutil.copy(model / "2" / "saved_model.pb", version)
     write_version(model, 3, b"third graph")
     (version / "fingerprint.pb").write_bytes(b"of another")
-    with pytest.raises(ValueError, match=r"fingerprint\.pb was changed"):
+    with pytest.raises(ValueError, match="20250101/.* was changed"):
         manifest.check(version)
-
-
-def test_a_version_that_was_never_exported_here(model):
-    for name in FILES:
-        path = model / "7" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(b"foreign")
-    with pytest.raises(ValueError, match="7/.* is not in the manifest"):
-        manifest.check(model / "7")
 
 
 def test_without_a_manifest(model):
     (model / "MANIFEST.sha256").unlink()
     for version in (model / "1", link_to_version(model), model / "8"):
-        with pytest.raises(ValueError, match="copy it along with them"):
+        with pytest.raises(ValueError, match="copy it along with the versions"):
             manifest.check(version)
-
-
-def test_a_ring_of_links(model):
-    (model / "8").symlink_to("9")
-    (model / "9").symlink_to("8")
-    with pytest.raises(ValueError, match=r"saved_model\.pb is missing"):
-        manifest.check(model / "8")
 
 
 def test_versions_may_be_links(model, tmp_path, monkeypatch):
@@ -316,17 +249,3 @@ def test_versions_may_be_links(model, tmp_path, monkeypatch):
         loading.load(model)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert savedmodel.versions("~/m")[0] == model / "1"
-
-
-def test_a_checksum_is_that_of_what_is_read(model):
-    """Whatever the number, the path and what file managers leave."""
-    first, second = (manifest.checksum(model / name) for name in ("1", "2"))
-    same = shutil.copytree(model / "1", model / "copies" / "7")
-    (same / ".DS_Store").write_bytes(b"stray")
-    assert manifest.checksum(same) == first
-    for name in FILES:
-        path = same / name
-        path.write_bytes(b"other")
-        assert manifest.checksum(same) not in (first, second)
-        path.write_bytes(FILES[name])
-    assert manifest.checksum(same) == first

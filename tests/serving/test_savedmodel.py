@@ -409,18 +409,14 @@ def test_sha256sum_reads_the_manifest(copy):
             "was changed",
         ),
         (
-            lambda file, copy: file.with_name("new").touch(),
-            "is not in the manifest",
-        ),
-        (
             lambda file, copy: (copy / savedmodel.MANIFEST).unlink(),
-            "beside the versions",
+            "copy it along with the versions",
         ),
         (
             lambda file, copy: (copy / "1" / "saved_model.pb").unlink(),
             "saved_model.pb is missing",
         ),
-        (lambda file, copy: (copy / "2").mkdir(), "saved_model.pb is missing"),
+        (lambda file, copy: (copy / "2").mkdir(), "2/.* is missing"),
     ],
 )
 def test_a_damaged_version_is_refused(damage, message, copy):

@@ -273,7 +273,7 @@ def _check_lengths(request: Request) -> None:
 
 def _malformed(method: str, path: str) -> RequestError:
     message = f"Malformed request: {method} {path[:200]}"
-    if path.lower() == "/v1/models":
+    if method == "GET" and path.lower() == "/v1/models":
         message = "Missing model name in request."
     elif method == "POST" and _MODEL_PATH.fullmatch(path):
         message += ". Put :predict behind the model's name."

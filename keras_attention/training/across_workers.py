@@ -56,6 +56,7 @@ class AcrossWorkers(Trainer):
     def _on_all_replicas(self, step):
         """A function of an iterator: one batch on the replicas of all."""
 
+        # The replica cuts its rows itself, as each worker has the whole batch.
         def on_its_rows(batch):
             context = tf.distribute.get_replica_context()
             first = context.replica_id_in_sync_group
@@ -65,6 +66,8 @@ class AcrossWorkers(Trainer):
         @tf.function(reduce_retracing=True, autograph=False)
         def on_own_replicas(batch):
             of_replicas = self.strategy.run(on_its_rows, (batch,))
+            # For the progress bar alone: an epoch's logs are read from the
+            # sums of the metrics, over all workers.
             return {
                 name: tf.reduce_mean(
                     self.strategy.experimental_local_results(v)

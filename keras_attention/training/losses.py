@@ -26,6 +26,8 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
     """
     vocabulary_size = logits.shape[-1]
 
+    # A gradient by hand: logits are the largest tensor of a step, and those of
+    # the parts below would each be as large.
     @ops.custom_gradient
     def cross_entropy(logits):
         probabilities = ops.softmax(logits, axis=-1)
@@ -37,6 +39,7 @@ def token_cross_entropy(logits, labels, label_smoothing=0.0):
             uniform = normaliser - _mean(logits)
             loss = (1 - label_smoothing) * loss + label_smoothing * uniform
 
+        # It keeps `probabilities`, so that no softmax is computed again.
         def gradient(*args, upstream=None):
             if upstream is None:  # PyTorch passes it by keyword.
                 (upstream,) = args

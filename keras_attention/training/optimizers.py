@@ -36,6 +36,8 @@ class Adam(keras.optimizers.Adam):
     def update_step(self, gradient, variable, learning_rate):
         step = tf.cast(self.iterations + 1, variable.dtype)
         index = self._get_variable_index(variable)
+        # The fused operation has no sparse form. Keras's own Adam, too, moves
+        # every row of an embedding, as each has momentum.
         if isinstance(gradient, tf.IndexedSlices):
             gradient = tf.convert_to_tensor(gradient)
         tf.raw_ops.ResourceApplyAdam(

@@ -74,6 +74,7 @@ class Cosine(keras.optimizers.schedules.LearningRateSchedule):
         self.num_steps = num_steps
 
     def __call__(self, step):
+        # Keras counts from 0. At 0 the first step would have no effect.
         step = ops.cast(step, "float32") + 1.0
         warmup = float(self.warmup_steps)
         progress = (step - warmup) / (self.num_steps - warmup)
@@ -81,6 +82,7 @@ class Cosine(keras.optimizers.schedules.LearningRateSchedule):
         factor = ops.where(
             step < warmup,
             step / warmup,
+            # Behind the last step, the cosine would rise again.
             ops.where(progress < 1, cosine, 0.0),
         )
         return self.peak_learning_rate * factor

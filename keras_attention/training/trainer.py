@@ -82,8 +82,8 @@ class Trainer(keras.Model):
             )
         if model.compute_dtype == "float16":
             raise ValueError(
-                "Expected a model that computes in float32 or, as mixed "
-                "precision, in bfloat16. Received: one that computes in float16"
+                "A model that computes in float16 would need scaled gradients. "
+                "Make it compute in float32, or in mixed_bfloat16."
             )
         self.model = model
         if objective is not None and label_smoothing:
@@ -102,15 +102,14 @@ class Trainer(keras.Model):
         for name in ("loss", "loss_weights", "metrics", "weighted_metrics"):
             if options.get(name) is not None:
                 raise ValueError(
-                    "Expected an optimizer: loss and metrics are the trainer's "
-                    "own (or fit the model itself, with others). Received: "
-                    f"{name}={options[name]!r}"
+                    "A trainer has the loss and the metrics of its objective. "
+                    "Give it another objective, or fit the model itself. "
+                    f"Received: {name}={options[name]!r}"
                 )
         if not self.model.built:
             raise ValueError(
-                "Expected a model that is built: call it once on a batch, or "
-                "`build` it, under the strategy's scope. Received: one without "
-                "weights"
+                "The model has no weights yet. Call it once on a batch, or "
+                "`build` it, under the strategy's scope."
             )
         super().compile(optimizer, **options)
 

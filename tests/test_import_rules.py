@@ -89,7 +89,7 @@ TABLE = {
     # its arguments are right.
     "commands": (
         {"commands.arguments", "commands.answers", "config", "models.catalog"}
-        | {"server.settings"},
+        | {"commands.predict", "commands.many_lines", "server.settings"},
         {"cyclopts"},
     ),
     "runs": (BELOW_TRAINING | TASKS | {"training"}, GRAPH),

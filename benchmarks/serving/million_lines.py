@@ -2,12 +2,12 @@
 
     python benchmarks/serving/million_lines.py --lines 1000000
 
-The lines are one to three words. `keras-attention translate --input` splits
-them into 100 shards. When half of the shards are there, SIGKILL ends one
-worker. One worker alone then translates each text that occurs.
+The lines are one to three words. `keras-attention predict --workers 2`
+answers them on Ray, in parts of 1,000 lines. When half of the parts are there,
+SIGKILL ends one worker. One process alone then answers each text that occurs.
 
 Expected: the command ends with status 0. Each line has one answer, at its
-place, and it is the one that one worker alone gives.
+place, and it is the one that one process alone gives.
 """
 
 import argparse
@@ -15,7 +15,6 @@ import itertools
 import os
 import pathlib
 import random
-import re
 import signal
 import subprocess
 import sys
@@ -24,8 +23,8 @@ import time
 
 import servers
 
-_COMMAND = [sys.executable, "-m", "keras_attention", "translate"]
-_SHARDS = 100
+_COMMAND = [sys.executable, "-m", "keras_attention", "predict"]
+_PART = 1000
 _WORDS = (
     "one two three four five six seven eight nine ten eleven twelve twenty "
     "thirty"
@@ -44,7 +43,7 @@ def write_lines(path, count):
 
 
 def by_one(lines):
-    """Text -> its translation by one worker."""
+    """Text -> its translation by one process."""
     texts = sorted({*lines})
     done = subprocess.run(
         [*_COMMAND, servers.PHRASES],
@@ -57,38 +56,36 @@ def by_one(lines):
     return dict(zip(texts, done.stdout.splitlines(), strict=True))
 
 
-def workers(pid):
-    """The process ids of the workers of a command (Linux)."""
+def workers():
+    """The ids of Ray's processes that have a model (Linux)."""
     found = []
-    for path in pathlib.Path("/proc").glob("[0-9]*"):
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         try:
-            words = (path / "cmdline").read_bytes()
-            parent = re.search(r"PPid:\s*(\d+)", (path / "status").read_text())
+            if path.read_bytes().startswith(b"ray::MapWorker"):
+                found.append(int(path.parent.name))
         except OSError:
             continue  # It has ended by now.
-        if int(parent[1]) == pid and b"spawn_main" in words:
-            found.append(int(path.name))
     return found
 
 
-def by_two(path, folder):
+def by_two(path, folder, num_parts):
     """Translates a file by two workers, and kills one at half.
 
     Returns:
-        The status of the command, the number of shards that were there when
+        The status of the command, the number of parts that were there when
         the worker was killed, and the seconds in all.
     """
     start = time.monotonic()
     command = [*_COMMAND, servers.PHRASES, "--input", path, "--output", folder]
-    command += [f"--shards={_SHARDS}", "--workers=2"]
+    command += ["--workers=2"]
     process = subprocess.Popen(
         command, stdout=subprocess.DEVNULL, env=_environment()
     )
     try:
-        while len(shards(folder)) < _SHARDS / 2 and process.poll() is None:
+        while len(parts(folder)) < num_parts / 2 and process.poll() is None:
             time.sleep(0.05)
-        num_done = len(shards(folder))
-        for pid in workers(process.pid)[:1]:
+        num_done = len(parts(folder))
+        for pid in workers()[:1]:
             os.kill(pid, signal.SIGKILL)
         status = process.wait()
     finally:
@@ -96,14 +93,14 @@ def by_two(path, folder):
     return status, num_done, time.monotonic() - start
 
 
-def shards(folder):
-    """The files of the shards that are there, in their order."""
+def parts(folder):
+    """The files of the parts that are there, in their order."""
     return sorted(folder.glob("*.txt"))
 
 
 def answers(folder):
-    """The lines of all shards."""
-    for path in shards(folder):
+    """The lines of all parts."""
+    for path in parts(folder):
         with path.open(encoding="utf-8", newline="\n") as file:
             for line in file:
                 yield line.removesuffix("\n")
@@ -123,16 +120,17 @@ def main():
     with tempfile.TemporaryDirectory() as temporary:
         folder = pathlib.Path(temporary)
         lines = write_lines(folder / "lines.txt", options.lines)
+        num_parts = -(-options.lines // _PART)
         status, num_done, seconds = by_two(
-            folder / "lines.txt", folder / "shards"
+            folder / "lines.txt", folder / "parts", num_parts
         )
         print(
-            f"A worker was killed when {num_done} of {_SHARDS} shards were "
+            f"A worker was killed when {num_done} of {num_parts} parts were "
             f"there. The command took {seconds:.0f} s and ended with status "
             f"{status}.",
             flush=True,
         )
-        found = [*answers(folder / "shards")]
+        found = [*answers(folder / "parts")]
     expected = by_one(lines)
     pairs = itertools.zip_longest(lines, found)
     num_wrong = sum(expected.get(line) != answer for line, answer in pairs)
@@ -140,7 +138,7 @@ def main():
         f"{len(lines)} lines of {len(expected)} texts, {len(found)} answers, "
         f"{num_wrong} of them not as one worker gives them"
     )
-    is_good = not status and not num_wrong and num_done < _SHARDS
+    is_good = not status and not num_wrong and num_done < num_parts
     sys.exit(0 if is_good else "Not as expected")
 
 

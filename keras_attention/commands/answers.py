@@ -1,10 +1,13 @@
-"""The lines that a model answers to lines, as `translate` writes them.
+"""The lines that a model answers to lines, as `predict` writes them.
 
 This module imports neither TensorFlow nor Keras.
 """
 
-import functools
-from collections.abc import Callable, Iterable, Iterator
+import itertools
+from collections.abc import Iterable, Iterator
+
+# So many lines without an answer are named.
+_NAMED = 5
 
 
 def check(model, options) -> None:
@@ -12,7 +15,7 @@ def check(model, options) -> None:
 
     Args:
         model: from `runs.load`.
-        options: `commands.translate.Options`.
+        options: `commands.predict.Options`.
 
     Raises:
         ValueError: If it cannot.
@@ -23,81 +26,96 @@ def check(model, options) -> None:
         _check_own_beams(model, options)
 
 
-def short_lines(
+def answer(
     model, lines: list[str], options
-) -> tuple[list[str], dict[int, tuple[int, int]]]:
-    """The lines that a model takes, and those that are too long.
+) -> tuple[Iterator[list[str]], dict[int, str]]:
+    """What a model answers to lines, and which lines it cannot answer.
 
     Args:
         model: from `runs.load`.
-        lines: B texts.
-        options: `commands.translate.Options`.
+        lines: B texts, or B rows of texts with tabs between them.
+        options: `commands.predict.Options`.
 
     Returns:
-        `(short, too_long)`: rows, and line, from 1 -> `(num_tokens, limit)`.
+        `(groups, problems)`: the lines to write for each line, in order, and
+        line, from 1 -> what is wrong with it. Such a line has as many lines as
+        any other, and they are empty.
     """
-    from keras_attention.data.readers import lines as readers
-
-    rows = readers.rows(lines, len(model.kind.inputs))
-    too_long = {} if options.truncate else model.too_long(rows)
-    short = [row for line, row in enumerate(rows, 1) if line not in too_long]
-    return short, too_long
-
-
-def method(model, options) -> Callable:
-    """A function of texts: the model's own, with what the options ask for.
-
-    Args:
-        model: from `runs.load`.
-        options: `commands.translate.Options`.
-    """
-    if options.n_best or options.scores:
-        return functools.partial(model.n_best, truncate=options.truncate)
-    search = {"num_beams": options.num_beams} if options.num_beams else {}
-    return functools.partial(model, truncate=options.truncate, **search)
-
-
-def groups(
-    found: Iterable, num_lines: int, too_long, options
-) -> Iterator[list[str]]:
-    """The lines to write for each of the texts.
-
-    Args:
-        found: what `method` gave for the short lines.
-        num_lines: B, the number of all lines.
-        too_long: from `short_lines`. Such a line has as many lines as any
-            other, and they are empty.
-        options: `commands.translate.Options`.
-    """
-    if options.n_best or options.scores:
-        answers = _best_lines(found, options)
-    else:
-        answers = ([_one_line(text)] for text in found)
+    rows, problems = _rows(model, lines)
+    if not options.truncate:
+        places = list(rows)
+        for row, sizes in model.too_long(list(rows.values())).items():
+            num_tokens, limit = sizes
+            problems[places[row - 1]] = (
+                f"{num_tokens} tokens, and the model takes {limit} (split it "
+                "into sentences, or add --truncate)"
+            )
+    answered = [row for line, row in rows.items() if line not in problems]
+    found = _found(model, answered, options)
     nothing = [""] * (options.n_best or 1)
-    return (
-        nothing if line in too_long else next(answers)
-        for line in range(1, num_lines + 1)
+    groups = (
+        nothing if line in problems else next(found)
+        for line in range(1, len(lines) + 1)
+    )
+    return groups, problems
+
+
+def refuse(problems: dict[int, str], num_lines: int) -> None:
+    """Ends with an error if there are lines without an answer.
+
+    Args:
+        problems: line, from 1 -> what is wrong with it.
+        num_lines: the number of all lines.
+
+    Raises:
+        ValueError: If there are. The message names the first of them.
+    """
+    if not problems:
+        return
+    named = [
+        f"line {line}: {problem}"
+        for line, problem in itertools.islice(sorted(problems.items()), _NAMED)
+    ]
+    if len(problems) > _NAMED:
+        named.append(f"and {len(problems) - _NAMED} more")
+    raise ValueError(
+        f"{len(problems)} of {num_lines} lines could not be answered, and "
+        f"their answers are empty. {'; '.join(named)}"
     )
 
 
-def refuse(too_long: dict[int, tuple[int, int]]) -> None:
-    """Ends with an error if there are lines that are too long.
+def _rows(model, lines) -> tuple[dict, dict[int, str]]:
+    """Line -> its row, and line -> what is wrong with it."""
+    names = model.kind.inputs
+    if len(names) == 1:
+        return dict(enumerate(lines, 1)), {}
+    rows, problems = {}, {}
+    for line, text in enumerate(lines, 1):
+        texts = tuple(text.split("\t"))
+        if len(texts) == len(names):
+            rows[line] = texts
+        else:
+            problems[line] = (
+                f"{len(texts) - 1} tabs, and a line is {' TAB '.join(names)}"
+                if text.strip()
+                else "blank"
+            )
+    return rows, problems
 
-    Raises:
-        ValueError: If there are. The message names the first.
-    """
-    if too_long:
-        line, (num_tokens, limit) = next(iter(too_long.items()))
-        raise ValueError(
-            f"Expected texts of at most {limit} tokens: split the text into "
-            "sentences, or add --truncate. The other lines are translated. "
-            f"Received: {num_tokens} tokens in line {line}; {len(too_long)} "
-            "such lines in all"
+
+def _found(model, rows, options) -> Iterator[list[str]]:
+    """The lines to write for each row that has an answer."""
+    if options.n_best or options.scores:
+        return _best_lines(
+            model.n_best(rows, truncate=options.truncate), options
         )
+    search = {"num_beams": options.num_beams} if options.num_beams else {}
+    texts = model(rows, truncate=options.truncate, **search)
+    return ([_one_line(text)] for text in texts)
 
 
 def _one_line(text: str) -> str:
-    """The translation without line ends, which would shift the lines."""
+    """The answer without line ends, which would shift the lines."""
     return " ".join(text.splitlines())
 
 
@@ -120,23 +138,26 @@ def _check_no_search(model, options) -> None:
     names = ("num_beams", "length_penalty", "n_best", "scores", "attention")
     values = {name: getattr(options, name) for name in names}
     # 0 is a choice, None and False are none.
-    asked = [n for n, v in values.items() if v is not None and v is not False]
+    asked = [
+        f"--{n}" for n, v in values.items() if v is not None and v is not False
+    ]
     if asked:
+        task = model.task.replace("_", " ")
         raise ValueError(
-            f"Expected the options of a model of {model.task}: translators "
-            f"alone have these. Received: {', '.join(asked)}"
+            f"{' and '.join(asked)} works with translation models only; this "
+            f"model does {task}."
         )
 
 
 def _check_own_beams(translator, options) -> None:
     if options.num_beams not in (None, translator.num_beams):
         raise ValueError(
-            f"Expected num_beams={translator.num_beams}: n-best lists and "
-            "scores are those of the SavedModel's own beams. Received: "
-            f"num_beams={options.num_beams}"
+            "n-best lists and scores are those of the SavedModel's own "
+            f"{translator.num_beams} beams: leave --num_beams out, or give the "
+            f"folder of the run. Received: num_beams={options.num_beams}"
         )
     if (options.n_best or 1) > translator.num_beams:
         raise ValueError(
-            f"Expected n_best of at most {translator.num_beams}, the beams of "
-            f"this model. Received: n_best={options.n_best}"
+            f"This model finds {translator.num_beams} translations at most, "
+            f"one a beam. Received: n_best={options.n_best}"
         )

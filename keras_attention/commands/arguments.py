@@ -123,6 +123,13 @@ def check_picture(path: str | None) -> None:
         drawing.check_path(path)
 
 
+def num_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def import_tensorflow() -> None:
     """Imports TensorFlow without the lines that it prints by itself.
 

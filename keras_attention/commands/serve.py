@@ -178,7 +178,7 @@ def serve(
             rest_port=options.rest_api_port,
             grpc_port=options.port,
             poll_seconds=options.file_system_poll_wait_seconds,
-            num_threads=limits.num_batch_threads or _num_cores(),
+            num_threads=limits.num_batch_threads or arguments.num_cores(),
             reload_root=pathlib.Path(root).absolute() if root else None,
             log_texts=options.log_texts,
             allowed_hosts=tuple(filter(None, options.allowed_hosts.split(","))),
@@ -287,12 +287,6 @@ def _check_packages() -> None:
             '"keras-attention-tutorials[serve]", or `-e ".[serve]"` in a '
             f"clone. Received: no {', '.join(missing)}"
         )
-
-
-def _num_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _announce(server) -> None:

@@ -12,7 +12,6 @@ import typing
 from keras_attention import on_demand
 
 __all__ = [
-    "batch_translator",
     "cards",
     "continuer",
     "kinds",
@@ -25,7 +24,6 @@ __all__ = [
 
 if typing.TYPE_CHECKING:
     from keras_attention.serving import (
-        batch_translator,
         cards,
         continuer,
         kinds,

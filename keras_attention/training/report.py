@@ -58,13 +58,24 @@ def finish(parts: Parts) -> dict:
     for name, path in pictures.items():
         print(f"{name.replace('_', ' ')}: {path}")
     print(f"SavedModel: {version}")
-    folder = shlex.quote(str(version.parent))
-    print(f'use it: keras-attention translate {folder} "TEXT"')
+    print(f"use it: {command(servable, version.parent)}")
     cut = evaluation.scores["truncated"]
     limit = config.data.max_length
     note = f"; {cut:,} of them were cut to {limit} tokens" if cut else ""
     print(f"{evaluation.test_set.name}: {task.summary(evaluation)}{note}")
     return evaluation.scores
+
+
+def command(servable, folder: pathlib.Path) -> str:
+    """The command that answers with an exported model, as one may copy it."""
+    verb = "translate" if servable.task == "translation" else "predict"
+    answer = f"keras-attention {verb} {shlex.quote(str(folder))}"
+    names = [name.upper() for name in servable.kind.inputs]
+    if len(names) == 1:
+        return f'{answer} "{names[0]}"'
+    # Every shell writes a tab in this way.
+    row = r"\t".join(names)
+    return f"printf '{row}\\n' | {answer}"
 
 
 def _draw_learning_curve(directory) -> pathlib.Path:

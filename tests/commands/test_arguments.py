@@ -5,6 +5,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import types
 
 import pytest
 import yaml
@@ -254,6 +255,7 @@ def translated(model, monkeypatch):
         """A translator that answers with the text."""
 
         task, num_beams = "translation", 4
+        kind = types.SimpleNamespace(inputs=("text",))
 
         def too_long(self, texts):
             return {}

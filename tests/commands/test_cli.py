@@ -216,7 +216,7 @@ def test_lines_that_are_too_long_stay_empty(run, capsys, monkeypatch):
     texts = ["1 2", "1 " * 500, "3", "2 " * 500]
     content = io.BytesIO("\n".join(texts).encode())
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(content))
-    with pytest.raises(SystemExit, match="tokens in line 2; 2 such lines"):
+    with pytest.raises(SystemExit, match="2 of 4 lines .* line 2: .* tokens"):
         cli.main(["translate", str(run)])
     first, third = runs.load(run)(["1 2", "3"])
     assert capsys.readouterr().out == f"{first}\n\n{third}\n\n"
@@ -413,7 +413,7 @@ def test_a_corpus_that_moved_is_trained_on(
     "arguments, message",
     [
         (["translate", "{tmp}", "a"], "Expected a SavedModel's folder"),
-        (["translate", "{run}", "1 " * 500], "tokens in line 1"),
+        (["translate", "{run}", "1 " * 500], "line 1: 501 tokens"),
         (
             ["translate", "{run}/savedmodel", "a", "--num_beams=7"],
             "num_beams=7",
@@ -436,7 +436,7 @@ def test_a_corpus_that_moved_is_trained_on(
             + ["--attention=a.png"],
             "num_beams=1",
         ),
-        (["translate", "{run}", "", "--attention=a.png"], "1 blank texts"),
+        (["translate", "{run}", "", "--attention=a.png"], "all 1 that were"),
         (
             ["evaluate", "{run}/savedmodel", "--source={run}/config.yaml"],
             "--source and --reference",
@@ -465,7 +465,6 @@ def test_mistakes_are_one_clear_line(
     with pytest.raises(SystemExit) as error:
         cli.main(filled)
     assert message.format(run=run) in str(error.value)
-    assert "Received" in str(error.value)
     assert "\n" not in str(error.value)
 
 

@@ -1,0 +1,178 @@
+"""`keras-attention predict`."""
+
+import dataclasses
+import os
+import sys
+from typing import Annotated
+
+import cyclopts
+from cyclopts import Parameter
+
+from keras_attention.commands import answers, arguments
+from keras_attention.config.choices import Choices, choice
+
+
+@dataclasses.dataclass(frozen=True)
+class Options(Choices):
+    """How to answer, and what to print."""
+
+    num_beams: int | None = choice(
+        None,
+        "Beams of the search, 1 for greedy search. By default the model's own "
+        "number. A SavedModel takes that or 1.",
+        at_least=1,
+    )
+    length_penalty: float | None = choice(
+        None,
+        "Alpha of the length penalty, 0 for none. By default the run's own. A "
+        "SavedModel keeps its own.",
+        at_least=0,
+    )
+    n_best: int | None = choice(
+        None,
+        "Print this many translations of each text, best first.",
+        at_least=1,
+    )
+    scores: bool = choice(False, "Print each translation's score behind a tab.")
+    truncate: bool = choice(
+        False,
+        "Answer what fits of a text that is too long. By default its answer "
+        "is empty, and the command ends with an error.",
+    )
+    attention: str | None = choice(
+        None,
+        "Where to draw the attention of the first text, a .png, .svg or .pdf "
+        "file.",
+        is_path=True,
+    )
+    output: str | None = choice(
+        None,
+        "With --input, the folder of the answers: a file for each 1,000 lines. "
+        "The command goes on with what is missing in it.",
+        is_path=True,
+    )
+    workers: int = choice(
+        1,
+        "With --input, the number of processes, on Ray (the extra `ray`).",
+        at_least=1,
+    )
+    ray_address: str | None = choice(
+        None,
+        "With --input, the address of a cluster of Ray whose machines do the "
+        "work, such as auto. All of them find MODEL and --output at the same "
+        "place. By default --workers run on this machine.",
+    )
+
+
+Texts = Annotated[
+    str,
+    Parameter(
+        allow_leading_hyphen=True,
+        help="Texts to answer. By default the lines of standard input. Where "
+        "the model takes several texts, such as a premise and a hypothesis, a "
+        "tab stands between them. A word that begins with two dashes has to "
+        "stand behind `--`.",
+    ),
+]
+Input = Annotated[
+    list[str],
+    Parameter(
+        consume_multiple=True,
+        help="Files of lines to answer into --output, plain or compressed, one "
+        "after the other. MODEL stands before this option.",
+    ),
+]
+Choice = Annotated[Options, arguments.group("Options")]
+DEFAULTS = Options()
+
+# Only a `meta` application tells where `--` stood.
+app = arguments.make_app("predict", "Answer texts, or lines.").meta
+
+
+@app.default
+def predict(
+    model: arguments.Model,
+    /,
+    *texts: Texts,
+    input: Input = (),
+    options: Choice = DEFAULTS,
+) -> None:
+    """Lines in, lines out, in the same order."""
+    answer(app, model, texts, input, options)
+
+
+def answer(verb: cyclopts.App, model: str, texts, input, options) -> None:
+    """Answers the texts, files or lines that a verb was called with."""
+    words = _texts(verb, texts)
+    arguments.check_model(model)
+    arguments.check_picture(options.attention)
+    if input or options.output or options.ray_address or options.workers > 1:
+        _check_files(words, input, options)
+        from keras_attention.commands import many_lines
+
+        many_lines.predict(model, input, options)
+        return
+    arguments.import_tensorflow()
+    from keras_attention import runs
+
+    loaded = runs.load(model, *arguments.search(model, options))
+    answers.check(loaded, options)
+    lines = words or _standard_input()
+    groups, problems = answers.answer(loaded, lines, options)
+    for group in groups:
+        print(*group, sep="\n")
+    if options.attention:
+        _draw_attention(loaded, lines, problems, options)
+    answers.refuse(problems, len(lines))
+
+
+def _texts(verb: cyclopts.App, words: tuple[str, ...]) -> list[str]:
+    """The words without `--`. Before it, a mistyped option is an error."""
+    end = words.index("--") if "--" in words else len(words)
+    for word in words[:end]:
+        if word.startswith("--") and " " not in word.partition("=")[0]:
+            token = cyclopts.Token(keyword=word)
+            collection = verb.assemble_argument_collection()
+            raise cyclopts.UnknownOptionError(
+                token=token, argument_collection=collection
+            )
+    texts = [*words[:end], *words[end + 1 :]]
+    return [os.fsencode(text).decode("utf-8", "replace") for text in texts]
+
+
+def _standard_input() -> list[str]:
+    from keras_attention.data.readers import lines
+
+    return [
+        line.decode("utf-8", "replace")
+        for line in lines.split_lines(sys.stdin.buffer)
+    ]
+
+
+def _check_files(words, input, options) -> None:
+    """That lines of files go to a folder, and nothing else is asked for."""
+    from keras_attention import files
+
+    for path in input:
+        arguments.find_file("input", path)
+    others = {"texts": words, "attention": options.attention}
+    given = [name for name, value in others.items() if value]
+    if not input or not options.output or given:
+        raise ValueError(
+            "Files of lines need --input and --output, take no texts and no "
+            "--attention, and only they take --workers and --ray_address. "
+            f"Received: input={list(input)}, output={options.output}"
+            + "".join(f", {name}={others[name]!r}" for name in given)
+        )
+    files.check_folder(options.output)
+
+
+def _draw_attention(translator, lines, problems, options) -> None:
+    from keras_attention.tasks import translation
+
+    texts = [text for line, text in enumerate(lines, 1) if line not in problems]
+    if not translation.draw_attention(translator, texts, options.attention):
+        raise ValueError(
+            "There is no text whose attention could be drawn: all "
+            f"{len(texts)} that were answered are blank."
+        )

@@ -1,0 +1,95 @@
+"""A line without an answer costs no other line its answer."""
+
+import io
+import types
+
+import pytest
+
+from keras_attention import cli, runs
+from keras_attention.commands import answers, predict
+
+
+class Model:
+    """It answers with the number of its texts, and takes five letters each."""
+
+    num_beams = 1
+
+    def __init__(self, *inputs):
+        self.task = "entailment" if len(inputs) > 1 else "translation"
+        self.kind = types.SimpleNamespace(inputs=inputs)
+
+    def too_long(self, rows):
+        lengths = [len("".join(row)) for row in rows]
+        return {n: (size, 5) for n, size in enumerate(lengths, 1) if size > 5}
+
+    def __call__(self, rows, truncate=False):
+        assert truncate or not self.too_long(rows)
+        assert len(self.kind.inputs) == 1 or all(map(" ".join, rows))
+        return ["+".join(row).upper() for row in rows]
+
+
+PAIRS = ["a\tb", "", "no tab", "c\td", "a\tb\tc", "eeeee\teeeee", "\t", "x\ty"]
+
+
+@pytest.mark.parametrize(
+    "inputs, lines, expected, problems",
+    [
+        (["text"], ["ab", "", "abcdef"], ["A+B", "", ""], {3: "6 tokens"}),
+        (
+            ["text", "text_pair"],
+            PAIRS,
+            ["A+B", "", "", "C+D", "", "", "+", "X+Y"],
+            {2: "blank", 3: "0 tabs", 5: "2 tabs", 6: "10 tokens"},
+        ),
+        (["text", "text_pair"], [], [], {}),
+        (["text", "text_pair"], ["", "x"], ["", ""], {1: "bl", 2: "0 tabs"}),
+    ],
+)
+def test_the_other_lines_have_their_answers(inputs, lines, expected, problems):
+    groups, found = answers.answer(Model(*inputs), lines, predict.DEFAULTS)
+    assert [line for group in groups for line in group] == expected
+    assert found.keys() == problems.keys()
+    assert all(found[line].startswith(problems[line]) for line in problems)
+
+
+def test_a_bad_line_has_as_many_lines_as_any_other():
+    class Translator(Model):
+        def n_best(self, rows, truncate):
+            return [[(row.upper(), -1.0)] for row in rows]
+
+    options = predict.Options(n_best=2)
+    groups, _ = answers.answer(
+        Translator("text"), ["a", "abcdef", "b"], options
+    )
+    assert [*groups] == [["A", ""], ["", ""], ["B", ""]]
+
+
+@pytest.mark.parametrize("verb", ["predict", "translate"])
+def test_bad_lines_of_standard_input_are_named_at_the_end(
+    monkeypatch, tmp_path, capsys, verb
+):
+    (tmp_path / "config.yaml").write_text("corpus: gone\n")
+    monkeypatch.setattr(runs, "load", lambda *_: Model("premise", "hypothesis"))
+    content = io.BytesIO("\n".join(PAIRS).encode())
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(content))
+    with pytest.raises(SystemExit) as error:
+        cli.main([verb, str(tmp_path)])
+    assert capsys.readouterr().out == "A+B\n\n\nC+D\n\n\n+\nX+Y\n"
+    message = str(error.value)
+    assert message.startswith(f"keras-attention {verb}: 4 of 8 lines could")
+    assert "line 3: 0 tabs, and a line is premise TAB hypothesis" in message
+
+
+def test_an_error_names_a_few_of_many_lines():
+    problems = dict.fromkeys(range(1, 1001), "blank")
+    with pytest.raises(ValueError, match="1000 of 2000 .* and 995 more") as e:
+        answers.refuse(problems, 2000)
+    assert len(str(e.value)) < 200
+    answers.refuse({}, 0)
+
+
+@pytest.mark.parametrize("options", [{"n_best": 2}, {"length_penalty": 0}])
+def test_a_search_is_for_translators(options):
+    (name,) = options
+    with pytest.raises(ValueError, match=f"^--{name} works with translation"):
+        answers.check(Model("a", "b"), predict.Options(**options))

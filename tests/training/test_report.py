@@ -1,0 +1,38 @@
+"""What is told at the end of a training."""
+
+import os
+import pathlib
+import subprocess
+import types
+
+import pytest
+
+from keras_attention.serving import kinds
+from keras_attention.training import report
+
+
+@pytest.mark.parametrize(
+    "kind, said",
+    [
+        (kinds.TRANSLATION, ["translate", "a b/savedmodel", "TEXT"]),
+        (kinds.LANGUAGE_MODELLING, ["predict", "a b/savedmodel", "TEXT"]),
+        (kinds.CLASSIFICATION, ["predict", "a b/savedmodel", "TEXT"]),
+        (kinds.ENTAILMENT, ["predict", "a b/savedmodel", "TEXT\tTEXT_PAIR"]),
+    ],
+    ids=lambda value: getattr(value, "name", None),
+)
+def test_the_command_of_each_kind_gives_its_texts(tmp_path, kind, said):
+    """In any shell: `sh` knows no `$'\\t'`."""
+    program = tmp_path / "keras-attention"
+    program.write_text("#!/bin/sh\nprintf '%s|' \"$@\"\n[ -t 0 ] || cat\n")
+    program.chmod(0o755)
+    model = types.SimpleNamespace(kind=kind, task=kind.name)
+    done = subprocess.run(
+        ["sh", "-c", report.command(model, pathlib.Path("a b/savedmodel"))],
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip().replace("|\n", "|").strip("|").split("|") == said

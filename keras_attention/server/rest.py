@@ -1,6 +1,7 @@
 """TensorFlow Serving's REST API, the metrics and the server's health."""
 
 import asyncio
+import dataclasses
 import gzip
 import json
 import re
@@ -247,6 +248,10 @@ class Rest:
         described = protos.as_json(message)
         # TensorFlow Serving leaves the type out.
         del described["metadata"]["signature_def"]["@type"]
+        kind = self._predictor.find(spec).loaded.kind
+        if kind is not None:
+            # Clients of TensorFlow Serving read the signatures alone.
+            described["metadata"]["kind"] = dataclasses.asdict(kind)
         return _json(described)
 
 

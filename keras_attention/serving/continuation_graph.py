@@ -52,7 +52,6 @@ class ContinuationGraph(Graph):
             {
                 "serving_default": self._continue,
                 "score": self._score,
-                "num_tokens": self._num_tokens,
             },
         )
 
@@ -119,8 +118,3 @@ class ContinuationGraph(Graph):
             "num_tokens": num_tokens,
             "truncated": lengths > self.max_length,
         }
-
-    def _num_tokens(self, text):
-        _, lengths = self._tokenize(text)
-        limit = tf.fill(tf.shape(lengths), self.max_length)
-        return {"num_tokens": lengths, "limit": limit}

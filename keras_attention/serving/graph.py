@@ -20,7 +20,8 @@ class Graph:
 
     Args:
         model: a built Keras model.
-        tokenizers: what its functions read and write texts with.
+        tokenizers: what its functions read and write texts with. The first
+            counts the tokens of a text.
         stored_precision: in which weights of float32 are kept. With
             "float16" an exported model is half as large: a copy is kept, which
             each call turns to float32 (for that time it holds both) and
@@ -68,13 +69,23 @@ class Graph:
         Args:
             kind: the declaration.
             functions: name of a signature -> function of its inputs, in their
-                order: string tensors [B] to a dict of its outputs.
+                order: string tensors [B] to a dict of its outputs. That of
+                `num_tokens` is here.
         """
         self.kind = kind
+        functions = {"num_tokens": self._num_tokens, **functions}
         self.signatures = {
             name: _compiled(functions[name], signature.inputs)
             for name, signature in kind.signatures.items()
         }
+
+    def _num_tokens(self, *texts):
+        """Of the longest text of each row."""
+        tokenizer = self._tokenizers[0]
+        lengths = [tokenizer.tokenize(text).row_lengths() for text in texts]
+        longest = tf.cast(tf.reduce_max(tf.stack(lengths), axis=0), tf.int32)
+        limit = tf.fill(tf.shape(longest), self.kind.limit)
+        return {"num_tokens": longest + 1, "limit": limit}  # and END
 
     def export(self, folder: str | os.PathLike, card: str = "") -> pathlib.Path:
         """Writes the next version of a SavedModel, see `TextModel.export`."""

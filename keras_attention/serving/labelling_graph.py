@@ -11,8 +11,10 @@ from keras_attention import data
 from keras_attention.serving import kinds, token_rows
 from keras_attention.serving.graph import Graph
 
-_IDS = ("source_ids", "pair_ids")
+# The names by which a model knows its texts. Others are `NAME_ids`.
+_IDS = {"text": "source_ids", "text_pair": "pair_ids"}
 _TOKENS = ("source_tokens", "pair_tokens")
+_ATTENTION = ("attention", "attention_pair")
 
 
 class LabellingGraph(Graph):
@@ -34,9 +36,11 @@ class LabellingGraph(Graph):
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.facts = f"- Labels: {len(classes)}\n"
-        if len(kind.inputs) == 1:
-            # How many axes its weights have, the model alone knows.
-            _, weights = model.attend({"source_ids": tf.ones([1, 2], tf.int32)})
+        self._ids = [_IDS.get(name, f"{name}_ids") for name in kind.inputs]
+        # How many axes its weights have, the model alone knows.
+        ids = tf.ones([1, 2], tf.int32)
+        _, weights = model.attend({name: ids for name in self._ids})
+        if not isinstance(weights, tuple):
             kind = kinds.with_attention_axes(kind, len(weights.shape))
         kind = dataclasses.replace(
             kind, labels=tuple(classes), limit=max_length
@@ -46,35 +50,34 @@ class LabellingGraph(Graph):
             name: functools.partial(self._label, kind.signatures[name].outputs)
             for name in names
         }
-        self.define(kind, {**functions, "num_tokens": self._num_tokens})
+        self.define(kind, functions)
 
     def _label(self, names, *texts):
-        """The outputs of these names for one text of a row or two."""
+        """The outputs of these names for the texts of each row."""
         rows = [self.tokenizer.tokenize(text) for text in texts]
         lengths = [ids.row_lengths() for ids in rows]
-        ids = [token_rows.ended(ids[:, : self.max_length - 1]) for ids in rows]
+        ids = [
+            token_rows.ended(self._cut(name, ids))
+            for name, ids in zip(self.kind.inputs, rows, strict=True)
+        ]
         with self.weights.in_use():
             logits, weights = self.model.attend(
-                dict(zip(_IDS, ids, strict=False)), training=False
+                dict(zip(self._ids, ids, strict=True)), training=False
             )
+        weights = weights if isinstance(weights, tuple) else (weights,)
         labels = tf.constant(self.kind.labels)
-        shown = (weights,) if len(texts) == 1 else weights
         outputs = {
-            "label": tf.gather(labels, tf.argmax(logits, -1)),
+            self.kind.output: tf.gather(labels, tf.argmax(logits, -1)),
             "probabilities": tf.nn.softmax(logits),
             "labels": tf.tile(labels[tf.newaxis], [tf.shape(logits)[0], 1]),
             "truncated": tf.reduce_max(lengths, 0) >= self.max_length,
-            **dict(zip(("attention", "attention_pair"), shown, strict=False)),
+            **dict(zip(_ATTENTION, weights, strict=False)),
         }
         for name, row in zip(_TOKENS, ids, strict=False):
             outputs[name] = token_rows.pieces(self.tokenizer, row)
         return {name: outputs[name] for name in names}
 
-    def _num_tokens(self, *texts):
-        """Of the longest text of each row."""
-        lengths = [
-            self.tokenizer.tokenize(text).row_lengths() for text in texts
-        ]
-        longest = tf.cast(tf.reduce_max(tf.stack(lengths), axis=0), tf.int32)
-        limit = tf.fill(tf.shape(longest), self.max_length)
-        return {"num_tokens": longest + 1, "limit": limit}  # and END
+    def _cut(self, name, ids):
+        """What fits, with room for END: of a story the end, as it is newer."""
+        most = self.max_length - 1
+        return ids[:, -most:] if name == "story" else ids[:, :most]

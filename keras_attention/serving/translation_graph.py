@@ -107,11 +107,7 @@ the text, and {limits.max_target_offset} more.
                 name: functools.partial(self._answer, *search)
                 for name, search in searches.items()
             }
-            | {
-                "score": self._score,
-                "align": self._align,
-                "num_tokens": self._num_tokens,
-            },
+            | {"score": self._score, "align": self._align},
         )
 
     def _answer(self, num_beams, n_best, write, text):
@@ -278,8 +274,3 @@ the text, and {limits.max_target_offset} more.
             "attention": result.attention_weights[:, 0],
             **outputs,
         }
-
-    def _num_tokens(self, text):
-        _, lengths = self._encode_text(text)
-        limit = tf.fill(tf.shape(lengths), self.limits.max_source_length)
-        return {"num_tokens": lengths, "limit": limit}

@@ -204,6 +204,7 @@ def pairs():
         return {
             "label": tf.where(same > 0, "same", "other"),
             "probabilities": tf.stack([same, 1 - same], 1),
+            "labels": tf.tile([["same", "other"]], [tf.size(text), 1]),
         }
 
     def attend(text, text_pair):
@@ -610,7 +611,12 @@ def test_a_classifier_shows_where_it_looks(open_page):
     page = open_page("labeller")
     page.fill("#text", "a good one")
     wait_for_text(page, "#label", "praise")
-    assert texts(page, "#probabilities li") == ["praise90 %", "class 210 %"]
+    assert texts(page, "#probabilities li") == ["praise90 %"]
+    page.fill("#text", "a bad one")
+    wait_for_text(page, "#label", "blame")
+    assert texts(page, "#probabilities li") == ["praise10 %", "blame90 %"]
+    page.fill("#text", "a good one")
+    wait_for_text(page, "#label", "praise")
     page.locator("#readings .rows button").nth(1).hover()
     assert lit(page) == "good"
     page.select_option("#layer", "0")
@@ -626,6 +632,8 @@ def test_a_classifier_of_two_texts(open_page):
     wait_for_text(page, "#label", "other")
     page.wait_for_selector("#readings svg")
     assert page.locator("#readings svg").count() == 2
+    # Its labels come with the answer.
+    assert texts(page, "#probabilities li") == ["same0 %", "other100 %"]
 
 
 @pytest.mark.slow

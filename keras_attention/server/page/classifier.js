@@ -1,4 +1,4 @@
-// A classifier's desk, for one text or two: label, probabilities, attention.
+// A classifier's desk: label, probabilities and attention of one text or more.
 
 import { readingOf, showReading } from "./attention.js";
 import { fill, html, setOptions } from "./elements.js";
@@ -7,30 +7,30 @@ import { percent } from "./numbers.js";
 import { hideProblem, showProblem } from "./problem.js";
 
 const TYPING = 200; // Milliseconds without a key.
+const TITLES = { text_pair: "Second text" };
 
 export function classifier(desk, model, typed, again) {
   const find = (id) => desk.querySelector(`#${id}`);
   const problem = desk.querySelector(":scope > .problem");
-  const signature = model.has("with_attention")
-    ? "with_attention"
-    : "serving_default";
-  const isPair = "text_pair" in model.signatures[signature].inputs;
-  // The model names a class when it chooses it. The page remembers.
-  const classes = new Map();
+  const { signatures } = model.kind;
+  const { inputs, decode } = signatures.serving_default;
+  const name = signatures.with_attention ? "with_attention" : "serving_default";
+  const { outputs } = signatures[name];
+  // A model that does not say its labels names one when it chooses it.
+  const known = [];
   let last = {};
 
   const ask = latest(
     TYPING,
-    (signal, texts) =>
-      isBlank() ? null : model.ask(signature, texts, signal),
+    (signal, texts) => (isBlank() ? null : model.ask(name, texts, signal)),
     (answer) => {
       hideProblem(problem);
       if (answer === null) {
         return;
       }
       last = answer;
-      showLabel(find, answer, classes);
-      showAttention(find, answer);
+      showLabel(find, answer, answer[decode[0]], known);
+      showAttention(find, answer, outputs);
     },
     (error) => {
       hideAnswer(true);
@@ -39,70 +39,83 @@ export function classifier(desk, model, typed, again) {
   );
 
   function isBlank() {
-    const fields = isPair ? [typed.text, typed.reference] : [typed.text];
-    return fields.some((text) => !text.trim());
+    return inputs.some((input) => !typed[input]?.trim());
   }
 
   function update() {
-    typed.text = find("text").value;
-    typed.reference = find("text-pair").value;
-    const texts = isPair
-      ? { text: typed.text, text_pair: typed.reference }
-      : { text: typed.text };
+    for (const input of inputs) {
+      typed[input] = find(idOf(input)).value;
+    }
     hideAnswer(isBlank());
-    ask(texts);
+    ask(Object.fromEntries(inputs.map((input) => [input, typed[input]])));
   }
 
   /** The answer to an earlier text is none to a blank one. */
   function hideAnswer(isHidden) {
     desk.classList.toggle("blank", isHidden);
-    find("looked").hidden = isHidden || !model.has("with_attention");
+    find("looked").hidden = isHidden || name !== "with_attention";
   }
 
-  find("second").hidden = !isPair;
-  find("text").value = typed.text;
-  find("text-pair").value = typed.reference;
-  find("text").addEventListener("input", update);
-  find("text-pair").addEventListener("input", update);
+  find("texts").replaceChildren(...inputs.flatMap((input) => {
+    const id = idOf(input);
+    const field = html("textarea", {
+      id, rows: 4, dir: "auto", spellcheck: "false", placeholder: "Type a text",
+    }, typed[input] ?? "");
+    field.addEventListener("input", update);
+    return [html("label", { class: "title", for: id }, titleOf(input)), field];
+  }));
   for (const id of ["layer", "head"]) {
-    find(id).addEventListener("change", () => showAttention(find, last));
+    find(id).addEventListener("change", () =>
+      showAttention(find, last, outputs),
+    );
   }
   update();
 }
 
-function showLabel(find, { label, probabilities }, classes) {
-  classes.set(probabilities.indexOf(Math.max(...probabilities)), label);
+function idOf(input) {
+  return input.replaceAll("_", "-");
+}
+
+/** Such as "Question". */
+function titleOf(input) {
+  const words = input.replaceAll("_", " ");
+  return TITLES[input] ?? words[0].toUpperCase() + words.slice(1);
+}
+
+function showLabel(find, { labels, probabilities }, label, known) {
+  known[probabilities.indexOf(Math.max(...probabilities))] = label;
   find("label").textContent = label;
-  const items = probabilities.map((share, place) => {
-    const name = classes.get(place) ?? `class ${place + 1}`;
+  const names = labels ?? known;
+  const items = probabilities.flatMap((share, place) => {
+    if (names[place] === undefined) {
+      return [];
+    }
     const bar = html("span", { class: "bar", "aria-hidden": "true" });
     bar.style.setProperty("--share", share);
-    return html("li", {}, html("span", {}, name), bar,
-      html("data", {}, percent(share)));
+    return [html("li", {}, html("span", {}, names[place]), bar,
+      html("data", {}, percent(share)))];
   });
   find("probabilities").replaceChildren(...items);
 }
 
-function showAttention(find, answer) {
-  const { source_tokens, pair_tokens, attention, attention_pair } = answer;
-  if (!attention) {
-    return;
-  }
-  const hasHeads = Array.isArray(attention[0]?.[0]?.[0]);
-  find("heads").hidden = !hasHeads;
-  let readings;
-  if (pair_tokens) {
-    readings = [
-      readingOf(source_tokens, pair_tokens, attention),
-      readingOf(pair_tokens, source_tokens, attention_pair),
-    ];
-  } else if (hasHeads) {
-    const weights = chosenHead(find, attention);
-    readings = [readingOf(source_tokens, source_tokens, weights)];
-  } else {
-    const hops = attention.map((_, hop) => `hop ${hop + 1}`);
-    readings = [readingOf(hops, source_tokens, attention)];
-  }
+/** Each output between two axes, the last of which is tokens. */
+function showAttention(find, answer, outputs) {
+  const names = Object.keys(outputs).filter(
+    (name) => outputs[name].length > 1 && outputs[name].at(-1) in outputs,
+  );
+  const readings = names.map((name) => {
+    const axes = outputs[name];
+    const [rowAxis, columnAxis] = axes.slice(-2);
+    find("heads").hidden = axes.length < 4;
+    const weights = axes.length < 4
+      ? answer[name]
+      : chosenHead(find, answer[name]);
+    // Such as "hop 1", where the rows are no tokens.
+    const rows = answer[rowAxis] ?? weights.map(
+      (_, place) => `${rowAxis.replace(/s$/, "")} ${place + 1}`,
+    );
+    return readingOf(rows, answer[columnAxis], weights);
+  });
   const parent = find("readings");
   while (parent.children.length < readings.length) {
     const place = html("div", { class: "reading" });

@@ -1,4 +1,4 @@
-// The page: a model is chosen, and its outputs decide which desk it gets.
+// The page: a model is chosen, and its kind decides which desk it gets.
 
 import { classifier } from "./classifier.js";
 import { fill, html, setOptions } from "./elements.js";
@@ -19,13 +19,14 @@ let turns = 0;
 
 /** The template of a model, and the function that brings it to life. */
 function deskOf(model) {
-  if (model.gives("translation")) {
+  const outputs = model.kind?.signatures.serving_default.outputs ?? {};
+  if (outputs.translation) {
     return ["translator", translator];
   }
-  if (model.gives("continuation")) {
+  if (outputs.continuation) {
     return ["language-model", languageModel];
   }
-  if (model.gives("label") && model.gives("probabilities")) {
+  if (outputs.probabilities) {
     return ["classifier", classifier];
   }
   return ["form", form];

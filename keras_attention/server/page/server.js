@@ -37,23 +37,21 @@ export async function openModel(name, version) {
     path += `/versions/${version}`;
   }
   const { metadata } = await answer(await fetched(`${path}/metadata`));
-  return new Model(name, path, metadata.signature_def.signature_def);
+  const { signature_def, kind } = metadata;
+  return new Model(name, path, signature_def.signature_def, kind);
 }
 
 class Model {
-  constructor(name, path, signatures) {
+  /** A SavedModel of another package has no kind, see serving/kinds.py. */
+  constructor(name, path, signatures, kind) {
     this.name = name;
     this.path = path;
     this.signatures = signatures;
+    this.kind = kind;
   }
 
   has(signature) {
     return signature in this.signatures;
-  }
-
-  /** Whether the default signature has an output of this name. */
-  gives(output) {
-    return output in (this.signatures.serving_default?.outputs ?? {});
   }
 
   /** Name of each output -> its rows. */

@@ -111,7 +111,7 @@ def _folder(folder: pathlib.Path, source: str, target: str):
     if scan.find_files(folder):
         return _in_memory(scan.load(folder))
     aligned = parallel_files.find_files(folder, source, target)
-    tables = tab_separated.find_splits(folder)
+    tables = parallel_files.one_a_split(folder, (".tsv", ".csv"))
     if not aligned and not tables:
         path = tab_separated.find_file(folder, source, target)
         if path is not None:

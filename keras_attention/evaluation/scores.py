@@ -183,8 +183,8 @@ def bleu_by_length(
     _check_aligned(hypotheses=hypotheses, references=references)
     if len(lengths) != len(hypotheses):
         raise ValueError(
-            "Expected one length for each hypothesis. Received: "
-            f"{len(lengths)} lengths, {len(hypotheses)} hypotheses"
+            f"There are {len(lengths)} lengths, {len(hypotheses)} hypotheses: "
+            "give one length for each hypothesis."
         )
     edges = list(edges)
     if not edges or any(a >= b for a, b in itertools.pairwise([0, *edges])):
@@ -299,9 +299,8 @@ def check_tokenizer(tokenize: str) -> None:
     language, _, extra = tokenize.partition("-")
     if extra == "mecab" and not _is_installed(tokenize):
         raise ValueError(
-            f"Expected sacrebleu with what it needs for {tokenize!r} (python "
-            f'-m pip install "sacrebleu[{language}]"). '
-            f"Received: tokenize={tokenize!r}"
+            f"sacrebleu lacks what it needs for tokenize={tokenize!r}. Install "
+            f'it: python -m pip install "sacrebleu[{language}]"'
         )
 
 
@@ -359,17 +358,18 @@ def _check_aligned(**texts):
         if isinstance(value, (str, bytes)):
             raise ValueError(
                 f"`{name}` must be a sequence of strings, not one string. "
-                f"Received: {value!r}"
+                f"Received: {value[:50]!r}"
             )
         wrong = [text for text in value if not isinstance(text, str)]
         if wrong:
             raise ValueError(
-                f"`{name}` must hold strings only. Received: {wrong[0]!r}"
+                f"`{name}` must hold strings only. "
+                f"Received: {repr(wrong[0])[:50]}"
             )
     lengths = {name: len(value) for name, value in texts.items()}
     if len(set(lengths.values())) != 1 or 0 in lengths.values():
         counts = ", ".join(f"{size} {name}" for name, size in lengths.items())
         raise ValueError(
-            "Expected the same number of each, and at least one. "
+            "There must be as many of each, and at least one. "
             f"Received: {counts}"
         )

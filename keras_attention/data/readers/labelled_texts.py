@@ -117,18 +117,7 @@ def _published(folder, num_texts, names) -> dict[str, list[Row]]:
 
 def _files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     """Split -> `train.tsv` and its like."""
-    files: dict[str, pathlib.Path] = {}
-    for path in sorted(folder.iterdir()):
-        stem = pathlib.Path(lines.without_compression(path.name)).stem
-        split = parallel_files.split_of(stem)
-        if split is None or tables.ending(path) not in tables.ENDINGS:
-            continue
-        if split in files:
-            raise ValueError(
-                f"Expected one file for {split}. "
-                f"Received: {files[split]} and {path}"
-            )
-        files[split] = path
+    files = parallel_files.one_a_split(folder, tables.ENDINGS)
     # Errors name the first row of several, and train's tell most.
     return dict(sorted(files.items(), key=lambda file: file[0] != "train"))
 

@@ -3,6 +3,7 @@
 import itertools
 import os
 import pathlib
+from collections.abc import Collection
 
 import tensorflow as tf
 
@@ -21,6 +22,36 @@ SPLITS = {
 def split_of(stem: str) -> str | None:
     """The split of a file's name, its endings taken off; None for others."""
     return stem if stem.startswith("test") else SPLITS.get(stem)
+
+
+def one_a_split(
+    folder: pathlib.Path, endings: Collection[str]
+) -> dict[str, pathlib.Path]:
+    """Split -> its file in a folder, such as `train.tsv`, plain or compressed.
+
+    A name may stand before the split's, as in `ptb.train.txt`.
+
+    Raises:
+        ValueError: If a split has two files.
+    """
+    files: dict[str, pathlib.Path] = {}
+    for path in sorted(folder.iterdir()):
+        stem, ending = os.path.splitext(lines.without_compression(path.name))
+        split = split_of(stem.rpartition(".")[2])
+        if split is None or ending not in endings:
+            continue
+        if split in files:
+            raise two_files(split, files[split], path)
+        files[split] = path
+    return files
+
+
+def two_files(split: str, first: pathlib.Path, second) -> ValueError:
+    """The error of a split with two files."""
+    return ValueError(
+        f"{split} has two files, {first} and {second}. Take one of them out of "
+        "the folder."
+    )
 
 
 def find_files(
@@ -43,17 +74,14 @@ def find_files(
             continue
         other = files.setdefault(split, {}).setdefault(language, path)
         if other != path:
-            raise ValueError(
-                f"Expected one file for {split} in {language}. "
-                f"Received: {other} and {path}"
-            )
+            raise two_files(f"{split}.{language}", other, path)
     for split, languages in files.items():
         for language in (source, target):
             if language not in languages:
                 (present,) = languages.values()
                 raise ValueError(
-                    f"Expected {split}.{language}, plain or compressed, beside "
-                    f"its partner. Received: {present} alone"
+                    f"{present} has no partner: put {split}.{language}, plain "
+                    "or compressed, beside it."
                 )
     return {
         split: (languages[source], languages[target])
@@ -71,17 +99,13 @@ def check_aligned(source: str | os.PathLike, target: str | os.PathLike) -> int:
     counts = [sum(1 for _ in read_lines(path)) for path in (source, target)]
     for path, count in zip((source, target), counts, strict=True):
         if count == 0:
-            raise ValueError(
-                "Expected a line for each sentence. "
-                f"Received: {path}, line 1: the file is empty"
-            )
+            raise ValueError(f"{path}, line 1: the file is empty")
     if counts[0] != counts[1]:
         longer = source if counts[0] > counts[1] else target
         raise ValueError(
-            "Expected files of as many lines, sentence by sentence. "
-            f"Received: {source} with {counts[0]} lines, {target} with "
-            f"{counts[1]} lines: {longer}, line {min(counts) + 1} has no "
-            "partner"
+            f"{source} has {counts[0]} lines and {target} has {counts[1]}: "
+            f"{longer}, line {min(counts) + 1} has no partner. Both need a "
+            "line for each sentence."
         )
     return counts[0]
 

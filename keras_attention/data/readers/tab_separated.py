@@ -19,7 +19,6 @@ from babel import core
 from keras_attention.data.readers import (
     counted_pairs,
     lines,
-    parallel_files,
     tables,
 )
 
@@ -42,26 +41,6 @@ def _is_named_for(path: pathlib.Path, languages: set[str]) -> bool:
     )
 
 
-def find_splits(folder: pathlib.Path) -> dict[str, pathlib.Path]:
-    """Split -> `train.tsv`, `validation.tsv` and so on, in a folder.
-
-    Raises:
-        ValueError: If a split has two files.
-    """
-    files: dict[str, pathlib.Path] = {}
-    for path in sorted(folder.iterdir()):
-        stem, suffix = os.path.splitext(lines.without_compression(path.name))
-        split = parallel_files.split_of(stem)
-        if split is None or suffix not in (".tsv", ".csv"):
-            continue
-        if files.setdefault(split, path) != path:
-            raise ValueError(
-                f"Expected one file for {split}. "
-                f"Received: {files[split]} and {path}"
-            )
-    return files
-
-
 def find_file(
     folder: pathlib.Path, source: str, target: str
 ) -> pathlib.Path | None:
@@ -78,8 +57,8 @@ def find_file(
             files.append(path)
     if len(files) > 1:
         raise ValueError(
-            "Expected one file of pairs: name it instead of its folder. "
-            f"Received: {', '.join(map(str, files))}"
+            "The folder has several files of pairs. Name one of them instead "
+            f"of the folder: {', '.join(map(str, files))}"
         )
     return files[0] if files else None
 
@@ -162,10 +141,7 @@ def pairs(
 
     num_pairs = sum(1 for _ in read())
     if not num_pairs:
-        raise ValueError(
-            "Expected a line for each pair. "
-            f"Received: {path}, line 1: the file is empty"
-        )
+        raise ValueError(f"{path}, line 1: the file is empty")
     return _dataset(read, num_pairs, path), num_pairs
 
 
@@ -213,8 +189,8 @@ def split_by_source(
     smallest = _smallest((number for number, _ in hashed()), 10 * HELD_OUT)
     if len(smallest) < 3:
         raise ValueError(
-            "Expected three sources or more, to be split into train, "
-            f"validation and test. Received: {path} with {len(smallest)}"
+            f"{path} has {len(smallest)} different sources. To be split into "
+            "train, validation and test, a file needs three or more."
         )
     size = max(1, len(smallest) // 10)
     validation_limit, test_limit = smallest[size - 1], smallest[2 * size - 1]

@@ -24,26 +24,15 @@ def find_files(folder: str | os.PathLike) -> dict[str, pathlib.Path]:
     folder = lines.to_path(folder)
     if not folder.is_dir():
         raise ValueError(
-            "Expected a folder with train.txt and validation.txt. "
-            f"Received: {str(folder)!r}"
+            f"There is no folder {folder}. A corpus of texts is a folder with "
+            "train.txt and validation.txt."
         )
-    files: dict[str, pathlib.Path] = {}
-    for path in sorted(folder.iterdir()):
-        stem, ending = os.path.splitext(lines.without_compression(path.name))
-        split = parallel_files.split_of(stem.rpartition(".")[2])
-        if split is None or ending not in ENDINGS:
-            continue
-        if split in files:
-            raise ValueError(
-                f"Expected one file for {split}. "
-                f"Received: {files[split]} and {path}"
-            )
-        files[split] = path
+    files = parallel_files.one_a_split(folder, ENDINGS)
     for split in ("train", "validation"):
         if split not in files:
             raise ValueError(
-                f"Expected {split}.txt, plain or compressed. "
-                f"Received: {folder} with {', '.join(files) or 'no split'}"
+                f"{folder} has no {split}.txt, plain or compressed. It has "
+                f"{', '.join(files) or 'no split at all'}."
             )
     return files
 
@@ -74,7 +63,5 @@ def read(path: str | os.PathLike) -> list[str]:
     stripped = (line.strip() for line in lines.read_lines(path))
     texts = [text for text in stripped if text]
     if not texts:
-        raise ValueError(
-            f"Expected a text on each line. Received: {path} without text"
-        )
+        raise ValueError(f"{path} has no text.")
     return texts

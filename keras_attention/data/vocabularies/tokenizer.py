@@ -232,7 +232,7 @@ class Tokenizer(tf.Module):
         """
         if isinstance(texts, (str, bytes)):
             raise ValueError(
-                f"Expected several texts. Received: one, {texts[:50]!r}"
+                f"Put a single text in a list. Received: {texts[:50]!r}"
             )
         if not 0 <= alpha < float("inf"):
             raise ValueError(
@@ -242,7 +242,9 @@ class Tokenizer(tf.Module):
         rows = []
         for text in texts:
             if not isinstance(text, str):
-                raise ValueError(f"Expected texts (str). Received: {text!r}")
+                raise ValueError(
+                    f"A text must be a str. Received: {_described(text)}"
+                )
             visible = "" if _is_invisible(text) else text
             visible = vocabulary.without_controls(visible, self._controls)
             row = self._lattices.draw(visible, alpha, generator.random)
@@ -273,15 +275,13 @@ def _read_model(model):
             return path.read_bytes()
         except OSError as error:
             raise ValueError(
-                "Expected a SentencePiece model, as `train_vocabulary` "
-                "returns it, or the path of a file that holds one. "
-                f"Received: {str(model)!r}: {error}"
+                f"{str(model)!r} is no file with a vocabulary, as "
+                f"`train_vocabulary` returns it: {error}"
             ) from error
     if not isinstance(model, bytes):
         raise ValueError(
-            "Expected a SentencePiece model, as `train_vocabulary` returns "
-            "it, or the path of a file that holds one. "
-            f"Received: {type(model).__name__}"
+            "A vocabulary is the bytes that `train_vocabulary` returns, or the "
+            f"path of a file that holds them. Received: {type(model).__name__}"
         )
     return model
 
@@ -295,8 +295,8 @@ def _load_processor(model):
             processor.load_from_serialized_proto(model)
         except RuntimeError as error:
             raise ValueError(
-                "Expected a SentencePiece model, as `train_vocabulary` "
-                f"returns it. Received: {len(model)} bytes: {error}"
+                f"These {len(model)} bytes are no vocabulary, as "
+                f"`train_vocabulary` returns it: {error}"
             ) from error
         received = (
             processor.pad_id(),
@@ -307,8 +307,8 @@ def _load_processor(model):
     expected = (tokens.PAD, tokens.UNK, tokens.START, tokens.END)
     if received != expected:
         raise ValueError(
-            "Expected a SentencePiece model whose ids of PAD, UNK, START "
-            f"and END are {expected}. Received: {received}"
+            "The ids of PAD, UNK, START and END in a vocabulary must be "
+            f"{expected}. Received: {received}"
         )
     return processor
 

@@ -104,7 +104,7 @@ def train_vocabulary(
         )
     if isinstance(sentences, str):
         raise ValueError(
-            f"Expected several texts. Received: one, {sentences[:50]!r}"
+            f"Put a single text in a list. Received: {sentences[:50]!r}"
         )
     sentences = itertools.islice(sentences, max_sentences)
     sentences = _readable(sentences, controls(normalization))
@@ -130,8 +130,8 @@ def train_vocabulary(
         )
     except RuntimeError as error:
         raise ValueError(
-            "SentencePiece could not learn such a vocabulary; try a larger "
-            "one (256 bytes and every character need a place), of pieces of "
+            "SentencePiece could not learn such a vocabulary. Try a larger "
+            "one: 256 bytes and every character need a place. A piece may have "
             "1 to 512 characters. "
             f"Received: vocabulary_size={vocabulary_size}, "
             f"max_piece_length={max_piece_length}: {error}"

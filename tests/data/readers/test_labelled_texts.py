@@ -199,7 +199,7 @@ def test_one_file_of_objects_is_split_by_its_premises(tmp_path):
         (
             {"train.tsv": ["a\tb"], "train.jsonl": [], "dev.tsv": ["a\tb"]},
             1,
-            "one file for train",
+            "train has two files",
         ),
         ({"train.jsonl": ['{"label": "a"}']}, 2, "train.jsonl begins with 1"),
         ({"train.jsonl": ["a"]}, 1, "train.jsonl, line 1 is not JSON"),

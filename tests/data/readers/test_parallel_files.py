@@ -147,8 +147,8 @@ def test_unlike_numbers_of_lines_name_the_first_without_a_partner(write, load):
     with pytest.raises(ValueError) as caught:
         load(folder)
     message = str(caught.value)
-    assert f"{folder / 'train.en'} with 4 lines" in message
-    assert f"{folder / 'train.de'} with 2 lines" in message
+    assert f"{folder / 'train.en'} has 4 lines" in message
+    assert f"{folder / 'train.de'} has 2:" in message
     assert f"{folder / 'train.en'}, line 3 has no partner" in message
 
 
@@ -175,7 +175,7 @@ def test_a_missing_partner_is_named(write, load):
     folder = write({"train.en": b"a\n", "train.de": b"b\n", "val.de": b"c\n"})
     with pytest.raises(ValueError, match="validation.en, plain or") as caught:
         load(folder)
-    assert f"{folder / 'val.de'} alone" in str(caught.value)
+    assert f"{folder / 'val.de'} has no partner" in str(caught.value)
 
 
 @pytest.mark.parametrize("missing", ["train", "validation"])
@@ -195,7 +195,7 @@ def test_two_files_for_one_side_are_refused(write, load):
             **VALIDATION,
         }
     )
-    with pytest.raises(ValueError, match="one file for validation in en"):
+    with pytest.raises(ValueError, match="validation.en has two files"):
         load(folder)
 
 

@@ -40,15 +40,15 @@ def test_compressed_files_and_blank_lines(tmp_path):
 @pytest.mark.parametrize(
     "files, message",
     [
-        ({"train.txt": "a"}, "Expected validation.txt, .* with train$"),
-        ({}, "Expected train.txt, .* with no split$"),
+        ({"train.txt": "a"}, "has no validation.txt, .* It has train.$"),
+        ({}, "has no train.txt, .* It has no split at all.$"),
         (
             {"train.txt": "a", "valid.txt": "b", "dev.txt": "c"},
-            "Expected one file for validation. .*dev.txt and .*valid.txt",
+            "validation has two files, .*dev.txt and .*valid.txt",
         ),
         (
             {"train.txt": "a", "dev.txt": " \n\n"},
-            "Expected a text on each line. .*dev.txt without text",
+            "dev.txt has no text",
         ),
     ],
 )
@@ -59,7 +59,7 @@ def test_folders_that_are_refused(files, message, tmp_path):
 
 
 def test_a_folder_that_is_not_there(tmp_path):
-    with pytest.raises(ValueError, match="Expected a folder .*nowhere"):
+    with pytest.raises(ValueError, match="There is no folder .*nowhere"):
         texts.load(tmp_path / "nowhere")
 
 

@@ -55,7 +55,9 @@ def test_no_text_is_refused(nothing):
 
 
 def test_one_text_instead_of_many_is_refused():
-    with pytest.raises(ValueError, match="Received: one, 'a text'"):
+    with pytest.raises(
+        ValueError, match="Put a single text in a list. Received: 'a text'"
+    ):
         data.train_vocabulary("a text")
 
 

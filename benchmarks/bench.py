@@ -28,7 +28,6 @@ import tensorflow as tf
 
 from keras_attention import config as configuration
 from keras_attention import devices, tasks
-from keras_attention.data import pipeline
 from keras_attention.serving import loading, translator
 from keras_attention.tokens import END, PAD
 from keras_attention.training import parts, run_directory
@@ -199,7 +198,6 @@ def train(options) -> dict:
 def random_translator(options, folder):
     """A translator with random weights whose answers have one length."""
     workload = build(dataclasses.replace(options, precision="float32"), folder)
-    pairs = workload.corpus.splits["validation"]
     return (
         translator.Translator(
             workload.model,
@@ -208,7 +206,7 @@ def random_translator(options, folder):
             max_target_factor=0.0,
             max_target_offset=ANSWER_LENGTH,
         ),
-        list(pipeline.texts(pairs, "source")),
+        list(workload.corpus.texts("validation", "source")),
     )
 
 

@@ -1,6 +1,7 @@
-"""From pairs of strings to batches of a token budget, in `tf.data`.
+"""From rows of texts to batches of a token budget, in `tf.data`.
 
-Each stage is a function that makes a transform, for `dataset.apply`:
+Each stage is a function that makes a transform, for `dataset.apply`. Of pairs
+of texts:
 
 ```
 batches = (
@@ -21,23 +22,22 @@ that was stopped goes on at `batches.skip(step)` with the batches it would have
 seen, after the same `keras.utils.set_random_seed`.
 """
 
-from collections.abc import Callable
-
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.data.plans import (
-    count_batches,
-    plan_batches,
-    row_lengths,
+from keras_attention.data import columns
+from keras_attention.data.columns import (
+    Transform,
+    do_not_convert,
+    filter_by_length,
 )
+from keras_attention.data.plans import count_batches, plan_batches
 from keras_attention.data.reports import Report, count_blank, report
-from keras_attention.tokens import END, PAD, START
+from keras_attention.tokens import PAD
 
 __all__ = [
     "POOL_SIZE",
     "Report",
-    "Transform",
     "batch_by_tokens",
     "count_blank",
     "filter_by_length",
@@ -50,43 +50,13 @@ __all__ = [
     "tokenize_by_sampling",
 ]
 
-# Separators, control and format characters: what shows nothing.
-BLANK = r"[\p{Z}\p{Cc}\p{Cf}]*"
 POOL_SIZE = 100_000
-Transform = Callable[[tf.data.Dataset], tf.data.Dataset]
-
-
-def _block(source: tf.RaggedTensor, target: tf.RaggedTensor) -> dict:
-    """Ids with END after the source, START and END around the target."""
-
-    def constant(value, ids):
-        return tf.fill([ids.nrows(), 1], value)
-
-    return {
-        "source_ids": tf.concat([source, constant(END, source)], axis=1),
-        "target_ids": tf.concat(
-            [constant(START, target), target, constant(END, target)], axis=1
-        ),
-    }
-
-
-def _texts(pair: dict) -> list[tf.Tensor]:
-    """Sources and targets; a text that shows nothing has no tokens.
-
-    A target without a source is its own source.
-    """
-    sides = [pair[side] for side in ("source", "target") if side in pair]
-    texts = [
-        tf.where(tf.strings.regex_full_match(text, BLANK), "", text)
-        for text in sides
-    ]
-    return texts if len(texts) == 2 else 2 * texts
 
 
 def tokenize(
     source_tokenizer, target_tokenizer=None, block_size: int = 1000
 ) -> Transform:
-    """Text to ids, many pairs at once.
+    """Pairs of texts to ids, many at once; see `columns.encode` for others.
 
     Args:
         source_tokenizer: a `data.Tokenizer`.
@@ -96,95 +66,31 @@ def tokenize(
     Returns:
         A transform of {"source", "target"} string scalars to blocks:
         {"source_ids", "target_ids"} ragged int32 [block, None], the source
-        with END, the target from START to END. {"target"} alone, as of a
-        language model, is its own source, and is tokenized once.
+        with END, the target from START to END.
     """
-    target_tokenizer = target_tokenizer or source_tokenizer
-
-    def tokenize_block(pair):
-        source, target = _texts(pair)
-        target_ids = target_tokenizer.tokenize(target)
-        if source is target:
-            return _block(target_ids, target_ids)
-        return _block(source_tokenizer.tokenize(source), target_ids)
-
-    def transform(pairs):
-        return pairs.batch(block_size).map(
-            tokenize_block,
-            num_parallel_calls=tf.data.AUTOTUNE,
-            deterministic=True,
-        )
-
-    return transform
+    encoders = _of_pairs(source_tokenizer, target_tokenizer)
+    return columns.encode(columns.PAIR, encoders, block_size)
 
 
 def tokenize_by_sampling(
-    source_tokenizer,
-    target_tokenizer=None,
-    *,
-    seed: int,
-    epoch: int,
-    alpha: float = 0.1,
-    block_size: int = 1000,
+    source_tokenizer, target_tokenizer=None, **options
 ) -> Transform:
     """Like `tokenize`, with another segmentation in each epoch.
 
-    Subword regularisation (Kudo 2018): segmentations are drawn, as a
-    function of seed, epoch and block.
-
-    Reference: https://arxiv.org/abs/1804.10959
+    Args:
+        source_tokenizer, target_tokenizer: see `tokenize`.
+        options: `seed`, `epoch`, and perhaps `alpha` and `block_size`, see
+            `columns.encode_by_sampling`.
     """
-    target_tokenizer = target_tokenizer or source_tokenizer
-
-    def draw(index, source, target):
-        rows = []
-        for side, (tokenizer, texts) in enumerate(
-            ((source_tokenizer, source), (target_tokenizer, target))
-        ):
-            texts = [text.decode("utf-8", "replace") for text in texts]
-            block_seed = np.random.SeedSequence(
-                (seed, epoch, int(index), side)
-            ).generate_state(1)[0]
-            ids = tokenizer.sample(texts, int(block_seed), alpha)
-            rows.append(np.concatenate(ids))
-            rows.append(np.array([len(row) for row in ids], "int64"))
-        return rows
-
-    def sample_block(index, pair):
-        types = (tf.int32, tf.int64, tf.int32, tf.int64)
-        values = tf.numpy_function(draw, (index, *_texts(pair)), types)
-        for value in values:
-            value.set_shape([None])
-        return _block(
-            tf.RaggedTensor.from_row_lengths(*values[:2]),
-            tf.RaggedTensor.from_row_lengths(*values[2:]),
-        )
-
-    def transform(pairs):
-        return pairs.batch(block_size).enumerate().map(sample_block)
-
-    return transform
+    encoders = _of_pairs(source_tokenizer, target_tokenizer)
+    return columns.encode_by_sampling(columns.PAIR, encoders, **options)
 
 
-def filter_by_length(max_length: int) -> Transform:
-    """Drops pairs of which one side is blank or over `max_length` tokens.
-
-    Control tokens count. A pair is dropped whole, never cut. A model that
-    trained on blank targets would answer with nothing. `count_blank` counts
-    the blank ones beforehand.
-    """
-
-    def keep(block):
-        source, target = row_lengths(block)
-        # One token at least, and END; START, one token and END.
-        mask = (source > 1) & (target > 2)
-        mask &= (source <= max_length) & (target <= max_length)
-        return {
-            name: tf.ragged.boolean_mask(ids, mask)
-            for name, ids in block.items()
-        }
-
-    return lambda blocks: blocks.map(keep)
+def _of_pairs(source_tokenizer, target_tokenizer) -> dict:
+    return {
+        "source": source_tokenizer,
+        "target": target_tokenizer or source_tokenizer,
+    }
 
 
 def join(pool_size: int = POOL_SIZE, block_size: int = 1000) -> Transform:
@@ -197,8 +103,13 @@ def join(pool_size: int = POOL_SIZE, block_size: int = 1000) -> Transform:
     Returns:
         A transform of blocks to larger ones.
     """
+
+    @do_not_convert
+    def merge(pool):
+        return {name: ids.merge_dims(0, 1) for name, ids in pool.items()}
+
     return lambda blocks: blocks.batch(max(1, pool_size // block_size)).map(
-        lambda pool: {name: ids.merge_dims(0, 1) for name, ids in pool.items()}
+        merge
     )
 
 
@@ -222,9 +133,10 @@ def shuffle(
     blocks_in_pool = max(1, pool_size // block_size)
     first, second = np.random.SeedSequence((seed, epoch)).generate_state(2)
 
+    @do_not_convert
     def shuffle_rows(index, block):
-        # One order for both sides, another one in each pool.
-        size = block["target_ids"].nrows()
+        # One order for all columns, another one in each pool.
+        size = next(iter(block.values())).nrows()
         order = tf.random.experimental.stateless_shuffle(
             tf.range(size),
             seed=tf.stack([tf.constant(int(second), tf.int64), index]),
@@ -249,6 +161,7 @@ def batch_by_tokens(
     seed: int | None = None,
     epoch: int = 0,
     num_batches: int | None = None,
+    shuffle_rows: bool = False,
 ) -> Transform:
     """Batches rows of like length, and shuffles the batches.
 
@@ -261,46 +174,41 @@ def batch_by_tokens(
             seed is None.
         num_batches: how many there are, if that is known, as from `report`;
             `tf.data.UNKNOWN_CARDINALITY` leaves them uncounted.
+        shuffle_rows: whether rows of one length change places too, where
+            `shuffle` has not done so. It takes a seed.
 
     Returns:
-        A transform of blocks to batches {"source_ids", "target_ids"} int32
-        [B, S] and [B, T], padded with PAD. Where B is no multiple of
-        `multiple_of`, rows are added whose target is padding alone. Their
-        cardinality is known, unless the blocks never end.
+        A transform of blocks to batches, such as {"source_ids", "target_ids"}
+        int32 [B, S] and [B, T], padded with PAD. Where B is no multiple of
+        `multiple_of`, rows are added that have no label. Their cardinality is
+        known, unless the blocks never end.
     """
 
-    def cut(source_lengths, target_lengths, pool):
-        # The rows in their order, and each batch's part of it.
-        order, ends = plan_batches(
-            source_lengths, target_lengths, max_tokens, multiple_of
+    def cut(read, written, pool):
+        key = (epoch,) if shuffle_rows else (epoch, int(pool))
+        generator = (
+            seed if seed is None else np.random.default_rng((seed, *key))
         )
-        starts = np.array([0, *ends], "int64")[:-1]
-        # The batches in their order.
-        if seed is not None:
-            generator = np.random.default_rng((seed, epoch, int(pool)))
-            shuffled = generator.permutation(len(ends))
-            starts, ends = starts[shuffled], ends[shuffled]
-        return order, starts, ends
+        plan = (max_tokens, multiple_of)
+        return _cut(read, written, plan, generator, shuffle_rows)
 
+    @do_not_convert
     def batches_of(pool, block):
         order, starts, ends = tf.numpy_function(
-            cut, (*row_lengths(block), pool), (tf.int64, tf.int64, tf.int64)
+            cut,
+            (*columns.row_lengths(block), pool),
+            (tf.int64, tf.int64, tf.int64),
         )
         for tensor in (order, starts, ends):
             tensor.set_shape([None])
 
+        @do_not_convert
         def batch(start, end):
             rows = order[start:end]
             # As many rows more as make a multiple.
             missing = -tf.size(rows) % multiple_of
-            # A recurrent kernel must not see a row without any real token:
-            # the source of an added row is END alone.
-            added = {"source_ids": END, "target_ids": PAD}
             return {
-                name: tf.concat(
-                    [tf.gather(ids, rows), tf.fill([missing, 1], added[name])],
-                    axis=0,
-                ).to_tensor(PAD)
+                name: columns.padded(name, tf.gather(ids, rows), missing)
                 for name, ids in block.items()
             }
 
@@ -323,30 +231,53 @@ def batch_by_tokens(
     return transform
 
 
+def _cut(read, written, plan, generator, shuffle_rows):
+    """The rows of a block in their order, and each batch's part of it."""
+    rows = np.arange(len(read))
+    if shuffle_rows:
+        rows = generator.permutation(rows)
+    order, ends = plan_batches(read[rows], written[rows], *plan)
+    starts = np.array([0, *ends], "int64")[:-1]
+    # The batches in their order.
+    if generator is not None:
+        shuffled = generator.permutation(len(ends))
+        starts, ends = starts[shuffled], ends[shuffled]
+    return rows[order], starts, ends
+
+
 def to_examples() -> Transform:
     """Batches to what `fit` takes.
 
     Returns:
-        A transform of batches to `(inputs, labels, sample_weight)`: inputs
-        {"source_ids" [B, S], "target_ids" [B, T]}, labels [B, T], and
-        float32 [B, T]: 1 / (real labels of the whole batch) at real labels,
-        0 at padding. Summed losses so weighted are means over the real
-        tokens, also after replicas have split the batch.
+        A transform of batches to `(inputs, labels, sample_weight)`. Inputs
+        are a dict of all columns but the label. A text that the model writes
+        is the input "target_ids" [B, T] without its END, and the labels [B,
+        T] without its START. Alone, it is the only input, and no dict.
+        Otherwise the labels are the classes [B]. The weights, float32, are 1
+        / (real labels of the whole batch) at real labels, and 0 at padding
+        and at added rows. Summed losses so weighted are means over the real
+        labels, also after replicas have split the batch.
     """
 
+    @do_not_convert
     def example(batch):
-        ids = batch["target_ids"]
-        labels = ids[:, 1:]
-        # The last real token is no input: START ... and ... END are equally
-        # long, and at END's place the input is padding. An END before it is
-        # that of a line, and an input.
-        inputs = tf.where(labels == PAD, PAD, ids[:, :-1])
-        real = tf.cast(labels != PAD, tf.float32)
+        inputs = dict(batch)
+        if "target_ids" in inputs:
+            ids = inputs.pop("target_ids")
+            labels = ids[:, 1:]
+            is_real = labels != PAD
+            # The last real token is no input: START ... and ... END are
+            # equally long, and at END's place the input is padding. An END
+            # before it is that of a line, and an input.
+            inputs["target_ids"] = tf.where(is_real, ids[:, :-1], PAD)
+        else:
+            labels = inputs.pop("label")[:, 0]
+            is_real = labels != columns.UNKNOWN
+            labels = tf.where(is_real, labels, 0)
+        real = tf.cast(is_real, tf.float32)
         weights = real / tf.maximum(tf.reduce_sum(real), 1.0)
-        return (
-            {"source_ids": batch["source_ids"], "target_ids": inputs},
-            labels,
-            weights,
-        )
+        if list(inputs) == ["target_ids"]:
+            inputs = inputs["target_ids"]
+        return inputs, labels, weights
 
     return lambda batches: batches.map(example)

@@ -1,4 +1,4 @@
-"""Corpora of sentence pairs: embedded, in files, or from TFDS."""
+"""Corpora: rows of named columns in splits, and where pairs come from."""
 
 import contextlib
 import dataclasses
@@ -6,6 +6,7 @@ import io
 import os
 import pathlib
 import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import tensorflow as tf
 import tensorflow_datasets as tfds
@@ -13,6 +14,7 @@ import tensorflow_datasets as tfds
 from keras_attention.data.embedded import addition
 from keras_attention.data.embedded.phrases import phrases_dataset_builder
 from keras_attention.data.readers import (
+    counted_pairs,
     lines,
     parallel_files,
     scan,
@@ -26,22 +28,52 @@ __all__ = ["Corpus", "load", "read_lines"]
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Sentence pairs in splits.
+    """Rows of named columns, in splits.
 
     Args:
         name: of the corpus.
-        source_language, target_language: their codes.
-        splits: "train", "validation", "test", ...: datasets of {"source",
-            "target"} string scalars, in a fixed order, of known cardinality.
-            Texts without translations are {"target"} alone.
-        sizes: pairs in each split, blank ones included.
+        splits: "train", "validation", "test", ...: datasets of rows, in a
+            fixed order, of known cardinality. A row is a dict of strings (or
+            of numbers) by the names of its columns, such as "source" and
+            "target".
+        sizes: rows in each split, blank ones included.
+        languages: the codes of the texts' languages, where they are known:
+            of the source, and of the target.
+        unlabelled: rows that were left out, as they have no label.
     """
 
     name: str
-    source_language: str
-    target_language: str
     splits: dict[str, tf.data.Dataset]
     sizes: dict[str, int]
+    languages: tuple[str, ...] = ()
+    unlabelled: int = 0
+
+    @classmethod
+    def of_rows(
+        cls,
+        name: str,
+        columns: Iterable[str],
+        rows: Mapping[str, Sequence],
+        unlabelled: int = 0,
+    ) -> "Corpus":
+        """A corpus of rows that are in memory.
+
+        Args:
+            name: of the corpus.
+            columns: their names.
+            rows: split -> its rows, each with a value for each column. Splits
+                without rows are left out.
+            unlabelled: see above.
+        """
+        rows = {split: of_split for split, of_split in rows.items() if of_split}
+        splits = {}
+        for split, of_split in rows.items():
+            values = map(list, zip(*of_split, strict=True))
+            splits[split] = tf.data.Dataset.from_tensor_slices(
+                dict(zip(columns, values, strict=True))
+            )
+        sizes = {split: len(of_split) for split, of_split in rows.items()}
+        return cls(name, splits, sizes, unlabelled=unlabelled)
 
     @property
     def held_out_split(self) -> str:
@@ -50,6 +82,23 @@ class Corpus:
             (name for name in self.splits if name.startswith("test")),
             default="validation",
         )
+
+    def texts(
+        self, split: str, column: str, limit: int | None = None
+    ) -> Iterator[str]:
+        """The texts of a column, one by one.
+
+        Args:
+            split: its name.
+            column: its name.
+            limit: the most texts; all by default.
+        """
+        rows = self.splits[split]
+        rows = rows if limit is None else rows.take(limit)
+        with counted_pairs.clear_errors():
+            for block in rows.batch(1000):
+                for text in block[column].numpy():
+                    yield text.decode("utf-8", "replace")
 
 
 def _prepared(config, folder: pathlib.Path) -> tfds.core.DatasetBuilder:
@@ -98,13 +147,8 @@ def _phrases(source: str, target: str, data_dir: pathlib.Path | None):
 
 def _in_memory(pairs: dict[str, list[tuple[str, str]]]):
     """Splits and sizes of lists of pairs."""
-    splits = {}
-    for split, rows in pairs.items():
-        sources, targets = zip(*rows, strict=True)
-        splits[split] = tf.data.Dataset.from_tensor_slices(
-            {"source": list(sources), "target": list(targets)}
-        )
-    return splits, {split: len(rows) for split, rows in pairs.items()}
+    corpus = Corpus.of_rows("", ("source", "target"), pairs)
+    return corpus.splits, corpus.sizes
 
 
 def _folder(folder: pathlib.Path, source: str, target: str):
@@ -195,4 +239,4 @@ def load(
             'file of tab-separated pairs or "tfds:NAME/CONFIG". '
             f"Received: {os.fspath(name)!r}"
         )
-    return Corpus(os.fspath(name), source, target, splits, sizes)
+    return Corpus(os.fspath(name), splits, sizes, (source, target))

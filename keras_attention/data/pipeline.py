@@ -1,128 +1,153 @@
-"""The batches of a run: its examples as ids, epoch by epoch."""
+"""The batches of a run: the rows of its corpus as ids, epoch by epoch."""
 
-from collections.abc import Iterator
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import tensorflow as tf
 
-from keras_attention import data
-from keras_attention.data.readers import counted_pairs
-
-
-def texts(pairs: tf.data.Dataset, side: str) -> Iterator[str]:
-    """The texts of one side ("source" or "target"), one by one."""
-    with counted_pairs.clear_errors():
-        for block in pairs.batch(1000):
-            for line in block[side].numpy():
-                yield line.decode("utf-8", "replace")
-
+from keras_attention.data import batches, columns, reports
 
 # Of a larger corpus the ids are not kept in memory, but made in each epoch
 # twice: to be counted and to be trained on.
-MOST_PAIRS_IN_MEMORY = 2_000_000
+MOST_ROWS_IN_MEMORY = 2_000_000
 
 
 class Pipeline:
     """The batches of a run, as functions of the epoch.
 
-    Of a corpus of up to `MOST_PAIRS_IN_MEMORY` pairs the ids are kept; of a
-    larger one, memory does not grow with it.
+    Of a corpus of up to `MOST_ROWS_IN_MEMORY` rows the ids are kept. Memory
+    does not grow with a larger one, if its rows have a text that is written.
+    Rows of a class are shuffled whole, and need far less memory.
 
     Args:
         corpus: a `corpora.Corpus`.
-        tokenizers: of source and target.
-        max_length: the most tokens of a side; longer pairs are dropped.
+        of_rows: its columns, see `columns`.
+        encoders: name of a column -> its tokenizer, or its classes.
+        max_length: the most tokens of a text; longer ones are cut if their
+            column keeps an end, and their rows dropped otherwise.
         max_tokens: of a batch, see `plan_batches`.
         seed: of the order of the batches.
         subword_sampling: alpha of subword regularisation; 0 for none.
         replicas: rows of a batch come in multiples of this.
+        inputs: a function of a block that makes the model's inputs of it, if
+            they are not the columns themselves.
+
+    Attributes:
+        report: what is kept of the training rows, a `Report`.
+        checksums: of training and validation rows: others mean another
+            corpus.
 
     Raises:
-        ValueError: If no training pair or no validation pair fits.
+        ValueError: If no training row or no validation row fits. If a row has
+            another label than the classes.
     """
 
     def __init__(
         self,
         corpus,
-        tokenizers,
+        of_rows: columns.Columns,
+        encoders: Mapping[str, Any],
         max_length: int,
         max_tokens: int,
         seed: int,
         subword_sampling: float = 0.0,
         replicas: int = 1,
+        inputs: Callable[[columns.Block], columns.Block] | None = None,
     ):
-        self._tokenizers = tokenizers
+        self._columns, self._encoders = of_rows, encoders
         self._max_length = max_length
         self._max_tokens = max_tokens
         self._seed = seed
         self._subword_sampling = subword_sampling
         self._replicas = replicas
-        self._train = corpus.splits["train"]
-        self._num_pairs = corpus.sizes["train"]
-        self._blocks, self._num_blank = self._tokenized(
-            self._train, self._num_pairs
+        self._inputs = inputs
+        self._rows, self._sizes = corpus.splits, corpus.sizes
+        self._keep = {
+            columns.input_name(name, column): column.keep
+            for name, column in of_rows.items()
+            if getattr(column, "keep", None)
+        }
+        # Rows of a class have always been shuffled whole, and a run that goes
+        # on needs its own order.
+        self._whole = not any(
+            getattr(column, "start", False) for column in of_rows.values()
         )
-        validation, num_blank = self._tokenized(
-            corpus.splits["validation"], corpus.sizes["validation"]
-        )
-        self._validation = validation.apply(data.join())
-        self.report = self._report_on(
-            self._shuffled(epoch=0), self._num_pairs, self._num_blank
+        _check_classes(corpus, of_rows, encoders)
+        self._counts: dict[str, tuple[int, int]] = {}
+        self._blocks = self._encoded("train")
+        self._validation = self._pooled(self._encoded("validation"))
+        self.report = dataclasses.replace(
+            self._report_on(self._ordered(epoch=0), "train"),
+            unlabelled=corpus.unlabelled,
         )
         # Of one pool without sampling, every epoch has as many batches.
-        self._reports_are_equal = (
-            not subword_sampling and self._num_pairs <= data.POOL_SIZE
+        self._reports_are_equal = not subword_sampling and (
+            self._whole or self._sizes["train"] <= batches.POOL_SIZE
         )
-        self.validation_report = self._report_on(
-            self._validation, corpus.sizes["validation"], num_blank
-        )
-        for report in (self.report, self.validation_report):
-            if not report.pairs_kept:
+        validated = self._report_on(self._validation, "validation")
+        self._validation_batches = validated.batches
+        self.checksums = [self.report.checksum, validated.checksum]
+        for report in (self.report, validated):
+            if not report.kept:
                 raise ValueError(
-                    "Expected training and validation pairs that fit "
+                    "Expected training and validation rows that fit "
                     f"`max_length`={max_length}. Received: {report}"
                 )
 
-    def _tokenized(self, pairs, size):
-        """Filtered blocks, and how many pairs were blank."""
-        blocks = pairs.apply(data.tokenize(*self._tokenizers))
-        if size <= MOST_PAIRS_IN_MEMORY:
-            blocks = blocks.cache()
-        kept = blocks.apply(data.filter_by_length(self._max_length))
-        return kept, data.count_blank(blocks)
+    def _encoded(self, split):
+        """Filtered blocks of a split, whose blank and cut rows are counted."""
+        encode = columns.encode(self._columns, self._encoders)
+        blocks = self._in_memory(self._rows[split].apply(encode), split)
+        num_cut = 0
+        if self._keep:
+            num_cut = reports.count_cut(blocks, self._max_length, self._keep)
+        self._counts[split] = reports.count_blank(blocks), num_cut
+        return self._kept(blocks)
+
+    def _in_memory(self, blocks, split="train"):
+        """The blocks, kept for the passes that follow if there is room."""
+        is_small = self._sizes[split] <= MOST_ROWS_IN_MEMORY
+        return blocks.cache() if is_small else blocks
+
+    def _kept(self, blocks):
+        blocks = blocks.apply(
+            columns.filter_by_length(self._max_length, self._keep)
+        )
+        return blocks.map(self._inputs) if self._inputs else blocks
 
     def _sampled(self, epoch):
-        sample = data.tokenize_by_sampling(
-            *self._tokenizers,
+        sample = columns.encode_by_sampling(
+            self._columns,
+            self._encoders,
             seed=self._seed,
             epoch=epoch,
             alpha=self._subword_sampling,
         )
-        blocks = self._train.apply(sample).apply(
-            data.filter_by_length(self._max_length)
-        )
         # Read twice: counted, then trained on.
-        in_memory = self._num_pairs <= MOST_PAIRS_IN_MEMORY
-        return blocks.cache() if in_memory else blocks
+        return self._in_memory(self._kept(self._rows["train"].apply(sample)))
 
-    def _shuffled(self, epoch):
-        """The blocks of an epoch in their order."""
+    def _ordered(self, epoch):
+        """The pools of an epoch; rows of a class are not yet shuffled."""
         sampled = self._subword_sampling > 0
         blocks = self._sampled(epoch) if sampled else self._blocks
-        return blocks.apply(data.shuffle(self._seed, epoch))
+        if self._whole:
+            return self._pooled(blocks)
+        return blocks.apply(batches.shuffle(self._seed, epoch))
 
-    def _report_on(self, blocks, num_pairs, num_blank):
-        return data.report(
-            blocks,
-            num_pairs,
+    def _pooled(self, blocks):
+        """Blocks as pools, in the order of the corpus."""
+        size = max(self._sizes.values()) + 1000 if self._whole else None
+        return blocks.apply(batches.join(size or batches.POOL_SIZE))
+
+    def _report_on(self, pools, split):
+        return reports.report(
+            pools,
+            self._sizes[split],
             self._max_tokens,
             self._replicas,
-            num_blank,
+            *self._counts[split],
         )
-
-    @property
-    def checksums(self) -> list[int]:
-        """Of training and validation pairs: others mean another corpus."""
-        return [self.report.checksum, self.validation_report.checksum]
 
     def training(
         self, epoch: int, start: int = 0, limit: int | None = None
@@ -134,37 +159,50 @@ class Pipeline:
             start: batches that are left out.
             limit: the most batches; all by default.
         """
-        blocks, report = self._shuffled(epoch), self.report
+        pools, report = self._ordered(epoch), self.report
         if not self._reports_are_equal:
-            report = self._report_on(blocks, self._num_pairs, self._num_blank)
-        batches = blocks.apply(
-            data.batch_by_tokens(
+            report = self._report_on(pools, "train")
+        examples = pools.apply(
+            batches.batch_by_tokens(
                 self._max_tokens,
                 self._replicas,
                 self._seed,
                 epoch,
                 num_batches=report.batches,
+                shuffle_rows=self._whole,
             )
         )
         left = max(0, report.batches - start)
-        batches = batches.skip(start).apply(
+        examples = examples.skip(start).apply(
             tf.data.experimental.assert_cardinality(left)
         )
         if limit is not None:
-            batches = batches.take(limit)
-        return batches.apply(data.to_examples()).prefetch(2)
+            examples = examples.take(limit)
+        return examples.apply(batches.to_examples()).prefetch(2)
 
     def validation(self) -> tf.data.Dataset:
         """The validation examples, shortest first."""
-        batches = self._validation.apply(
-            data.batch_by_tokens(
+        examples = self._validation.apply(
+            batches.batch_by_tokens(
                 self._max_tokens,
                 self._replicas,
-                num_batches=self.validation_report.batches,
+                num_batches=self._validation_batches,
             )
         )
-        return batches.apply(data.to_examples()).apply(
-            tf.data.experimental.assert_cardinality(
-                self.validation_report.batches
-            )
+        return examples.apply(batches.to_examples()).apply(
+            tf.data.experimental.assert_cardinality(self._validation_batches)
         )
+
+
+def _check_classes(corpus, of_rows, encoders) -> None:
+    for name, column in of_rows.items():
+        if not isinstance(column, columns.Class):
+            continue
+        for split in ("train", "validation"):
+            unknown = set(corpus.texts(split, name)) - set(encoders[name])
+            if unknown:
+                raise ValueError(
+                    "Expected the labels that the run began with, "
+                    f"{', '.join(encoders[name])}. "
+                    f"Received: {min(unknown)!r} in {split}"
+                )

@@ -3,12 +3,8 @@
 import numpy as np
 import tensorflow as tf
 
+from keras_attention.data import columns
 from keras_attention.data.readers import counted_pairs
-
-
-def row_lengths(block: dict) -> tuple:
-    """Tokens of each row of a block: of its sources, of its targets."""
-    return block["source_ids"].row_lengths(), block["target_ids"].row_lengths()
 
 
 def plan_batches(
@@ -67,7 +63,7 @@ def count_batches(
     """Reads the blocks once and counts what `batch_by_tokens` makes of them."""
     count = 0
     with counted_pairs.clear_errors():
-        for lengths in blocks.map(row_lengths).as_numpy_iterator():
+        for lengths in blocks.map(columns.row_lengths).as_numpy_iterator():
             _, ends = plan_batches(*lengths, max_tokens, multiple_of)
             count += len(ends)
     return count

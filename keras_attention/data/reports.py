@@ -2,11 +2,12 @@
 
 import dataclasses
 import zlib
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.data import plans
+from keras_attention.data import columns, plans
 from keras_attention.data.readers import counted_pairs
 
 
@@ -15,66 +16,93 @@ class Report:
     """What the pipeline keeps of a corpus.
 
     Args:
-        pairs_kept: pairs that are trained on.
-        pairs_dropped: all others: too long, or blank.
+        kept: rows that are trained on.
+        dropped: all others: too long, or blank.
         batches: of an epoch.
-        tokens: real labels (END counts, START does not).
-        padding_share: of the label positions.
-        checksum: of all ids in their order: another one means other pairs.
-        pairs_blank: those of the dropped ones of which a side is blank.
+        tokens: of the texts that the model writes, or else reads. END counts,
+            START does not.
+        padding_share: of the places of these tokens in the batches.
+        checksum: of all ids in their order: another one means other rows.
+        blank: those of the dropped ones of which a text is blank.
+        cut: those of the kept ones of which a text has lost an end.
+        unlabelled: rows of all splits without a label, which are left out.
     """
 
-    pairs_kept: int
-    pairs_dropped: int
+    kept: int
+    dropped: int
     batches: int
     tokens: int
     padding_share: float
     checksum: int
-    pairs_blank: int = 0
+    blank: int = 0
+    cut: int = 0
+    unlabelled: int = 0
 
     @property
-    def pairs_too_long(self) -> int:
+    def too_long(self) -> int:
         """Those of the dropped ones that have over `max_length` tokens."""
-        return self.pairs_dropped - self.pairs_blank
+        return self.dropped - self.blank
 
     def __str__(self) -> str:
+        cut = f" ({self.cut:,} of them cut)" if self.cut else ""
+        without = (
+            f", {self.unlabelled:,} without a label" if self.unlabelled else ""
+        )
         return (
-            f"{self.pairs_kept:,} pairs kept, {self.pairs_too_long:,} too "
-            f"long, {self.pairs_blank:,} blank; {self.tokens:,} target "
-            f"tokens in {self.batches:,} batches, "
-            f"{100 * self.padding_share:.1f} % padding"
+            f"{self.kept:,} rows kept{cut}, {self.too_long:,} too long, "
+            f"{self.blank:,} blank{without}; {self.tokens:,} tokens in "
+            f"{self.batches:,} batches, {100 * self.padding_share:.1f} % "
+            "padding"
         )
 
 
 def count_blank(blocks: tf.data.Dataset) -> int:
-    """Reads the blocks once and counts the pairs that are blank on a side.
+    """Reads the blocks once and counts the rows of which a text is blank.
 
     Args:
-        blocks: tokenised, not yet filtered.
+        blocks: encoded, not yet filtered.
     """
-    count = 0
+    return _count(blocks, columns.blank_rows)
+
+
+def count_cut(
+    blocks: tf.data.Dataset, max_length: int, keep: Mapping[str, str]
+) -> int:
+    """Reads the blocks once and counts the rows of which a text is cut.
+
+    Args:
+        blocks: encoded, not yet filtered.
+        max_length, keep: see `columns.filter_by_length`.
+    """
+
+    def is_cut(block):
+        blank = columns.blank_rows(block)
+        return columns.cut_rows(block, max_length, keep) & ~blank
+
+    return _count(blocks, is_cut)
+
+
+def _count(blocks, test) -> int:
     with counted_pairs.clear_errors():
-        for lengths in blocks.map(plans.row_lengths).as_numpy_iterator():
-            source, target = lengths
-            # END alone, or START and END.
-            count += int(np.sum((source <= 1) | (target <= 2)))
-    return count
+        return sum(int(test(block).numpy().sum()) for block in blocks)
 
 
 def report(
     blocks: tf.data.Dataset,
-    num_pairs: int,
+    num_rows: int,
     max_tokens: int,
     multiple_of: int = 1,
     num_blank: int = 0,
+    num_cut: int = 0,
 ) -> Report:
     """Reads the blocks once and reports what `batch_by_tokens` makes of them.
 
     Args:
-        blocks: tokenised and filtered, as `batch_by_tokens` gets them.
-        num_pairs: pairs before the filter.
+        blocks: encoded and filtered, as `batch_by_tokens` gets them.
+        num_rows: rows before the filter.
         max_tokens, multiple_of: see `plan_batches`.
-        num_blank: what `count_blank` counted before the filter.
+        num_blank, num_cut: what `count_blank` and `count_cut` counted before
+            the filter.
 
     Returns:
         `Report`. Where blocks are shuffled into several pools, the number
@@ -86,29 +114,55 @@ def report(
     num_kept = batches = places = real = checksum = 0
     with counted_pairs.clear_errors():
         for block in blocks:
-            # All ids, and where rows end.
-            for ids in (block["source_ids"], block["target_ids"]):
-                checksum = zlib.crc32(ids.flat_values.numpy(), checksum)
-                checksum = zlib.crc32(ids.row_splits.numpy(), checksum)
-            source, target = (n.numpy() for n in plans.row_lengths(block))
-            if not len(target):
+            checksum = _checksum(block, checksum)
+            read, written = (n.numpy() for n in columns.row_lengths(block))
+            if not len(read):
                 continue
             order, ends = plans.plan_batches(
-                source, target, max_tokens, multiple_of
+                read, written, max_tokens, multiple_of
             )
             starts = np.array([0, *ends], "int64")[:-1]
-            # Labels are one shorter than targets: START is none.
-            longest = np.maximum.reduceat(target[order] - 1, starts)
-            num_kept += len(target)
+            num_kept += len(read)
             batches += len(ends)
-            places += int(np.sum(longest * (ends - starts)))
-            real += int(np.sum(target - 1))
+            for lengths in _counted_lengths(block):
+                longest = np.maximum.reduceat(lengths[order], starts)
+                places += int(np.sum(longest * (ends - starts)))
+                real += int(np.sum(lengths))
     return Report(
-        pairs_kept=num_kept,
-        pairs_dropped=num_pairs - num_kept,
+        kept=num_kept,
+        dropped=num_rows - num_kept,
         batches=batches,
         tokens=real,
         padding_share=1 - real / max(places, 1),
         checksum=checksum,
-        pairs_blank=num_blank,
+        blank=num_blank,
+        cut=num_cut,
     )
+
+
+def _counted_lengths(block) -> list[np.ndarray]:
+    """Tokens of each row: of what is written, or else of what is read."""
+    if "target_ids" in block:
+        # Labels are one shorter: START is none.
+        return [block["target_ids"].row_lengths().numpy() - 1]
+    return [
+        ids.row_lengths().numpy()
+        for name, ids in block.items()
+        if name != "label"
+    ]
+
+
+def _checksum(block, checksum: int) -> int:
+    """The checksum of all values and of where rows end, after those before.
+
+    A run compares it with the one that it began with, so it never changes.
+    """
+    rows = list(block.values())
+    if list(block) == ["target_ids"]:
+        # A text alone has always been counted as read and as written.
+        rows.insert(0, rows[0][:, 1:])
+    for ids in rows:
+        checksum = zlib.crc32(ids.flat_values.numpy(), checksum)
+        if ids is not block.get("label"):
+            checksum = zlib.crc32(ids.row_splits.numpy(), checksum)
+    return checksum

@@ -1,9 +1,10 @@
 """Texts with labels: which label a text has, by accuracy and macro-F1."""
 
+import itertools
 import time
 
 from keras_attention import files, plotting
-from keras_attention.data import labelled_batches
+from keras_attention.data import columns, corpora
 from keras_attention.data.embedded import colours, referents
 from keras_attention.data.readers import labelled_texts, labels, lines
 from keras_attention.serving import kinds, labeller
@@ -18,47 +19,56 @@ class Classification(Task):
     """Gives a text its label.
 
     Attributes:
-        num_texts: of an example.
         embedded: the name of a corpus -> the module that draws it.
         kind: what answers.
     """
 
     name = "classification"
-    columns = ("text", "label", "right label")
+    columns = {"label": columns.Class(), "source": columns.Text()}
+    headings = ("text", "label", "right label")
     cross_entropy = objectives.LabelObjective
-    num_texts = 1
     embedded = {"referents": referents, "colours": colours}
     kind = kinds.CLASSIFICATION
 
     def load(self, choices):
-        unlabelled = 0
         if choices.corpus in self.embedded:
-            rows = self.embedded[choices.corpus].generate()
+            rows, unlabelled = self.embedded[choices.corpus].generate(), 0
         else:
-            names = [
-                name.strip() for name in (choices.columns or "").split(",")
-            ]
+            names = (choices.columns or "").split(",")
             rows, unlabelled = labelled_texts.load(
-                choices.corpus, self.num_texts, names if choices.columns else ()
+                choices.corpus,
+                len(self.texts),
+                [name.strip() for name in names] if choices.columns else (),
             )
-        splits = {
-            name: labelled_batches.LabelledTexts.of(one)
-            for name, one in rows.items()
-        }
-        return labelled_batches.LabelledCorpus(
-            choices.corpus, splits, unlabelled
+        return corpora.Corpus.of_rows(
+            choices.corpus, self.columns, rows, unlabelled
         )
 
+    @property
+    def texts(self) -> list[str]:
+        """The names of the columns that a model reads."""
+        return [
+            name
+            for name, column in self.columns.items()
+            if isinstance(column, columns.Text)
+        ]
+
+    @property
+    def label(self) -> str:
+        """The name of the column of labels."""
+        (name,) = self.columns.keys() - set(self.texts)
+        return name
+
     def tokenizers(self, config, directory, corpus):
-        texts = corpus.splits["train"].texts
-        vocabularies.learn(
-            directory,
-            {"joint": lambda: (text for column in texts for text in column)},
-            config.vocabulary,
-        )
+        def joint():
+            texts = (corpus.texts("train", name) for name in self.texts)
+            return itertools.chain.from_iterable(texts)
+
+        vocabularies.learn(directory, {"joint": joint}, config.vocabulary)
         # The labels of a run that goes on are those that it began with.
         if not directory.checkpoint.is_file():
-            classes = "".join(f"{label}\n" for label in corpus.classes)
+            known = sorted(set(corpus.texts("train", self.label)))
+            classes = "".join(f"{label}\n" for label in known)
             files.write_atomically(directory.classes, classes.encode())
         return self.load_tokenizers(directory)
 
@@ -74,22 +84,9 @@ class Classification(Task):
             list(lines.read_lines(directory.classes)),
         )
 
-    def pipeline(self, config, corpus, tokenizers, replicas):
-        if config.vocabulary.subword_sampling:
-            raise ValueError(
-                f"Expected subword_sampling=0 for {self.name}. Received: "
-                f"subword_sampling={config.vocabulary.subword_sampling}"
-            )
+    def encoders(self, tokenizers):
         tokenizer, classes = tokenizers
-        return labelled_batches.LabelledBatches(
-            corpus,
-            tokenizer,
-            classes,
-            max_length=config.data.max_length,
-            max_tokens=config.data.max_tokens,
-            seed=config.run.seed,
-            replicas=replicas,
-        )
+        return {self.label: classes, **dict.fromkeys(self.texts, tokenizer)}
 
     def create_model(self, config, tokenizers):
         tokenizer, classes = tokenizers
@@ -112,11 +109,8 @@ class Classification(Task):
         return logs["val_accuracy"], -logs["val_loss"]
 
     def validation(self, config, corpus, servable):
-        examples = _test_set("validation", corpus.splits["validation"])
         count = min(NUM_SAMPLES, config.data.validation_sentences)
-        shown = TestSet(
-            examples.name, examples.sources[:count], examples.references[:count]
-        )
+        shown = self._test_set(corpus, "validation", count)
 
         def validate(epoch, logs):
             print(
@@ -131,13 +125,14 @@ class Classification(Task):
         return validate
 
     def held_out(self, corpus):
-        names = sorted(
-            name
-            for name, examples in corpus.splits.items()
-            if name[:4] == "test" and len(examples)
-        )
-        split = names[0] if names else "validation"
-        return _test_set(split, corpus.splits[split])
+        return self._test_set(corpus, corpus.held_out_split)
+
+    def _test_set(self, corpus, split, limit=None) -> TestSet:
+        """A text, or a tuple of texts, for each right label."""
+        texts = [corpus.texts(split, name, limit) for name in self.texts]
+        sources = texts[0] if len(texts) == 1 else zip(*texts, strict=True)
+        references = corpus.texts(split, self.label, limit)
+        return TestSet(split, list(sources), list(references))
 
     def read_test_set(self, source, reference, target_language=None):
         if not source or not reference:
@@ -146,7 +141,7 @@ class Classification(Task):
                 f"of their labels. Received: source={source}, "
                 f"reference={reference}"
             )
-        texts = lines.rows(lines.read_lines(source), self.num_texts)
+        texts = lines.rows(lines.read_lines(source), len(self.texts))
         references = list(map(labels.written, lines.read_lines(reference)))
         if len(texts) != len(references) or not texts:
             raise ValueError(
@@ -184,7 +179,7 @@ class Classification(Task):
         return (
             f"accuracy {scores['accuracy']:.2f} %, macro-F1 "
             f"{scores['macro_f1']:.2f} % of {scores['sentences']:,} held-out "
-            f"{'texts' if self.num_texts == 1 else 'pairs'}"
+            f"{'texts' if len(self.texts) == 1 else 'pairs'}"
         )
 
     def card(self, config, scores, servable):
@@ -194,13 +189,6 @@ class Classification(Task):
         ]
         title = self.name.capitalize()
         return run_cards.card(title, "", config, scores, rows, servable)
-
-
-def _test_set(name, examples) -> TestSet:
-    """A pair of texts is a tuple."""
-    texts = examples.texts
-    sources = list(zip(*texts, strict=True)) if len(texts) > 1 else texts[0]
-    return TestSet(name, sources, examples.labels)
 
 
 def _rows(test_set, answers) -> list[tuple[str, str, str]]:

@@ -1,5 +1,6 @@
 """Pairs of texts with labels: whether the second follows from the first."""
 
+from keras_attention.data import columns
 from keras_attention.data.embedded import multisets
 from keras_attention.serving import kinds
 from keras_attention.tasks import classification
@@ -13,7 +14,11 @@ class Entailment(classification.Classification):
     """
 
     name = "entailment"
-    columns = ("texts", "label", "right label")
-    num_texts = 2
+    columns = {
+        "label": columns.Class(),
+        "source": columns.Text(),
+        "pair": columns.Text(),
+    }
+    headings = ("texts", "label", "right label")
     embedded = {"multisets": multisets}
     kind = kinds.ENTAILMENT

@@ -1,12 +1,11 @@
 """Texts without translations: which word comes next, scored by perplexity."""
 
-import dataclasses
 import math
 import time
 
 import tensorflow as tf
 
-from keras_attention.data import corpora, pipeline
+from keras_attention.data import columns, corpora
 from keras_attention.data.embedded import sentences
 from keras_attention.data.readers import streams, texts
 from keras_attention.data.vocabularies import line_tokenizer
@@ -24,23 +23,20 @@ class LanguageModelling(Task):
     """Says how probable a text is, and continues one."""
 
     name = "language_modelling"
-    columns = ("prompt", "continuation", "text")
+    columns = {"target": columns.Text(start=True)}
+    headings = ("prompt", "continuation", "text")
 
     def load(self, choices):
         if choices.corpus == EMBEDDED:
             splits = sentences.generate()
         else:
             splits = texts.load(choices.corpus)
-        return corpora.Corpus(
-            choices.corpus,
-            choices.source,
-            choices.source,
-            {name: _targets(lines) for name, lines in splits.items()},
-            {name: len(lines) for name, lines in splits.items()},
+        return corpora.Corpus.of_rows(
+            choices.corpus, self.columns, _rows(splits)
         )
 
     def tokenizers(self, config, directory, corpus):
-        lines = {"joint": lambda: _texts(corpus.splits["train"])}
+        lines = {"joint": lambda: corpus.texts("train", "target")}
         vocabularies.learn(directory, lines, config.vocabulary)
         return self.load_tokenizers(directory)
 
@@ -48,18 +44,10 @@ class LanguageModelling(Task):
         return (vocabularies.load(directory, "joint"),)
 
     def pipeline(self, config, corpus, tokenizers, replicas):
-        (tokenizer,) = _in_context(config, tokenizers)
+        tokenizers = _in_context(config, tokenizers)
         if config.data.context == "stream":
-            corpus = _joined(corpus, tokenizer, config.data.max_length)
-        return _TextPipeline(
-            corpus,
-            (tokenizer, tokenizer),
-            max_length=config.data.max_length,
-            max_tokens=config.data.max_tokens,
-            seed=config.run.seed,
-            subword_sampling=config.vocabulary.subword_sampling,
-            replicas=replicas,
-        )
+            corpus = _joined(corpus, *tokenizers, config.data.max_length)
+        return super().pipeline(config, corpus, tokenizers, replicas)
 
     def create_model(self, config, tokenizers):
         (tokenizer,) = tokenizers
@@ -84,7 +72,7 @@ class LanguageModelling(Task):
 
     def validation(self, config, corpus, servable):
         count = min(NUM_SAMPLES, config.data.validation_sentences)
-        lines = list(_texts(corpus.splits["validation"].take(count)))
+        lines = list(corpus.texts("validation", "target", count))
 
         def validate(epoch, logs):
             print(
@@ -98,7 +86,7 @@ class LanguageModelling(Task):
 
     def held_out(self, corpus):
         split = corpus.held_out_split
-        lines = list(_texts(corpus.splits[split]))
+        lines = list(corpus.texts(split, "target"))
         embedded = EMBEDDED if corpus.name == EMBEDDED else None
         return TestSet(split, lines, lines, embedded=embedded)
 
@@ -174,20 +162,6 @@ class LanguageModelling(Task):
         )
 
 
-class _TextPipeline(pipeline.Pipeline):
-    """The batches of texts without a source: targets alone."""
-
-    def training(self, epoch, start=0, limit=None):
-        return super().training(epoch, start, limit).map(_target)
-
-    def validation(self):
-        return super().validation().map(_target)
-
-
-def _target(inputs, labels, weights):
-    return inputs["target_ids"], labels, weights
-
-
 def _in_context(config, tokenizers) -> tuple:
     """The tokenizer of a run: that of a stream reads lines."""
     if config.data.context == "line":
@@ -199,26 +173,20 @@ def _in_context(config, tokenizers) -> tuple:
 
 def _joined(corpus, tokenizer, max_length):
     """A corpus whose texts are lines in a row, as many as there is room for."""
-    splits, sizes = dict(corpus.splits), dict(corpus.sizes)
+    texts = {}
     for name in ("train", "validation"):
-        lines, lengths = [], []
-        for block in corpus.splits[name].batch(1000):
-            ids = tokenizer.tokenize(block["target"])
+        lines, lengths = list(corpus.texts(name, "target")), []
+        for start in range(0, len(lines), 1000):
+            ids = tokenizer.tokenize(lines[start : start + 1000])
             lengths.extend((ids.row_lengths() + 1).numpy().tolist())
-            lines.extend(line.decode() for line in block["target"].numpy())
         # START has its place too.
-        joined = streams.join(lines, lengths, max_length - 1)
-        splits[name], sizes[name] = _targets(joined), len(joined)
-    return dataclasses.replace(corpus, splits=splits, sizes=sizes)
+        texts[name] = streams.join(lines, lengths, max_length - 1)
+    return corpora.Corpus.of_rows(corpus.name, ["target"], _rows(texts))
 
 
-def _targets(lines) -> tf.data.Dataset:
-    """Texts as the pipeline takes them: pairs without a source."""
-    return tf.data.Dataset.from_tensor_slices({"target": lines})
-
-
-def _texts(targets):
-    return pipeline.texts(targets, "target")
+def _rows(splits) -> dict[str, list[tuple[str]]]:
+    """Texts as the rows of a corpus: one column."""
+    return {name: [(text,) for text in texts] for name, texts in splits.items()}
 
 
 def _truth(lines) -> dict:

@@ -3,8 +3,8 @@
 import abc
 import dataclasses
 from collections.abc import Callable, Sequence
-from typing import Any
 
+from keras_attention.data import columns, corpora, pipeline
 from keras_attention.training import objectives
 from keras_attention.training.stages import Stage
 
@@ -64,14 +64,16 @@ class Task(abc.ABC):
 
     Attributes:
         name: the name by which the catalogue of models knows the task.
-        columns: the titles of the columns of `samples`.
+        columns: those of its corpora's rows, in the order of the tokenizers.
+        headings: the titles of the table of `samples`.
         compares: whether there are `difference` and `by_length`.
         cross_entropy: the class of the objective of a model that has none of
             its own.
     """
 
     name: str
-    columns: tuple[str, ...]
+    columns: columns.Columns
+    headings: tuple[str, ...]
     compares: bool = False
     cross_entropy: type = objectives.TokenObjective
 
@@ -81,7 +83,7 @@ class Task(abc.ABC):
 
     # Building: for `training.parts`, and for a run that is loaded.
     @abc.abstractmethod
-    def load(self, choices) -> Any:
+    def load(self, choices) -> corpora.Corpus:
         """The corpus that the group `data` of a configuration names.
 
         Raises:
@@ -109,10 +111,27 @@ class Task(abc.ABC):
             ValueError: If a vocabulary is missing or damaged.
         """
 
-    @abc.abstractmethod
+    def encoders(self, tokenizers) -> dict:
+        """The tokenizer of each text column, and the classes of a class."""
+        return dict(zip(self.columns, tokenizers, strict=True))
+
+    # The inputs of a model, where they are not its columns: a function of a
+    # block, see `data.pipeline.Pipeline`.
+    inputs: Callable | None = None
+
     def pipeline(self, config, corpus, tokenizers, replicas: int):
-        """The batches: `training(epoch, start, limit)`, `validation()`,
-        `report` and `checksums`, see `data.pipeline.Pipeline`."""
+        """The batches of each epoch, a `data.pipeline.Pipeline`."""
+        return pipeline.Pipeline(
+            corpus,
+            self.columns,
+            self.encoders(tokenizers),
+            max_length=config.data.max_length,
+            max_tokens=config.data.max_tokens,
+            seed=config.run.seed,
+            subword_sampling=config.vocabulary.subword_sampling,
+            replicas=replicas,
+            inputs=self.inputs,
+        )
 
     @abc.abstractmethod
     def create_model(self, config, tokenizers):

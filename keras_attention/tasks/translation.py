@@ -1,11 +1,12 @@
 """From one language to another: pairs of texts, scored by BLEU and chrF."""
 
+import functools
 import itertools
 import pathlib
 import time
 
 from keras_attention import evaluation, plotting
-from keras_attention.data import corpora, pipeline
+from keras_attention.data import columns, corpora
 from keras_attention.evaluation import scores as text_scores
 from keras_attention.serving import translator
 from keras_attention.tasks import (
@@ -31,7 +32,8 @@ class Translation(Task):
     """Writes a text of one language in another."""
 
     name = "translation"
-    columns = ("source", "translation", "reference")
+    columns = columns.PAIR
+    headings = ("source", "translation", "reference")
     compares = True
 
     def stages(self, config):
@@ -43,23 +45,19 @@ class Translation(Task):
         return corpora.load(choices.corpus, choices.source, choices.target)
 
     def tokenizers(self, config, directory, corpus):
-        pairs = corpus.splits["train"]
+        def side(name):
+            return corpus.texts("train", name)
 
         def joint():
             # In turn, so that a large corpus is not read to its end.
-            for source, target in zip(
-                pipeline.texts(pairs, "source"),
-                pipeline.texts(pairs, "target"),
-                strict=True,
-            ):
-                yield source
-                yield target
+            pairs = zip(side("source"), side("target"), strict=True)
+            return itertools.chain.from_iterable(pairs)
 
         sentences = {"joint": joint}
         if not config.vocabulary.joint_vocabulary:
             sentences = {
-                side: lambda side=side: pipeline.texts(pairs, side)
-                for side in ("source", "target")
+                name: functools.partial(side, name)
+                for name in ("source", "target")
             }
         vocabularies.learn(directory, sentences, config.vocabulary)
         return self.load_tokenizers(directory)
@@ -70,17 +68,6 @@ class Translation(Task):
             return joint, joint
         return tuple(
             vocabularies.load(directory, side) for side in ("source", "target")
-        )
-
-    def pipeline(self, config, corpus, tokenizers, replicas):
-        return pipeline.Pipeline(
-            corpus,
-            tokenizers,
-            max_length=config.data.max_length,
-            max_tokens=config.data.max_tokens,
-            seed=config.run.seed,
-            subword_sampling=config.vocabulary.subword_sampling,
-            replicas=replicas,
         )
 
     def create_model(self, config, tokenizers):
@@ -109,9 +96,10 @@ class Translation(Task):
 
     def validation(self, config, corpus, servable):
         count = config.data.validation_sentences
-        pairs = corpus.splits["validation"].take(count)
-        sources = list(pipeline.texts(pairs, "source"))
-        references = list(pipeline.texts(pairs, "target"))
+        sources, references = (
+            list(corpus.texts("validation", side, count))
+            for side in ("source", "target")
+        )
 
         def validate(epoch, logs):
             hypotheses = servable(sources, num_beams=1, truncate=True)
@@ -126,12 +114,11 @@ class Translation(Task):
 
     def held_out(self, corpus):
         split = corpus.held_out_split
-        pairs = corpus.splits[split]
         return TestSet(
             split,
-            list(pipeline.texts(pairs, "source")),
-            list(pipeline.texts(pairs, "target")),
-            corpus.target_language,
+            list(corpus.texts(split, "source")),
+            list(corpus.texts(split, "target")),
+            corpus.languages[1],
         )
 
     def read_test_set(self, source, reference, target_language=None):

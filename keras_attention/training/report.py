@@ -92,8 +92,8 @@ def _draw_learning_curve(directory) -> pathlib.Path:
 def _print_samples(task, servable, evaluation) -> None:
     console = rich.console.Console(highlight=False)
     name = evaluation.test_set.name
-    table = rich.table.Table(title=f"{name}: {task.columns[1]}s")
-    for column in task.columns:
+    table = rich.table.Table(title=f"{name}: {task.headings[1]}s")
+    for column in task.headings:
         table.add_column(column)
     for row in task.samples(servable, evaluation):
         table.add_row(*(rich.markup.escape(cell) for cell in row))

@@ -113,32 +113,6 @@ def assert_equal_batches(first, second):
             np.testing.assert_array_equal(array, other_array)
 
 
-@pytest.mark.parametrize(
-    "tokenize",
-    [
-        data.tokenize,
-        lambda tokenizer: data.tokenize_by_sampling(tokenizer, seed=1, epoch=0),
-    ],
-)
-def test_a_target_alone_is_its_own_source(tokenize):
-    texts = ["ab", " ", "cde"]
-    twins = dataset_of(zip(texts, texts, strict=True))
-    targets = twins.map(lambda pair: {"target": pair["target"]})
-    (expected,) = twins.apply(tokenize(Characters()))
-    (block,) = targets.apply(tokenize(Characters()))
-    for name, ids in expected.items():
-        assert block[name].to_list() == ids.to_list()
-
-
-def test_a_target_alone_is_tokenized_once():
-    tokenizer = Characters()
-    ids, texts = tokenizer.tokenize(tf.constant(["ab"])), []
-    tokenizer.tokenize = lambda text: texts.append(text) or ids
-    targets = tf.data.Dataset.from_tensor_slices({"target": ["ab"]})
-    list(targets.apply(data.tokenize(tokenizer)))
-    assert len(texts) == 1
-
-
 def test_one_pair_by_hand():
     [(inputs, labels, weights)] = pipeline([("ab", "cda")])
     assert inputs["source_ids"].numpy().tolist() == [[4, 5, END]]
@@ -331,8 +305,8 @@ def test_pairs_blank_on_a_side_are_dropped_and_counted():
         40,
         num_blank=num_blank,
     )
-    assert (report.pairs_kept, report.pairs_too_long) == (3, 1)
-    assert report.pairs_dropped == len(pairs) - 3
+    assert (report.kept, report.too_long) == (3, 1)
+    assert report.dropped == len(pairs) - 3
 
 
 def test_blank_texts_have_no_tokens_when_drawn(subwords):
@@ -582,8 +556,8 @@ def test_the_report_counts_what_training_sees(multiple_of, max_length):
         labels.any(1).sum() * labels.shape[1] for _, _, labels, _ in batches
     )
     assert report == data.Report(
-        pairs_kept=kept,
-        pairs_dropped=len(pairs) - kept,
+        kept=kept,
+        dropped=len(pairs) - kept,
         batches=len(batches),
         tokens=real,
         padding_share=pytest.approx(1 - real / places),
@@ -614,7 +588,7 @@ def test_the_report_of_nothing():
         .apply(data.filter_by_length(5))
     )
     report = data.report(blocks, 1, 40)
-    assert (report.pairs_kept, report.pairs_dropped) == (0, 1)
+    assert (report.kept, report.dropped) == (0, 1)
     assert (report.batches, report.tokens) == (0, 0)
 
 
@@ -644,12 +618,10 @@ def test_a_block_of_which_all_was_dropped():
 
 
 def test_the_report_can_be_read():
-    report = data.Report(
-        12_345, 1_008, 789, 1_000_000, 0.0567, 1, pairs_blank=1_002
-    )
+    report = data.Report(12_345, 1_008, 789, 1_000_000, 0.0567, 1, blank=1_002)
     assert str(report) == (
-        "12,345 pairs kept, 6 too long, 1,002 blank; 1,000,000 target tokens "
-        "in 789 batches, 5.7 % padding"
+        "12,345 rows kept, 6 too long, 1,002 blank; 1,000,000 tokens in 789 "
+        "batches, 5.7 % padding"
     )
 
 

@@ -31,7 +31,7 @@ def home(tmp_path, monkeypatch):
 @pytest.mark.parametrize("pair", [("en", "de"), ("fr", "es"), ("it", "nl")])
 def test_the_builder_gives_what_the_generator_draws(home, read, pair):
     corpus = corpora.load("phrases", *pair)
-    assert (corpus.source_language, corpus.target_language) == pair
+    assert corpus.languages == pair
     drawn = phrases.generate(*pair, **SIZES)
     assert sorted(corpus.splits) == sorted(drawn)
     for split, pairs in drawn.items():

@@ -242,7 +242,7 @@ def test_a_run_that_was_stopped_goes_on_exactly(
         (
             ("train", "--model=bag_of_vectors", "--subword_sampling=0.1")
             + ("--output={run}2",),
-            "subword_sampling=0 for classification",
+            "drawn from a unigram vocabulary only",
         ),
     ],
 )

@@ -170,7 +170,7 @@ def test_the_student_goes_on_from_its_teacher(choose, task, folder):
     stage = distillation.stages(choices, task)[1]
     student = parts.build(stage.config, task, run, both)
     loop.begin(student, stage.begin_from)
-    assert student.pipeline.report.pairs_kept == 90
+    assert student.pipeline.report.kept == 90
     assert student.config.training.epochs == 2
     optimizer = student.trainer.optimizer
     optimizer.iterations.assign(choices.optimizer.warmup_steps - 1)

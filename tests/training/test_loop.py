@@ -383,7 +383,7 @@ def test_a_mistake_does_not_lock_the_folder(choose):
     (vocabulary,) = run_directory.at(wrong.run.output).path.glob("*.model")
     letters = vocabulary.read_bytes()
     run, start = begin(choose())
-    assert run.pipeline.report.pairs_kept == 100
+    assert run.pipeline.report.kept == 100
     assert vocabulary.read_bytes() != letters
     progress.save(run, start)
     with pytest.raises(ValueError, match="add --resume"):

@@ -1,5 +1,7 @@
 """A run of two stages goes on where it was stopped, within and between them."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -37,15 +39,13 @@ class CopiesFirst(translation.Translation):
 
     def copies(self, corpus):
         self.corpora += 1
-        return translation.corpora.Corpus(
-            corpus.name,
-            corpus.source_language,
-            corpus.source_language,
-            {
-                name: pairs.map(lambda pair: pair | {"target": pair["source"]})
-                for name, pairs in corpus.splits.items()
-            },
-            corpus.sizes,
+        splits = {
+            name: pairs.map(lambda pair: pair | {"target": pair["source"]})
+            for name, pairs in corpus.splits.items()
+        }
+        source, _ = corpus.languages
+        return dataclasses.replace(
+            corpus, splits=splits, languages=(source, source)
         )
 
     def validation(self, config, corpus, servable):

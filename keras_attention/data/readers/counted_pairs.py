@@ -75,7 +75,7 @@ def clear_errors():
     try:
         yield
     except tf.errors.InvalidArgumentError as error:
-        message = re.search(r"ValueError: (Expected .*)", str(error))
+        message = re.search(r"ValueError: (.+)", str(error))
         if message is None:
             raise
         raise ValueError(message[1]) from error

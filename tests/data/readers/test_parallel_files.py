@@ -38,7 +38,7 @@ def test_lines_become_pairs(write, read, load, suffix, validation):
         "test",
         "test_2016_flickr",
     }
-    assert (corpus.source_language, corpus.target_language) == ("en", "de")
+    assert corpus.languages == ("en", "de")
     for split, dataset in corpus.splits.items():
         assert corpus.sizes[split] == 3
         assert read(dataset) == [

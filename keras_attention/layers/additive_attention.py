@@ -45,39 +45,31 @@ class AdditiveAttention(attention.Attention):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def build(self, query_shape, value_shape, key_shape=None):
-        self.query_kernel = weights.add(
-            self,
+        key_dim = (key_shape or value_shape)[-1]
+        self.query_kernel = self.add_weight(
             name="query_kernel",
             shape=(query_shape[-1], self.units),
             initializer=self.kernel_initializer,
         )
-        self.key_kernel = self._add_key_kernel(key_shape or value_shape)
-        self.score_vector = weights.add(
-            self,
+        self.key_kernel = self.add_weight(
+            name="key_kernel",
+            shape=(key_dim, self.units),
+            initializer=weights.another(self.kernel_initializer),
+        )
+        self.score_vector = self.add_weight(
             name="score_vector",
             shape=(self.units, 1),
             initializer=weights.another(self.kernel_initializer),
         )
 
-    def _add_key_kernel(self, key_shape):
-        return weights.add(
-            self,
-            name="key_kernel",
-            shape=(key_shape[-1], self.units),
-            initializer=weights.another(self.kernel_initializer),
-        )
-
     def project(self, key):
         """U h_j for every key: [B, S, Dk] -> [B, S, units]."""
-        weights.check_tensor(key)
-        if not hasattr(self, "key_kernel"):
-            with weights.scope(self):
-                self.key_kernel = self._add_key_kernel(key.shape)
+        weights.check_ready(self, key)
         return ops.matmul(key, self._cast(self.key_kernel))
 
     def score(self, query, projected_key):
         """v . tanh(W s + U h): [B, T, S]."""
-        weights.build_after_project(self, query)
+        weights.check_ready(self, query)
         query = ops.matmul(query, self._cast(self.query_kernel))
         compared = ops.tanh(
             ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)

@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_attention.layers import masks
+from keras_attention.layers import masks, weights
 
 # Below any score that a network produces, far from overflow in float32.
 MASKED_SCORE = -1e9
@@ -128,10 +128,7 @@ class Attention(keras.layers.Layer):
 
     A subclass implements `score`, and `project` where its score has a part
     that depends on the keys alone. A decoder calls `project` once for each
-    sentence and `attend` at each step. It need not call the layer itself: in
-    the package's layers `project` makes the weights of the keys, and `attend`
-    the others. A subclass whose `project` has weights does the same, or has
-    them made by `if not self.built: self.build(key.shape, key.shape)`.
+    sentence and `attend` at each step. It builds the layer before.
 
     Call arguments:
         query: [B, T, Dq].
@@ -153,8 +150,8 @@ class Attention(keras.layers.Layer):
 
     Raises:
         ValueError: If a query, value or key is not of rank 3, if a mask has
-            another rank than these or holds floats, or if tensors come in a
-            list.
+            another rank than these or holds floats, if tensors come in a
+            list, or if a method is used before the layer is built.
     """
 
     def __init__(self, **kwargs):
@@ -170,16 +167,6 @@ class Attention(keras.layers.Layer):
     def _cast(self, weight):
         # Keras casts by itself in `call`, but not in `project` and `attend`.
         return ops.cast(weight, self.compute_dtype)
-
-    def _build_if_new(self, query, key, value):
-        """Builds a subclass with weights of which `attend` is called first.
-
-        One with a `project` of its own is built there.
-        """
-        has_weights = type(self).build is not keras.layers.Layer.build
-        has_project = type(self).project is not Attention.project
-        if has_weights and not (has_project or self.built):
-            self.build(query.shape, value.shape, key.shape)
 
     def project(self, key):
         """The part of the score that depends on the keys alone."""
@@ -201,7 +188,7 @@ class Attention(keras.layers.Layer):
 
         It reads the masks that it is given, and none that Keras passes along.
         """
-        self._build_if_new(query, key=projected_key, value=value)
+        weights.check_ready(self)
         mask = masks.combine_masks(padding_mask, attention_mask)
         scores = self.score(query, projected_key)  # [B, T, S]
         attention_weights = masked_softmax(scores, mask)  # [B, T, S]

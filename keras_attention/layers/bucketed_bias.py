@@ -5,7 +5,7 @@ import math
 import keras
 from keras import ops
 
-from keras_attention.layers import positions
+from keras_attention.layers import positions, weights
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -85,7 +85,7 @@ class BucketedBias(positions.Positions):
         return offset + ops.where(distances < exact, near, wide)
 
     def bias(self, query, query_positions, key_positions):
-        self._build_if_new(query)
+        weights.check_ready(self)
         buckets = self.buckets(
             positions.distances(query_positions, key_positions)
         )

@@ -111,12 +111,7 @@ class CausalConvolution(keras.layers.Layer):
         Raises:
             ValueError: If the layer is not built: it has no width yet.
         """
-        if not self.built:
-            raise ValueError(
-                "Expected a layer that knows the width of its inputs. Call "
-                "the layer or `build(inputs_shape)` before "
-                "`initial_buffer`. Received: a layer that is not built"
-            )
+        weights.check_ready(self)
         width = self.kernel.shape[1]
         return ops.zeros(
             (batch_size, self.buffer_length, width), self.compute_dtype
@@ -135,12 +130,10 @@ class CausalConvolution(keras.layers.Layer):
             the place of the oldest.
 
         Raises:
-            ValueError: If the inputs are symbolic inputs of a functional
-                model.
+            ValueError: If the layer is not built, or if the inputs are
+                symbolic inputs of a functional model.
         """
-        weights.check_tensor(inputs)
-        if not self.built:
-            self.build((None, None, inputs.shape[-1]))
+        weights.check_ready(self, inputs)
         inputs = ops.cast(inputs, self.compute_dtype)
         window = ops.concatenate([buffer, inputs[:, None]], axis=1)
         starts = [j * self.dilation_rate for j in range(self.kernel_size)]

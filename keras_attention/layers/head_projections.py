@@ -60,8 +60,7 @@ class HeadProjections(keras.layers.Layer):
         self.output_bias = self._add_bias("output_bias", query_dim)
 
     def _add_kernel(self, name, input_dim, output_dim):
-        return weights.add(
-            self,
+        return self.add_weight(
             name=name,
             shape=(input_dim, output_dim),
             initializer=weights.another(self.kernel_initializer),
@@ -70,29 +69,9 @@ class HeadProjections(keras.layers.Layer):
     def _add_bias(self, name, output_dim):
         if not self.use_bias:
             return None
-        return weights.add(
-            self,
-            name=name,
-            shape=(output_dim,),
-            initializer="zeros",
+        return self.add_weight(
+            name=name, shape=(output_dim,), initializer="zeros"
         )
-
-    def _build_memory(self, key, value):
-        """The weights of keys and values, where `project` comes first."""
-        weights.check_tensor(key)
-        weights.check_tensor(value)
-        if hasattr(self, "key_kernel"):
-            return
-        inner_dim = self.num_heads * self.key_dim
-        with weights.scope(self):
-            self.key_kernel = self._add_kernel(
-                "key_kernel", key.shape[-1], inner_dim
-            )
-            self.key_bias = self._add_bias("key_bias", inner_dim)
-            self.value_kernel = self._add_kernel(
-                "value_kernel", value.shape[-1], inner_dim
-            )
-            self.value_bias = self._add_bias("value_bias", inner_dim)
 
     def _linear(self, inputs, kernel, bias):
         """`inputs W + b`."""

@@ -40,12 +40,9 @@ class LinearBias(positions.Positions):
     Reference: https://arxiv.org/abs/2108.12409
     """
 
-    def build(self, heads_shape):
-        self.slopes = alibi_slopes(heads_shape[1])
-
     def bias(self, query, query_positions, key_positions):
-        self._build_if_new(query)
         distances = positions.distances(query_positions, key_positions)
         distances = ops.cast(ops.abs(distances), "float32")  # [T, S]
-        slopes = ops.convert_to_tensor(self.slopes, dtype="float32")
+        slopes = alibi_slopes(query.shape[1])
+        slopes = ops.convert_to_tensor(slopes, dtype="float32")
         return -slopes[None, :, None, None] * distances

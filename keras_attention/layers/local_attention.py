@@ -88,13 +88,11 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
     def build(self, query_shape, value_shape, key_shape=None):
         super().build(query_shape, value_shape, key_shape)
         if self.place == "predictive":
-            self._add_place(query_shape[-1])
-
-    def _add_place(self, query_dim):
-        self.place_kernel = self._add_kernel(
-            "place_kernel", (query_dim, query_dim)
-        )
-        self.place_vector = self._add_kernel("place_vector", (query_dim, 1))
+            query_dim = query_shape[-1]
+            self.place_kernel = self._add_kernel(
+                "place_kernel", (query_dim, query_dim)
+            )
+            self.place_vector = self._add_kernel("place_vector", (query_dim, 1))
 
     def places(self, query, lengths, start=0):
         """p_t for each query: float32 [B, T, 1].
@@ -107,10 +105,7 @@ class LocalAttention(multiplicative_attention.MultiplicativeAttention):
         if self.place == "monotonic":
             places = start + ops.arange(ops.shape(query)[1])
             return ops.cast(places, "float32")[None, :, None]
-        weights.check_tensor(query)
-        if not hasattr(self, "place_kernel"):
-            with weights.scope(self):
-                self._add_place(query.shape[-1])
+        weights.check_ready(self, query)
         hidden = ops.tanh(ops.matmul(query, self._cast(self.place_kernel)))
         share = ops.matmul(hidden, self._cast(self.place_vector))
         # v_p is place_vector / width of the queries.

@@ -51,8 +51,8 @@ class MultiHeadAttention(head_projections.HeadProjections):
 
     Decoding: `project` gives the keys and values of a memory once;
     `attend` and `attend_one` use them at many steps; `initial_cache` and
-    `step` attend to the tokens produced so far. The layer need not be called
-    before: each method makes the weights that are not there yet.
+    `step` attend to the tokens produced so far. The layer is called or built
+    before.
 
     Args:
         num_heads: number of heads.
@@ -122,9 +122,6 @@ class MultiHeadAttention(head_projections.HeadProjections):
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         super().build(query_shape, value_shape, key_shape)
-        self._build_positions()
-
-    def _build_positions(self):
         # A layer that was loaded from a file is built already.
         if self.positions is not None and not self.positions.built:
             self.positions.build((None, self.num_heads, None, self.key_dim))
@@ -141,9 +138,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
         Returns:
             `(key, value)`: both [B, H, S, key_dim].
         """
-        self._build_memory(key=value if key is None else key, value=value)
-        with weights.scope(self):
-            self._build_positions()
+        weights.check_ready(self, value)
         if key is None:
             key, value = self._joined_linear(
                 value,
@@ -160,7 +155,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
 
         `mask` is a bool that broadcasts over [B, T, S].
         """
-        weights.build_after_project(self, query)
+        weights.check_ready(self, query)
         query = self._linear(query, self.query_kernel, self.query_bias)
         return self._attend_heads(
             query=self._rotate(self._split_heads(query)),
@@ -195,7 +190,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
                 f"{self.positions.__class__.__name__}. "
                 "Received: position=None"
             )
-        weights.build_after_project(self, query)
+        weights.check_ready(self, query)
         query = self._linear(query, self.query_kernel, self.query_bias)
         context, attention_weights = self._dot_products(
             query=self._rotate(self._heads_of_one(query), position),
@@ -255,9 +250,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
             `(context, attention_weights, cache)`: [B, Dq], [B, H, cached]
             and the cache with this token in it.
         """
-        weights.check_tensor(query)
-        if not self.built:
-            self.build((None, None, query.shape[-1]))
+        weights.check_ready(self, query)
         # One by one: kernels that are joined would be copied at each step.
         key = self._linear(query, self.key_kernel, self.key_bias)
         value = self._linear(query, self.value_kernel, self.value_bias)

@@ -40,16 +40,12 @@ class MultiplicativeAttention(attention.Attention):
         units: width of W for "concat"; by default that of the query.
         kernel_initializer: initializer of W and v.
 
-    Call arguments, masking and returns: see `Attention`. Where `project`
-    comes before the first call, W is made for queries as wide as the keys,
-    unless `units` are given: for other queries, `build(query_shape,
-    value_shape)` first.
+    Call arguments, masking and returns: see `Attention`.
 
     Raises:
         ValueError: If `scoring` is none of these, if there are `units`
             without "concat", if the widths of keys and queries differ in
-            "dot", if queries have another width than the layer was built
-            for, and as `Attention` does.
+            "dot", and as `Attention` does.
 
     Reference: https://arxiv.org/abs/1508.04025
     """
@@ -81,8 +77,7 @@ class MultiplicativeAttention(attention.Attention):
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
 
     def _add_kernel(self, name, shape):
-        return weights.add(
-            self,
+        return self.add_weight(
             name=name,
             shape=shape,
             initializer=weights.another(self.kernel_initializer),
@@ -111,30 +106,16 @@ class MultiplicativeAttention(attention.Attention):
 
     def project(self, key):
         """W h_s for every key; the keys themselves for "dot"."""
-        weights.check_tensor(key)
+        weights.check_ready(self, key)
         if self.scoring == "dot":
             return key
-        if not hasattr(self, "key_kernel"):
-            if self.units is None:
-                self.build(key.shape, key.shape)
-            else:
-                with weights.scope(self):
-                    self.key_kernel = self._add_kernel(
-                        "key_kernel", (key.shape[-1], self.units)
-                    )
         return ops.matmul(key, self._cast(self.key_kernel))
 
     def score(self, query, projected_key):
         """Section 3.1: [B, T, S]."""
-        if self.scoring == "dot":
-            if not self.built:
-                self.build(query.shape, projected_key.shape)
+        weights.check_ready(self, query)
+        if self.scoring != "concat":
             return ops.matmul(query, ops.swapaxes(projected_key, 1, 2))
-        weights.build_after_project(self, query)
-        if self.scoring == "general":
-            _check_width(query, self.key_kernel.shape[1])
-            return ops.matmul(query, ops.swapaxes(projected_key, 1, 2))
-        _check_width(query, self.query_kernel.shape[0])
         query = ops.matmul(query, self._cast(self.query_kernel))
         compared = ops.tanh(
             ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)
@@ -152,14 +133,3 @@ class MultiplicativeAttention(attention.Attention):
                 self.kernel_initializer
             ),
         }
-
-
-def _check_width(query, width):
-    if query.shape[-1] != width:
-        raise ValueError(
-            f"Expected queries of width {width}, for which the layer was "
-            "built. `project` before the first call takes queries to be as "
-            "wide as the keys: if they are not, call `build(query_shape, "
-            "value_shape)` before it. Received: queries of width "
-            f"{query.shape[-1]}"
-        )

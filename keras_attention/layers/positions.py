@@ -27,11 +27,6 @@ class Positions(keras.layers.Layer):
     def build(self, heads_shape):
         """`heads_shape` is [B, H, T, key_dim], only H and key_dim known."""
 
-    def _build_if_new(self, query):
-        """Builds a layer of which `bias` or `attend` is called first."""
-        if not self.built:
-            self.build(query.shape)
-
     def rotate(self, heads, positions):
         """Queries or keys [B, H, T, key_dim] at their positions, int [T]."""
         return heads
@@ -58,9 +53,6 @@ class Positions(keras.layers.Layer):
         Returns:
             A tensor [B, H, T, key_dim].
 
-        Raises:
-            ValueError: If the layer needs the width of a head and is not
-                built.
         """
         return None
 

@@ -3,7 +3,7 @@
 import keras
 from keras import ops
 
-from keras_attention.layers import positions
+from keras_attention.layers import positions, weights
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -62,18 +62,13 @@ class RelativePositions(positions.Positions):
         return ops.take(table, clipped + self.max_distance, axis=0)
 
     def bias(self, query, query_positions, key_positions):
-        self._build_if_new(query)
+        weights.check_ready(self)
         rows = self._rows(self.key_table, query_positions, key_positions)
         rows = ops.cast(rows, query.dtype)
         return ops.einsum("bhtd,tsd->bhts", query, rows)
 
     def added_context(self, attention_weights, query_positions, key_positions):
-        if not self.built:
-            raise ValueError(
-                "Expected a layer that knows the width of a head. Call "
-                "`bias` or `build(heads_shape)` before `added_context`. "
-                "Received: a layer that is not built"
-            )
+        weights.check_ready(self)
         rows = self._rows(self.value_table, query_positions, key_positions)
         rows = ops.cast(rows, attention_weights.dtype)
         return ops.einsum("bhts,tsd->bhtd", attention_weights, rows)

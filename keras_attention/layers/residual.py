@@ -2,7 +2,7 @@
 
 import keras
 
-from keras_attention.layers import attention
+from keras_attention.layers import attention, weights
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -15,7 +15,7 @@ class Residual(keras.layers.Layer):
     ```
 
     `enter(x)` gives the sublayer its input, `leave(x, f)` takes its output.
-    A call is `leave`. None needs another before it.
+    A call is `leave`. The layer is called or built before `enter`.
 
     Args:
         dropout: rate.
@@ -30,7 +30,8 @@ class Residual(keras.layers.Layer):
         [..., D], with the mask that Keras passes along with `inputs`.
 
     Raises:
-        ValueError: If both tensors come in a list.
+        ValueError: If both tensors come in a list, or if `enter` or `leave`
+            is used before the layer is built.
 
     References: https://arxiv.org/abs/1706.03762 (5.4),
     https://arxiv.org/abs/2002.04745 (pre-norm)
@@ -60,14 +61,12 @@ class Residual(keras.layers.Layer):
 
     def enter(self, inputs):
         """The sublayer's input."""
-        if not self.built:
-            self.build(inputs.shape)
+        weights.check_ready(self)
         return self.norm(inputs) if self.norm_first else inputs
 
     def leave(self, inputs, outputs, training=None):
         """Joins the sublayer's `outputs` to the residual path."""
-        if not self.built:
-            self.build(inputs.shape)
+        weights.check_ready(self)
         joined = inputs + self.dropout_layer(outputs, training=training)
         return joined if self.norm_first else self.norm(joined)
 

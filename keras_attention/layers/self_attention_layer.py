@@ -7,6 +7,7 @@ from keras_attention.layers import (
     feed_forward,
     masks,
     transformer_layers,
+    weights,
 )
 
 
@@ -117,12 +118,7 @@ class SelfAttentionLayer(transformer_layers.TransformerLayer):
         Raises:
             ValueError: If the layer is not built: it has no width yet.
         """
-        if not self.built:
-            raise ValueError(
-                "Expected a layer that knows its width. Call the layer itself "
-                "or `build(inputs_shape)` before `initial_cache`. "
-                "Received: a layer that is not built"
-            )
+        weights.check_ready(self)
         return self.self_attention.initial_cache(batch_size, max_length)
 
     def step(self, inputs, cache, position):
@@ -137,8 +133,7 @@ class SelfAttentionLayer(transformer_layers.TransformerLayer):
             `(outputs, attention_weights, cache)`: [B, D], [B, H, cached] and
             the cache with this token in it.
         """
-        if not self.built:
-            self.build((None, None, inputs.shape[-1]))
+        weights.check_ready(self)
         context, attention_weights, cache = self.self_attention.step(
             query=self.self_attention_residual.enter(inputs),
             cache=cache,

@@ -9,6 +9,7 @@ from keras_attention.layers import (
     multi_head_attention,
     quantized_parts,
     residual,
+    weights,
 )
 from keras_attention.layers import positions as position_layers
 
@@ -268,20 +269,16 @@ class TransformerDecoderLayer(TransformerLayer):
         if inputs.shape[-1] != width:
             raise ValueError(
                 f"Expected inputs of width {width}, for which the layer was "
-                "built. `project_memory` before the first call takes inputs "
-                "to be as wide as the memory: if they are not, call "
-                "`build(inputs_shape, memory_shape)` before it. Received: "
-                f"inputs of width {inputs.shape[-1]}"
+                f"built. Received: inputs of width {inputs.shape[-1]}"
             )
 
     def project_memory(self, memory):
         """Keys and values of the memory: computed once for a sentence.
 
-        A layer that has not been called is built for inputs as wide as the
-        memory: for others, `build(inputs_shape, memory_shape)` first.
+        Raises:
+            ValueError: If the layer is not built.
         """
-        if not self.built:
-            self.build(memory.shape)
+        weights.check_ready(self, memory)
         return self.cross_attention.project(memory)
 
     def initial_cache(self, batch_size, max_length):
@@ -290,13 +287,7 @@ class TransformerDecoderLayer(TransformerLayer):
         Raises:
             ValueError: If the layer is not built: it has no width yet.
         """
-        if not self.built:
-            raise ValueError(
-                "Expected a layer that knows its width. Call "
-                "`project_memory(memory)`, the layer itself or "
-                "`build(inputs_shape, memory_shape)` before `initial_cache`. "
-                "Received: a layer that is not built"
-            )
+        weights.check_ready(self)
         return self.self_attention.initial_cache(batch_size, max_length)
 
     def call(
@@ -354,8 +345,7 @@ class TransformerDecoderLayer(TransformerLayer):
             `(outputs, attention_weights, cache)`: [B, D], [B, H, S], and
             the cache with this token in it.
         """
-        if not self.built:
-            self.build((None, None, inputs.shape[-1]))
+        weights.check_ready(self)
         self._check_width(inputs)
         context, _, cache = self.self_attention.step(
             query=self.self_attention_residual.enter(inputs),

@@ -100,7 +100,7 @@ def test_sizes_are_positive(arguments):
 
 
 def test_a_buffer_needs_a_width():
-    with pytest.raises(ValueError, match="Received: a layer that is not built"):
+    with pytest.raises(ValueError, match="has no weights yet. Call or build"):
         layers.CausalConvolution(F, 3).initial_buffer(B)
 
 

@@ -3,7 +3,6 @@
 This module imports neither TensorFlow nor Keras.
 """
 
-import difflib
 import os
 import pathlib
 import tempfile
@@ -190,6 +189,6 @@ def explain(error: cyclopts.CycloptsError) -> str:
 
 
 def _unknown(what, received, names):
-    closest = difflib.get_close_matches(received.partition("=")[0], names, 1)
-    hint = f" (did you mean {closest[0]}?)" if closest else " (see --help)"
+    closest = choices.suggestion(received.partition("=")[0], names)
+    hint = closest or " (see --help)"
     return f"Expected {what}{hint}. Received: {received}"

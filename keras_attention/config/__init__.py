@@ -14,8 +14,8 @@ from typing import Any
 
 import yaml
 
-from keras_attention.config import beginnings
-from keras_attention.config.choices import OTHERWISE, Loader
+from keras_attention.config import beginnings, defaults
+from keras_attention.config.choices import Loader, suggestion
 from keras_attention.config.groups import (
     Architecture,
     Data,
@@ -93,7 +93,7 @@ def replace(config: TrainingConfig, **choices) -> TrainingConfig:
         if name not in GROUP_OF:
             raise ValueError(
                 "Expected a choice that `keras-attention train --help` lists. "
-                f"Received: {name}"
+                f"Received: {name}{suggestion(name, GROUP_OF)}"
             )
         groups.setdefault(GROUP_OF[name], {})[name] = value
     replaced = {
@@ -126,6 +126,7 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
             raise ValueError(
                 "Expected a YAML file, or one of the recipes "
                 f"{', '.join(sorted(RECIPES))}. Received: {name}"
+                f"{suggestion(name, RECIPES)}"
             )
         path = RECIPES[name]
     try:
@@ -150,9 +151,19 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
 
 
 def text(config: TrainingConfig) -> str:
-    """YAML of every choice in its group, as `read` takes it."""
+    """YAML of every choice in its group, as `read` takes it.
+
+    A choice that is None is left out: it is left to the model, or the task
+    does not have it.
+    """
+    groups = {
+        group: {name: v for name, v in choices.items() if v is not None}
+        for group, choices in dataclasses.asdict(config).items()
+    }
     return yaml.safe_dump(
-        dataclasses.asdict(config), sort_keys=False, allow_unicode=True
+        {group: choices for group, choices in groups.items() if choices},
+        sort_keys=False,
+        allow_unicode=True,
     )
 
 
@@ -179,7 +190,7 @@ def check_corpus(corpus: str | None) -> None:
             "one text a line, a file of tab-separated pairs, or "
             '"tfds:NAME/CONFIG" as the corpus (if it has moved, name its '
             "place with --corpus). "
-            f"Received: {corpus}"
+            f"Received: {corpus}{suggestion(corpus, EMBEDDED)}"
         )
 
 
@@ -201,7 +212,7 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     if size not in sizes:
         raise ValueError(
             f"Expected size to be one of {', '.join(sizes)}, those of {model}. "
-            f"Received: size={size!r}"
+            f"Received: size={size!r}{suggestion(size, sizes)}"
         )
     return filled
 
@@ -229,6 +240,17 @@ def handed_on(init: str | None, model: str | None = None) -> dict[str, Any]:
     return {name: saved[name] for name in names if name in saved}
 
 
+def without_unread(config: TrainingConfig) -> TrainingConfig:
+    """The choices without languages and a search that the task does not have.
+
+    A task has those to which its recipe gives a value. Runs of version 0.1.0
+    have all of them.
+    """
+    task = defaults.choices("", "", config.task)
+    names = ("source", "target", "num_beams", "length_penalty")
+    return replace(config, **{n: None for n in names if n not in task})
+
+
 def _fill(config: TrainingConfig) -> TrainingConfig:
     """The choices with those that are left to corpus, task and model."""
     model, task = config.architecture.model, config.task
@@ -238,21 +260,19 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
     name = corpus_name(corpus)
     init = config.run.init and str(pathlib.Path(config.run.init).absolute())
     missing = {"corpus": corpus, "init": init, **handed_on(init, model)}
-    for group in GROUPS.values():
-        for field in dataclasses.fields(group):
-            defaults = field.metadata["defaults"]
-            for key in (f"{corpus}/{model}", corpus, task, OTHERWISE):
-                if key in defaults:
-                    missing.setdefault(field.name, defaults[key])
+    for choice, value in defaults.choices(corpus, model, task).items():
+        missing.setdefault(choice, value)
     if config.training.steps is not None:
         del missing["epochs"]
     label = re.sub(r"\W+", "_", name).strip("_")
     given = flat(config)
-    sides = [given[side] or missing[side] for side in ("source", "target")]
-    languages = f"{'_'.join(sides)}_" if task == "translation" else ""
+    languages = ""
+    if task == "translation":
+        sides = [given[side] or missing[side] for side in ("source", "target")]
+        languages = f"{'_'.join(sides)}_"
     missing["output"] = f"runs/{label}_{languages}{model}"
     return replace(
-        config,
+        without_unread(config),
         **{
             name: value
             for name, value in missing.items()

@@ -6,6 +6,7 @@ TensorFlow nor Keras.
 """
 
 import dataclasses
+import difflib
 import math
 import os
 import re
@@ -16,8 +17,6 @@ from typing import Literal
 
 import yaml
 
-OTHERWISE = "otherwise"
-
 
 def choice(
     default,
@@ -27,7 +26,6 @@ def choice(
     at_least: float | None = None,
     above: float | None = None,
     below: float | None = None,
-    defaults: Mapping | None = None,
     is_path: bool = False,
 ):
     """A field of a group of choices.
@@ -37,26 +35,13 @@ def choice(
         help: what the choice means, in sentences.
         one_of: the values that there are.
         at_least, above, below: bounds of a number.
-        defaults: for a `default` of None, the values by key. The first key
-            that is there counts: "CORPUS/MODEL", "CORPUS", "TASK" or
-            "otherwise".
         is_path: whether the value is a path, or may be one.
     """
-    if defaults and "By default" not in help:
-        named = [
-            f"{value} for {key.replace('/', ' with ').replace('_', ' ')}"
-            for key, value in defaults.items()
-            if key != OTHERWISE
-        ]
-        rest = defaults.get(OTHERWISE)
-        ending = "" if rest is None else f", else {rest}"
-        help += f" By default {', '.join(named)}{ending}."
     kind = "default_factory" if isinstance(default, type) else "default"
     metadata = {
         "help": help,
         "one_of": one_of,
         "bounds": {"at least": at_least, "above": above, "below": below},
-        "defaults": defaults or {},
         "is_path": is_path,
     }
     return dataclasses.field(**{kind: default}, metadata=metadata)
@@ -79,6 +64,10 @@ class Choices:
             _check(field, getattr(self, field.name))
 
 
+def _is_literal(kind) -> bool:
+    return typing.get_origin(kind) is Literal
+
+
 def _kinds(kind) -> tuple:
     is_union = typing.get_origin(kind) in (types.UnionType, typing.Union)
     return typing.get_args(kind) if is_union else (kind,)
@@ -87,7 +76,7 @@ def _kinds(kind) -> tuple:
 def expectation(kind, bounds: Mapping = types.MappingProxyType({})) -> str:
     """What a value has to be, in words."""
     kind = next(k for k in _kinds(kind) if k is not types.NoneType)
-    if typing.get_origin(kind) is Literal:
+    if _is_literal(kind):
         return f"one of {', '.join(typing.get_args(kind))}"
     words = {
         bool: "true or false",
@@ -100,8 +89,14 @@ def expectation(kind, bounds: Mapping = types.MappingProxyType({})) -> str:
     return ", ".join([words, *limits])
 
 
+def suggestion(received, names) -> str:
+    """The name that a mistyped one is closest to, as a question, or nothing."""
+    close = difflib.get_close_matches(str(received), [str(n) for n in names], 1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
 def _fits(kind, value) -> bool:
-    if typing.get_origin(kind) is Literal:
+    if _is_literal(kind):
         return value in typing.get_args(kind)
     if kind is float:
         return type(value) in (int, float) and math.isfinite(value)
@@ -112,6 +107,11 @@ def _check(field: dataclasses.Field, value) -> None:
     bounds, one_of = field.metadata["bounds"], field.metadata["one_of"]
     expected = expectation(field.type, bounds)
     fits = any(_fits(kind, value) for kind in _kinds(field.type))
+    names = one_of or [
+        name
+        for kind in filter(_is_literal, _kinds(field.type))
+        for name in typing.get_args(kind)
+    ]
     if one_of:
         expected = f"one of {', '.join(one_of)}"
         fits = value in one_of
@@ -125,7 +125,7 @@ def _check(field: dataclasses.Field, value) -> None:
     if not fits:
         raise ValueError(
             f"Expected {field.name} to be {expected}. "
-            f"Received: {field.name}={value!r}"
+            f"Received: {field.name}={value!r}{suggestion(value, names)}"
         )
 
 
@@ -143,7 +143,7 @@ Loader.add_implicit_resolver(
 def parse(kind, text: str):
     """The value of a flag's text: the text itself, or what YAML reads in it."""
     kinds = _kinds(kind)
-    if str in kinds or typing.get_origin(kinds[0]) is Literal or not text:
+    if str in kinds or _is_literal(kinds[0]) or not text:
         return text
     try:
         return yaml.load(text, Loader)

@@ -1,5 +1,6 @@
 """The report of a finished run: scores, pictures, a card, the SavedModel."""
 
+import dataclasses
 import json
 import pathlib
 import shlex
@@ -14,11 +15,11 @@ from keras_attention.training.parts import Parts
 
 
 def saved_scores(evaluation, config) -> dict:
-    """The content of `scores.json`: scores, their split and their search."""
+    """The content of `scores.json`: scores, the split, and a search if any."""
+    search = dataclasses.asdict(config.search)
     return {
         "split": evaluation.test_set.name,
-        "num_beams": config.search.num_beams,
-        "length_penalty": config.search.length_penalty,
+        **{name: value for name, value in search.items() if value is not None},
         **evaluation.scores,
     }
 
@@ -28,9 +29,10 @@ def read_scores(directory: run_directory.RunDirectory, config) -> dict | None:
     if not directory.scores.is_file():
         return None
     scores = json.loads(directory.scores.read_text())
-    search = (scores.get("num_beams"), scores.get("length_penalty"))
-    wanted = (config.search.num_beams, config.search.length_penalty)
-    return scores if search == wanted else None
+    search = dataclasses.asdict(config.search)
+    # A model without a search has scores of one, where version 0.1.0 wrote it.
+    same = all(value in (None, scores.get(n)) for n, value in search.items())
+    return scores if same else None
 
 
 def finish(parts: Parts) -> dict:

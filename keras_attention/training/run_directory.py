@@ -109,7 +109,8 @@ def read_config(directory: RunDirectory) -> configuration.TrainingConfig:
             f"(with numeric versions). Received: {directory.path}"
         )
     try:
-        return configuration.make(**configuration.read(directory.config))
+        choices = configuration.read(directory.config)
+        return configuration.without_unread(configuration.make(**choices))
     except ValueError as error:
         raise ValueError(
             "Expected the choices of a run, as `keras-attention train` "

@@ -8,7 +8,6 @@ import sys
 import types
 
 import pytest
-import yaml
 
 from keras_attention import cli, config
 from keras_attention.commands import train as verb
@@ -402,5 +401,5 @@ def test_help_lists_every_choice_without_tensorflow(verb):
     if verb == ["train"]:
         for name in config.GROUP_OF:
             assert f"--{name}" in out
-        for name in yaml.safe_load(config.text(config.DEFAULTS))["search"]:
+        for name in vars(config.DEFAULTS.search):
             assert name in out

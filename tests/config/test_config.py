@@ -5,6 +5,7 @@ import pathlib
 import re
 
 import pytest
+import yaml
 
 from keras_attention import config
 from keras_attention.models import catalog
@@ -89,6 +90,25 @@ def test_the_corpus_decides_what_is_not_said(corpus, expected):
     assert config.resolve(config.make(**choices)) == config.make(**choices)
 
 
+@pytest.mark.parametrize(
+    "model, names",
+    [
+        ("transformer", {"source", "target", "num_beams", "length_penalty"}),
+        ("rnn_language_model", {"source"}),
+        ("encoder_classifier", set()),
+        ("decomposable_attention", set()),
+    ],
+)
+def test_a_task_has_no_choices_that_it_does_not_read(model, names):
+    """Neither where a run of an older version has them."""
+    older = {"model": model, "source": "en", "target": "de", "num_beams": 4}
+    choices = config.resolve(config.make(**older, length_penalty=1.0))
+    found = yaml.safe_load(config.text(choices))
+    written = {*found["data"], *found.get("search", {})}
+    everything = {"source", "target", "num_beams", "length_penalty"}
+    assert written & everything == names
+
+
 def test_what_is_said_is_kept():
     said = {"epochs": 3, "dropout": 0.4, "output": "here"}
     choices = resolved(**said)
@@ -140,9 +160,34 @@ def test_an_unknown_choice_is_refused():
 def test_a_choice_that_cannot_be_meant(name, value, expected):
     with pytest.raises(ValueError) as error:
         config.make(**{name: value})
-    assert str(error.value) == (
+    words = str(error.value).partition(" (did you mean ")[0]
+    assert words == (
         f"Expected {name} to be {expected}. Received: {name}={value!r}"
     )
+
+
+@pytest.mark.parametrize(
+    "choices, name",
+    [
+        ({"model": "transformr"}, "transformer"),
+        ({"schedule": "cosin"}, "cosine"),
+        ({"vocabulary_type": "unigramm"}, "unigram"),
+        ({"size": "minni"}, "mini"),
+        ({"epochz": 3}, "epochs"),
+    ],
+)
+def test_a_mistyped_choice_has_a_suggestion(choices, name):
+    with pytest.raises(ValueError, match=rf" \(did you mean {name}\?\)$"):
+        resolved(**choices)
+
+
+def test_mistyped_recipes_and_corpora_have_suggestions():
+    with pytest.raises(ValueError, match="did you mean ptb_lstmn"):
+        config.read("ptb_lstm")
+    with pytest.raises(ValueError, match="did you mean phrases"):
+        config.check_corpus("phrase")
+    with pytest.raises(ValueError, match="Received: /no/such/folder$"):
+        config.check_corpus("/no/such/folder")
 
 
 def test_a_corpus_in_a_folder_is_absolute(tmp_path, monkeypatch):

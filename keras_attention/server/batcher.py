@@ -37,6 +37,8 @@ class Job:
         num_rows: its rows.
         num_bytes: its bytes, for the limit of what waits.
         deadline: when the client stops waiting, by `time.monotonic`.
+        whole: the rows of the request that it is a part of; 0 if it is the
+            whole.
         result: where the answer will be. A client that is gone cancels it.
         queued: when it came.
         started: when it was taken from the queue.
@@ -48,6 +50,7 @@ class Job:
     num_rows: int
     num_bytes: int = 0
     deadline: float = math.inf
+    whole: int = 0
     result: asyncio.Future = dataclasses.field(default=None)
     queued: float = dataclasses.field(default_factory=time.monotonic)
     started: float = math.nan
@@ -60,7 +63,8 @@ class Job:
     @property
     def size_class(self) -> int:
         """0 for a row, 1 for up to 8, 2 for up to 64, 3 for up to 512, ..."""
-        return math.ceil((self.size - 1).bit_length() / 3)
+        size = max(self.size, self.whole)
+        return math.ceil((size - 1).bit_length() / 3)
 
 
 class _Line:
@@ -152,31 +156,34 @@ class Batcher:
         await asyncio.gather(*self._workers, return_exceptions=True)
         self._executor.shutdown(wait=False, cancel_futures=True)
 
-    async def submit(self, job: Job):
-        """Queues a job.
+    async def submit(self, *jobs: Job) -> list:
+        """Queues the parts of a request, all of them or none.
 
         Returns:
-            What the function answered to it.
+            What the function answered to each.
 
         Raises:
             RequestError: If too much waits, if the deadline is over, or what
-                the function gave as the job's exception.
+                the function gave as a part's exception.
         """
-        await self._check_room(job)
-        # Nothing is awaited until the job counts: the room is still there.
-        job.result = asyncio.get_running_loop().create_future()
-        self._append(job)
+        await self._check_room(*jobs)
+        # Nothing is awaited until the jobs count: the room is still there.
+        for job in jobs:
+            job.result = asyncio.get_running_loop().create_future()
+            self._append(job)
         self._arrival.set()
         seconds = None
-        if job.deadline < math.inf:
-            seconds = job.deadline - time.monotonic()
+        if jobs[0].deadline < math.inf:
+            seconds = jobs[0].deadline - time.monotonic()
         try:
             async with asyncio.timeout(seconds):
-                return await job.result
+                return await asyncio.gather(*(job.result for job in jobs))
         except TimeoutError as error:
             raise _too_late() from error
         finally:
-            if job.result.cancelled():
+            for job in jobs:
+                job.result.cancel()
+            if any(job.result.cancelled() for job in jobs):
                 # Rows of a client that is gone take no room.
                 self._drop_dead()
 
@@ -188,8 +195,8 @@ class Batcher:
         """
         await self._check_room(Job(model, None, None, 1))
 
-    async def _check_room(self, job: Job) -> None:
-        """Refuses a job that has no room.
+    async def _check_room(self, *jobs: Job) -> None:
+        """Refuses jobs that have no room.
 
         Larger jobs do not count, so that they never crowd out smaller ones.
         What has room does not wait. A refusal waits for its turn. Otherwise,
@@ -198,20 +205,22 @@ class Batcher:
         before = [
             line
             for (model, size_class), line in self._lines.items()
-            if model == job.model and size_class <= job.size_class
+            if model == jobs[0].model and size_class <= jobs[0].size_class
         ]
         num_rows = sum(line.num_rows for line in before)
         num_bytes = sum(line.num_bytes for line in before)
+        more_rows = sum(job.size for job in jobs)
+        more_bytes = sum(job.num_bytes for job in jobs)
         if (
-            num_rows + job.size <= self._max_queued_rows
-            and num_bytes + job.num_bytes <= self._max_queued_bytes
+            num_rows + more_rows <= self._max_queued_rows
+            and num_bytes + more_bytes <= self._max_queued_bytes
         ):
             return
         await self._refusals.wait()
         raise RequestError(
             Code.RESOURCE_EXHAUSTED,
-            f"{job.model} is busy: {num_rows} rows wait for it, and "
-            f"{job.size} more have no room. Try again in a second.",
+            f"{jobs[0].model} is busy: {num_rows} rows wait for it, and "
+            f"{more_rows} more have no room. Try again in a second.",
         )
 
     def _append(self, job: Job) -> None:

@@ -68,6 +68,8 @@ class RequestError(Exception):
         message: what was expected and what was received.
         http_status: the status over HTTP, if not that of the code.
         ends_connection: whether the client's connection ends with the answer.
+        row: the place of the row that is to blame, which stands in the message
+            as {row}.
     """
 
     def __init__(
@@ -76,13 +78,21 @@ class RequestError(Exception):
         message: str,
         http_status: int = 0,
         ends_connection: bool = False,
+        row: int | None = None,
     ):
-        message = _cut(message)
         super().__init__(message)
         self.code = code
-        self.message = message
+        self._text = message
+        self.row = row
         self.http_status = http_status or HTTP_STATUS[code]
         self.ends_connection = ends_connection
+
+    @property
+    def message(self) -> str:
+        """The words, as far as gRPC can send them."""
+        if self.row is None:
+            return _cut(self._text)
+        return _cut(self._text.replace("{row}", str(self.row + 1)))
 
 
 def _cut(message: str) -> str:
@@ -93,6 +103,6 @@ def _cut(message: str) -> str:
     return data[:_MOST_BYTES].decode("utf-8", "ignore") + "..."
 
 
-def invalid(message: str) -> RequestError:
+def invalid(message: str, row: int | None = None) -> RequestError:
     """The error of a request that is wrong by itself."""
-    return RequestError(Code.INVALID_ARGUMENT, message)
+    return RequestError(Code.INVALID_ARGUMENT, message, row=row)

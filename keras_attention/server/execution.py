@@ -75,9 +75,10 @@ def _length_errors(version, signature, requests) -> list:
         if long_rows.size:
             row = long_rows[0]
             results[place] = errors.invalid(
-                f"The text in row {row + 1} has {rows['num_tokens'][row]} "
+                f"The text in row {{row}} has {rows['num_tokens'][row]} "
                 f"tokens, and the model takes at most {rows['limit'][row]}. "
-                "Split it into sentences."
+                "Split it into sentences.",
+                row,
             )
     return results
 
@@ -119,10 +120,43 @@ def _checked(version, signature, rows):
         lines = np.flatnonzero(truncated)
         if lines.size:
             return errors.invalid(
-                f"The reference in row {lines[0] + 1} is longer than any "
-                "answer can be. Split the pair into sentences."
+                "The reference in row {row} is longer than any answer can be. "
+                "Split the pair into sentences.",
+                lines[0],
             )
     return padding.cut(rows, signature.padded)
+
+
+def split(arrays: Arrays, most: int) -> list[Arrays]:
+    """A request in parts of so many rows."""
+    places = range(most, _num_rows(arrays), most)
+    parts = [np.split(array, places) for array in arrays.values()]
+    return [
+        dict(zip(arrays, values, strict=True))
+        for values in zip(*parts, strict=True)
+    ]
+
+
+def join(parts: Sequence[Arrays]) -> Arrays:
+    """The outputs of a request that was answered in parts.
+
+    What is padded to the longest row of its part is padded to that of all, by
+    "" or 0, as the model does it.
+    """
+    return {name: _stack([part[name] for part in parts]) for name in parts[0]}
+
+
+def _stack(arrays) -> np.ndarray:
+    sizes = np.max([array.shape[1:] for array in arrays], axis=0)
+    shape = (sum(map(len, arrays)), *sizes.astype(int))
+    blank = b"" if arrays[0].dtype == object else 0
+    result, start = np.full(shape, blank, arrays[0].dtype), 0
+    for array in arrays:
+        index = [slice(start, start + len(array))]
+        index += [slice(length) for length in array.shape[1:]]
+        result[tuple(index)] = array
+        start += len(array)
+    return result
 
 
 def _merge(requests) -> Arrays:

@@ -135,17 +135,41 @@ class Predictor:
             arrays, num_rows = await self.convert(
                 num_bytes, self._arrays, to_arrays, signature
             )
-            outputs = await self.queue.submit(
-                batcher.Job(
-                    spec.name,
-                    _group(version, signature, arrays),
-                    _Request(spec.name, version, signature, arrays),
-                    num_rows,
-                    sum(map(_num_bytes, arrays.values())),
-                    deadline,
-                )
-            )
+            request = _Request(spec.name, version, signature, arrays)
+            outputs = await self._outputs(request, num_rows, deadline)
             return Answer(outputs, version.number, signature.name, num_rows)
+
+    async def _outputs(self, request, num_rows, deadline) -> Mapping:
+        """The answer to a request; in parts, if it has more rows than a batch.
+
+        Between the parts, other requests have their turn.
+        """
+        most = self._limits.max_batch_size
+        if num_rows > most and request.signature.can_merge(request.arrays):
+            arrays = execution.split(request.arrays, most)
+            parts = [dataclasses.replace(request, arrays=a) for a in arrays]
+            jobs = [_job(part, deadline, num_rows) for part in parts]
+            try:
+                found = await self.queue.submit(*jobs)
+            except errors.RequestError as error:
+                failed = [
+                    job.result.done()
+                    and not job.result.cancelled()
+                    and job.result.exception() is error
+                    for job in jobs
+                ]
+                if error.row is not None:
+                    error.row += most * failed.index(True)
+                raise
+            have_rows = all(
+                array.shape[:1] == (job.num_rows,)
+                for job, outputs in zip(jobs, found, strict=True)
+                for array in outputs.values()
+            )
+            if have_rows:
+                return execution.join(found)
+        (outputs,) = await self.queue.submit(_job(request, deadline, num_rows))
+        return outputs
 
     async def convert(self, num_bytes: int, function: Callable, *args):
         """Calls a function; in a thread, if it has much to do.
@@ -198,6 +222,27 @@ class Predictor:
     def stop(self) -> None:
         """Converts no more."""
         self._converter.shutdown(wait=False, cancel_futures=True)
+
+
+def _job(request: _Request, deadline: float, num_rows: int) -> batcher.Job:
+    """A place in the queue for a request, or for a part of it.
+
+    Args:
+        request: the request or its part.
+        deadline: when the client stops waiting.
+        num_rows: the rows of the whole.
+    """
+    group = _group(request.version, request.signature, request.arrays)
+    is_part = group is not None
+    return batcher.Job(
+        request.model,
+        group,
+        request,
+        len(next(iter(request.arrays.values()))) if is_part else num_rows,
+        sum(map(_num_bytes, request.arrays.values())),
+        deadline,
+        num_rows,
+    )
 
 
 def _group(version, signature, arrays) -> tuple | None:

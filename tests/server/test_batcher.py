@@ -62,7 +62,9 @@ def test_a_batch_is_what_has_queued_up():
         await asyncio.sleep(0.01)
         assert queue.queued_rows == 7
         slow.may_go.set()
-        assert await asyncio.gather(*tasks) == ["first", *range(7)]
+        assert await asyncio.gather(*tasks) == [
+            [n] for n in ("first", *range(7))
+        ]
 
     with_batcher(test, slow)
     assert slow.calls == [["first"], [0, 2, 3], [1, 6], [4], [5]]
@@ -104,7 +106,7 @@ def test_a_full_queue_refuses_and_dead_jobs_take_no_room():
         next_one = asyncio.create_task(queue.submit(job("next", num_rows=8)))
         await asyncio.sleep(0.01)
         slow.may_go.set()
-        assert await asyncio.gather(first, next_one) == ["first", "next"]
+        assert await asyncio.gather(first, next_one) == [["first"], ["next"]]
 
     with_batcher(test, slow)
     assert slow.calls == [["first"], ["next"]]
@@ -206,7 +208,7 @@ def test_larger_jobs_take_no_room_from_smaller_ones(size):
         slow.may_go.set()
         found = await asyncio.gather(*large, return_exceptions=True)
         await asyncio.gather(first, small)
-        return sum(one == "large" for one in found)
+        return sum(one == ["large"] for one in found)
 
     assert with_batcher(test, slow, 8, 130) == 130 // size
 
@@ -274,7 +276,7 @@ def test_an_exception_is_the_answer_of_its_job_alone():
         return [one.payload for one in jobs]
 
     good, bad, crash = with_batcher(test, answer)
-    assert good == "good"
+    assert good == ["good"]
     assert bad.code == Code.NOT_FOUND
     assert crash.code == Code.INTERNAL
     assert isinstance(crash.__cause__, ZeroDivisionError)

@@ -255,6 +255,21 @@ def test_health_metrics_and_page(server):
     assert "_total" not in text
 
 
+def test_many_rows_are_answered_in_parts(server):
+    texts = [" ".join("ab"[: 1 + n % 2]) for n in range(50)]
+    request = {"signature_name": "with_attention", "inputs": texts}
+    _, _, answer = server.predict("shout", **request)
+    outputs = answer["outputs"]
+    assert outputs["translation"] == [text.upper() for text in texts]
+    assert outputs["source_tokens"][0] == ["a", "</s>", ""]
+    assert outputs["attention"][0][0] == [0.5, 0.5, 0.0]
+    # The row of the request, and not that of its part.
+    request["inputs"] = [*texts[:40], "1 2 3 4 5"]
+    status, _, answer = server.predict("shout", **request)
+    assert status == 400
+    assert answer["error"].startswith("The text in row 41 has 6 tokens")
+
+
 def test_many_clients_get_their_own_answers(server):
     def ask(number):
         text = f"{number} " * (number % 3 + 1)

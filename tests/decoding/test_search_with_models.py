@@ -89,6 +89,10 @@ def test_hypotheses_are_scored_like_forced_ones(model, together):
             together.log_probability[:, rank], total, rtol=1e-4
         )
         np.testing.assert_array_equal(num_tokens, together.lengths[:, rank])
+        forced = model.log_probability(padded(SOURCES), labels)
+        np.testing.assert_allclose(
+            together.log_probability[:, rank], forced, rtol=1e-4
+        )
 
 
 @pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")

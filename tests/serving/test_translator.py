@@ -189,6 +189,27 @@ def test_n_best_is_sorted_and_begins_with_the_translation(
         assert scores == sorted(scores, reverse=True)
 
 
+def test_score_asks_the_model(transformer, monkeypatch):
+    """Of a lattice, `call` is not what says how probable a target is."""
+    monkeypatch.setattr(
+        transformer.model,
+        "log_probability",
+        lambda source_ids, labels: (
+            -tf.cast(
+                tf.math.count_nonzero(source_ids, axis=1)
+                + 10 * tf.math.count_nonzero(labels, axis=1),
+                tf.float32,
+            )
+        ),
+    )
+    graph, texts = transformer.graph, tf.constant(["one two", "four"])
+    references = tf.constant(["eins", "vier fünf"])
+    scored = graph._score(texts, references)
+    lengths = graph.source_tokenizer.tokenize(texts).row_lengths() + 1
+    expected = -lengths - 10 * tf.cast(scored["num_tokens"], tf.int64)
+    np.testing.assert_array_equal(scored["log_probability"], expected)
+
+
 def test_score_is_the_log_probability_of_the_reference(transformer):
     """Against a sum over the model's logits, token by token."""
     texts = ["one two three", "four"]

@@ -3,18 +3,57 @@
 import hashlib
 import os
 import pathlib
+import typing
+from collections.abc import Iterable, Sequence
 
 from keras_attention import config as configuration
 from keras_attention import devices, tasks
 from keras_attention.serving import loading, manifest
 from keras_attention.training import loop, parts, restore, run_directory
 
+if typing.TYPE_CHECKING:
+    # Which kind a folder holds is known when it is read. To type checkers and
+    # editors, a model therefore has the methods of all kinds.
+    from keras_attention.serving import (
+        continuer,
+        labeller,
+        text_model,
+        translator,
+    )
+
+    class Model(translator.Translator, continuer.Continuer, labeller.Labeller):
+        """What `load` gives: a translator, a continuer or a labeller."""
+
+        def __call__(
+            self,
+            rows: Iterable[text_model.Row],
+            num_beams: int | None = None,
+            batch_size: int = 64,
+            truncate: bool = False,
+        ) -> list[str]: ...
+        @typing.overload
+        def score(
+            self,
+            texts: Sequence[str],
+            references: Sequence[str],
+            batch_size: int = 64,
+            truncate: bool = False,
+        ) -> list[tuple[float, int]]: ...
+        @typing.overload
+        def score(
+            self,
+            texts: Sequence[str],
+            *,
+            batch_size: int = 64,
+            truncate: bool = False,
+        ) -> list[tuple[float, int]]: ...
+
 
 def load(
     path: str | os.PathLike,
     num_beams: int | None = None,
     length_penalty: float | None = None,
-):
+) -> "Model":
     """Loads a SavedModel or a run, such as a translator.
 
     On a two-core machine, it limits each TensorFlow operation to one core, so
@@ -38,7 +77,7 @@ def load(
     directory = run_directory.at(path)
     if directory.is_run:
         return restore.load_run(*read_run(path, num_beams, length_penalty))
-    loaded = loading.load(directory.path)
+    loaded = typing.cast("Model", loading.load(directory.path))
     given = _search_given(loaded.task, num_beams, length_penalty)
     if given and given != {"num_beams": loaded.num_beams}:
         raise ValueError(

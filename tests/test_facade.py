@@ -6,9 +6,16 @@ import pathlib
 import pytest
 
 import keras_attention as ka
-from keras_attention import data, evaluation, on_demand, serving, training
+from keras_attention import (
+    data,
+    evaluation,
+    models,
+    on_demand,
+    serving,
+    training,
+)
 
-LAZY = [ka, data, evaluation, serving, training]
+LAZY = [ka, data, evaluation, models, serving, training]
 
 
 def names_for_types(module):
@@ -28,6 +35,7 @@ def test_a_type_checker_sees_the_names_that_there_are(module):
     expected = {
         data: {"corpora"},
         evaluation: {"alignment"},
+        models: set(models.__all__) - {"catalog"},
     }.get(module, set(module.__all__) - {"__version__"})
     assert names_for_types(module) == expected
     for name in module.__all__:

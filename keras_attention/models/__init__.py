@@ -5,6 +5,7 @@ imports them all: from then on Keras finds their classes in `.keras` files.
 """
 
 import importlib
+import typing
 
 from keras_attention.models import catalog
 
@@ -17,21 +18,79 @@ _CLASSES = {
 }
 _MODULES = (*_CLASSES.values(), *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
-__all__ = sorted([*_CLASSES, "catalog"])
+__all__ = [
+    "BagOfVectorPairs",
+    "BagOfVectors",
+    "ByteNet",
+    "CharCNNLanguageModel",
+    "Classifier",
+    "ConvSeq2Seq",
+    "DecomposableAttention",
+    "EncoderClassifier",
+    "ExtendedNeuralGPU",
+    "LSTMEncoderDecoder",
+    "LSTMN",
+    "LanguageModel",
+    "Luong",
+    "RNNEncoderDecoder",
+    "RNNLanguageModel",
+    "RNNSearch",
+    "RoFormer",
+    "SelfAttentiveEmbedding",
+    "Seq2Seq",
+    "Transformer",
+    "TransformerLanguageModel",
+    "VisionTransformer",
+    "catalog",
+]
 
+# As in `keras_attention`: what type checkers see, and what they must not.
+if typing.TYPE_CHECKING:
+    from keras_attention.models.bag_of_vector_pairs import BagOfVectorPairs
+    from keras_attention.models.bag_of_vectors import BagOfVectors
+    from keras_attention.models.bytenet import ByteNet
+    from keras_attention.models.char_cnn_language_model import (
+        CharCNNLanguageModel,
+    )
+    from keras_attention.models.classifier import Classifier
+    from keras_attention.models.conv_seq2seq import ConvSeq2Seq
+    from keras_attention.models.decomposable_attention import (
+        DecomposableAttention,
+    )
+    from keras_attention.models.encoder_classifier import EncoderClassifier
+    from keras_attention.models.extended_neural_gpu import ExtendedNeuralGPU
+    from keras_attention.models.language_model import LanguageModel
+    from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
+    from keras_attention.models.lstmn import LSTMN
+    from keras_attention.models.luong import Luong
+    from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
+    from keras_attention.models.rnn_language_model import RNNLanguageModel
+    from keras_attention.models.rnnsearch import RNNSearch
+    from keras_attention.models.roformer import RoFormer
+    from keras_attention.models.self_attentive_embedding import (
+        SelfAttentiveEmbedding,
+    )
+    from keras_attention.models.seq2seq import Seq2Seq
+    from keras_attention.models.transformer import Transformer
+    from keras_attention.models.transformer_language_model import (
+        TransformerLanguageModel,
+    )
+    from keras_attention.models.vision_transformer import VisionTransformer
+else:
 
-def __getattr__(name):
-    if name not in _MODULES and name not in _CLASSES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    # The contracts first: the papers' files import them.
-    modules = {
-        module: importlib.import_module(f"{__name__}.{module}")
-        for module in _MODULES
-    }
-    if name in _CLASSES:
-        return getattr(modules[_CLASSES[name]], name)
-    return modules[name]
+    def __getattr__(name):
+        if name not in _MODULES and name not in _CLASSES:
+            raise AttributeError(
+                f"module {__name__!r} has no attribute {name!r}"
+            )
+        # The contracts first: the papers' files import them.
+        modules = {
+            module: importlib.import_module(f"{__name__}.{module}")
+            for module in _MODULES
+        }
+        if name in _CLASSES:
+            return getattr(modules[_CLASSES[name]], name)
+        return modules[name]
 
-
-def __dir__():
-    return __all__
+    def __dir__():
+        return __all__

@@ -27,30 +27,31 @@ def _choices_given(collection) -> configuration.TrainingConfig:
     return configuration.make(**{a.keys[-1]: a.convert() for a in given})
 
 
+def _said(collection, name: str) -> str | None:
+    """The text of a choice so far. To convert it would settle its value."""
+    tokens = collection[f"--{name}"].tokens
+    return tokens[-1].value if tokens else None
+
+
 def _names_another_corpus(collection, choices: dict) -> bool:
-    corpus = collection["--corpus"].convert()
-    if not isinstance(corpus, str) or "corpus" not in choices:
+    corpus, name = _said(collection, "corpus"), configuration.corpus_name
+    if not corpus or "corpus" not in choices:
         return False
-    name = configuration.corpus_name
     return name(corpus) != name(choices["corpus"])
 
 
 def choices_below_flags(app, commands, collection) -> None:
     """A flag wins over the file, and the file over a run that is there."""
-    file = collection["--config"].convert()
-    if isinstance(file, str):
+    file = _said(collection, "config")
+    if file is not None:
         choices = configuration.read(file)
         # What a file says of its data does not hold for other data.
         if _names_another_corpus(collection, choices):
             choices.pop("data_note", None)
         _fill(collection, choices, file)
-    init = collection["--init"].convert()
-    if isinstance(init, str):
-        model = collection["--model"].convert()
-        handed = configuration.handed_on(
-            init, model if isinstance(model, str) else None
-        )
-        _fill(collection, handed, init)
+    if init := _said(collection, "init"):
+        model = _said(collection, "model")
+        _fill(collection, configuration.handed_on(init, model), init)
     if collection["--resume"].convert() is True:
         output = configuration.output(_choices_given(collection))
         saved = pathlib.Path(output) / "config.yaml"

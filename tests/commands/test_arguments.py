@@ -179,6 +179,9 @@ def test_a_run_hands_on_its_model_and_vocabulary(chosen, tmp_path):
     expected |= {"max_piece_length": 9, "dropout": None, "seed": 1}
     expected |= {"init": str(tmp_path)}
     assert choices.items() >= expected.items()
+    resumed = ["--resume", f"--output={tmp_path}/new"]
+    again = chosen(init, "--corpus=elsewhere", "--vocabulary_size=98", *resumed)
+    assert again == choices | {"output": f"{tmp_path}/new"}
     other = chosen(init, "--model=rnnsearch", "--corpus=elsewhere")
     expected = {"model": "rnnsearch", "model_arguments": {}}
     expected |= {"vocabulary_size": 99, "normalization": "nfkc"}

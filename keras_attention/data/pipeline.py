@@ -7,6 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from keras_attention.data import batches, columns, reports
+from keras_attention.data.readers import labels
 
 # Of a larger corpus the ids are not kept in memory, but made in each epoch
 # twice: to be counted and to be trained on.
@@ -88,11 +89,14 @@ class Pipeline:
         validated = self._report_on(self._validation, "validation")
         self._validation_batches = validated.batches
         self.checksums = [self.report.checksum, validated.checksum]
-        for report in (self.report, validated):
+        for split, report in (
+            ("train", self.report),
+            ("validation", validated),
+        ):
             if not report.kept:
                 raise ValueError(
-                    "Expected training and validation rows that fit "
-                    f"`max_length`={max_length}. Received: {report}"
+                    f"No row of {split} fits max_length={max_length}: "
+                    f"{report.too_long:,} are too long, {report.blank:,} blank."
                 )
 
     def _encoded(self, split):
@@ -202,7 +206,7 @@ def _check_classes(corpus, of_rows, encoders) -> None:
             unknown = set(corpus.texts(split, name)) - set(encoders[name])
             if unknown:
                 raise ValueError(
-                    "Expected the labels that the run began with, "
-                    f"{', '.join(encoders[name])}. "
-                    f"Received: {min(unknown)!r} in {split}"
+                    f"{split} has labels that the run did not begin with: "
+                    f"{labels.listed(unknown)}. The run's labels: "
+                    f"{labels.listed(encoders[name])}."
                 )

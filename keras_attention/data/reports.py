@@ -133,7 +133,7 @@ def report(
         dropped=num_rows - num_kept,
         batches=batches,
         tokens=real,
-        padding_share=1 - real / max(places, 1),
+        padding_share=(places - real) / max(places, 1),
         checksum=checksum,
         blank=num_blank,
         cut=num_cut,

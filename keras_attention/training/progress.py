@@ -65,9 +65,10 @@ def load(parts: Parts) -> Progress:
     arrays, content = checkpoints.load(parts.directory.checkpoint)
     if content["corpus"] != parts.pipeline.checksums:
         raise ValueError(
-            "Expected the pairs that the run began with: put them back, or "
-            "start another run with another --output. "
-            f"Received: {parts.config.data.corpus} with other content"
+            f"{parts.config.data.corpus} no longer gives the examples that the "
+            "run began with: its files have changed, or a newer version reads "
+            "unknown words or control characters in them otherwise. Put the "
+            "files back, or start another run with another --output."
         )
     for prefix, variables in _variables(parts).items():
         checkpoints.arrays_to_variables(arrays, prefix, variables)

@@ -590,6 +590,7 @@ def test_the_report_of_nothing():
     report = data.report(blocks, 1, 40)
     assert (report.kept, report.dropped) == (0, 1)
     assert (report.batches, report.tokens) == (0, 0)
+    assert "0.0 % padding" in str(report)
 
 
 @pytest.mark.fast_for(5)

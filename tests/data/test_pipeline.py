@@ -118,12 +118,14 @@ def test_another_label_is_another_corpus(rows, tokenizer):
 
 
 def test_texts_that_do_not_fit_are_refused(rows, tokenizer):
-    with pytest.raises(ValueError, match="`max_length`=2. Received: "):
+    with pytest.raises(ValueError, match="fits max_length=2: "):
         make(rows, tokenizer, max_length=2)
 
 
 def test_a_label_that_the_run_does_not_know_is_refused(rows, tokenizer):
-    with pytest.raises(ValueError, match="high, low. Received: 'odd'"):
+    with pytest.raises(
+        ValueError, match="not begin with: 'odd'. .*: 'high', 'low'"
+    ):
         make(rows, tokenizer, classes=CLASSES[:2])
 
 

@@ -272,7 +272,9 @@ def test_a_corpus_may_move(choose, moving, tmp_path):
     kept = run_directory.read_config(trained.directory)
     assert kept.data.corpus == str(moved)
     reverse(moved / "train.en")
-    with pytest.raises(ValueError, match="elsewhere with other content"):
+    with pytest.raises(
+        ValueError, match="elsewhere no longer gives the examples"
+    ):
         train(choose(corpus=str(moved)), resume=True)
 
 

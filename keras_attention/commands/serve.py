@@ -10,7 +10,12 @@ from cyclopts import Parameter
 
 from keras_attention.commands import arguments
 from keras_attention.config.choices import Choices, choice
-from keras_attention.server.settings import Limits, Settings, check_name
+from keras_attention.server.settings import (
+    Limits,
+    Settings,
+    bound_socket,
+    check_name,
+)
 
 # Top packages of the extra `serve`.
 _PACKAGES = ("starlette", "uvicorn", "h11", "grpc", "grpc_health")
@@ -154,10 +159,7 @@ def serve(
     paths = _paths(models, options)
     _check_together(options, limits)
     _check_packages()
-    arguments.import_tensorflow()
-    import tensorflow as tf
-
-    from keras_attention.server import model_configs, process
+    from keras_attention.server import model_configs
 
     if options.model_config_file:
         configs = model_configs.from_file(options.model_config_file)
@@ -167,6 +169,12 @@ def serve(
             for path in paths
         ]
         model_configs.check_names(configs)
+    _check_ports(options)
+    arguments.import_tensorflow()
+    import tensorflow as tf
+
+    from keras_attention.server import process
+
     if "TF_NUM_INTRAOP_THREADS" not in os.environ:
         # The cores are for the batches: more threads would wait for them.
         tf.config.threading.set_intra_op_parallelism_threads(1)
@@ -270,6 +278,19 @@ def _check_together(options: Options, limits: LimitOptions) -> None:
             f"with all its rows. Received: max_rows={limits.max_rows}, "
             f"max_queued_rows={limits.max_queued_rows}"
         )
+
+
+def _check_ports(options: Options) -> None:
+    """That the ports are free, before TensorFlow is imported.
+
+    Raises:
+        ValueError: If one is not.
+    """
+    for flag, port in (
+        ("rest_api_port", options.rest_api_port),
+        ("port", options.port),
+    ):
+        bound_socket(options.host, port, flag).close()
 
 
 def _check_packages() -> None:

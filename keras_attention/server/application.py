@@ -18,13 +18,13 @@ from tensorflow_serving.apis import (
 
 from keras_attention.server import (
     connections,
+    counters,
     errors,
     grpc_services,
     logs,
-    metrics,
     model_configs,
-    models,
     predictor,
+    registry,
     rest,
 )
 from keras_attention.server import settings as server_settings
@@ -35,8 +35,6 @@ _SERVICES = (
     "tensorflow.serving.ModelService",
 )
 
-# Connections that wait until they are taken.
-_BACKLOG = 2048
 # Files that are open beside the connections: models, logs, gRPC.
 _NUM_OTHER_FILES = 256
 
@@ -70,16 +68,16 @@ class Application:
     ):
         self._settings = settings
         self._limits = limits
-        counters = metrics.Metrics()
+        metrics = counters.Metrics()
         self.predictor = predictor.Predictor(
-            models.Models(configs, counters),
+            registry.Models(configs, metrics),
             limits,
-            counters,
+            metrics,
             settings.num_threads,
         )
-        self._rest = rest.Rest(self.predictor, limits, settings, counters)
+        self._rest = rest.Rest(self.predictor, limits, settings, metrics)
         self._calls = grpc_services.Calls(
-            self.predictor, limits, counters, settings.log_texts
+            self.predictor, limits, metrics, settings.log_texts
         )
         self._folders = frozenset(config.folder for config in configs)
         self._health = health.aio.HealthServicer()
@@ -98,7 +96,9 @@ class Application:
                 or a label of none.
         """
         _allow_files(self._limits.max_connections)
-        bound = self._bound = self._bound_socket()
+        bound = self._bound = server_settings.bound_socket(
+            self._settings.host, self._settings.rest_port, "rest_api_port"
+        )
         self.rest_port = bound.getsockname()[1]
         try:
             server = self._grpc_server()
@@ -148,27 +148,6 @@ class Application:
             models={n: m.available for n, m in models.by_name.items()},
         )
 
-    def _bound_socket(self) -> socket.socket:
-        host, port = self._settings.host, self._settings.rest_port
-        try:
-            family, kind, protocol, _, address = socket.getaddrinfo(
-                host, port, type=socket.SOCK_STREAM
-            )[0]
-            bound = socket.socket(family, kind, protocol)
-            try:
-                bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                bound.bind(address)
-                # At once: only so does gRPC find out that it is taken.
-                bound.listen(_BACKLOG)
-            except OSError:
-                bound.close()
-                raise
-        except OSError as error:
-            raise ValueError(
-                _port_error("rest_api_port", host, port)
-            ) from error
-        return bound
-
     def _grpc_server(self) -> grpc.aio.Server:
         server = grpc.aio.server(
             interceptors=[grpc_services.Parsing()],
@@ -198,9 +177,11 @@ class Application:
         try:
             self.grpc_port = server.add_insecure_port(f"{address}:{port}")
         except RuntimeError as error:
-            raise ValueError(_port_error("port", host, port)) from error
+            raise ValueError(
+                server_settings.port_error("port", host, port)
+            ) from error
         if not self.grpc_port:
-            raise ValueError(_port_error("port", host, port))
+            raise ValueError(server_settings.port_error("port", host, port))
         return server
 
     async def _set_health(self, status) -> None:
@@ -319,10 +300,3 @@ def _waiting(listener: socket.socket, most: int) -> list[socket.socket]:
         while len(found) < most:
             found.append(listener.accept()[0])
     return found
-
-
-def _port_error(flag: str, host: str, port: int) -> str:
-    return (
-        f"Port {port} of {host} is not free, or {host} is not an address of "
-        f"this machine. Choose others by --{flag} (0 for any) and --host."
-    )

@@ -20,10 +20,10 @@ from tensorflow_serving.apis import (
 )
 
 from keras_attention.server import (
+    counters,
     errors,
     examples,
     logs,
-    metrics,
     model_configs,
     protos,
     tensor_protos,
@@ -70,7 +70,7 @@ class Calls:
     Args:
         predictor: a `predictor.Predictor`.
         limits: the server's `settings.Limits`.
-        metrics: a `metrics.Metrics`.
+        metrics: a `counters.Metrics`.
         log_texts: whether the log has the requests.
 
     Attributes:
@@ -82,7 +82,7 @@ class Calls:
         self,
         predictor: Predictor,
         limits: server_settings.Limits,
-        metrics: metrics.Metrics,
+        metrics: counters.Metrics,
         log_texts: bool = False,
     ):
         self.predictor = predictor

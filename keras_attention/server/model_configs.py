@@ -16,7 +16,6 @@ from google.protobuf import text_format
 from tensorflow_serving.config import model_server_config_pb2
 
 from keras_attention.server import settings
-from keras_attention.serving import savedmodel
 
 # Versions are 64 bits wide in the protocol.
 _MOST = 2**63 - 1
@@ -52,6 +51,9 @@ class ModelConfig:
 
     def versions_on_disk(self) -> dict[int, pathlib.Path]:
         """The versions that are there: number -> folder."""
+        # A wrong file of models is found before TensorFlow is imported.
+        from keras_attention.serving import savedmodel
+
         if self.single is not None:
             found = {self.single: self.folder}
         else:

@@ -11,10 +11,10 @@ import numpy as np
 
 from keras_attention.server import (
     batcher,
+    counters,
     errors,
     execution,
-    metrics,
-    models,
+    registry,
     served_model,
     signatures,
     versions,
@@ -78,9 +78,9 @@ class Predictor:
     """Answers requests with the models that are served.
 
     Args:
-        models: a `models.Models`.
+        models: a `registry.Models`.
         limits: the server's `settings.Limits`.
-        metrics: a `metrics.Metrics`.
+        metrics: a `counters.Metrics`.
         num_threads: how many batches are computed at the same time.
 
     Attributes:
@@ -90,9 +90,9 @@ class Predictor:
 
     def __init__(
         self,
-        models: models.Models,
+        models: registry.Models,
         limits: server_settings.Limits,
-        metrics: metrics.Metrics,
+        metrics: counters.Metrics,
         num_threads: int,
     ):
         self.models = models

@@ -17,13 +17,13 @@ from starlette.routing import Route
 from keras_attention.server import (
     bodies,
     connections,
+    counters,
     errors,
     examples,
     guard,
     json_inputs,
     json_outputs,
     logs,
-    metrics,
     pages,
     protos,
 )
@@ -46,7 +46,7 @@ class Rest:
         predictor: a `predictor.Predictor`.
         limits: the server's `settings.Limits`.
         settings: how it runs.
-        metrics: a `metrics.Metrics`.
+        metrics: a `counters.Metrics`.
 
     Attributes:
         connections: the application, for an ASGI server.
@@ -58,7 +58,7 @@ class Rest:
         predictor: Predictor,
         limits: server_settings.Limits,
         settings: server_settings.Settings,
-        metrics: metrics.Metrics,
+        metrics: counters.Metrics,
     ):
         self._predictor = predictor
         self._limits = limits

@@ -3,10 +3,13 @@
 import dataclasses
 import pathlib
 import re
+import socket
 
 # The seconds that requests on their way are still taken after SIGTERM.
 GRACE = 0.5
 
+# Connections that wait until they are taken.
+_BACKLOG = 2048
 _NAME = re.compile(r"[^/:\s]{1,200}")
 
 
@@ -21,6 +24,44 @@ def check_name(name: str) -> None:
             "Expected a model's name without blanks, slashes and colons. "
             f"Received: {name!r}"
         )
+
+
+def bound_socket(host: str, port: int, flag: str) -> socket.socket:
+    """A socket at a port that is free.
+
+    Args:
+        host: the address.
+        port: its port; 0 for any.
+        flag: what chooses the port.
+
+    Raises:
+        ValueError: If the address is none of this machine, or the port has a
+            server.
+    """
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+        bound = socket.socket(family, kind, protocol)
+        try:
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            bound.bind(address)
+            # At once: only so does gRPC find out that it is taken.
+            bound.listen(_BACKLOG)
+        except OSError:
+            bound.close()
+            raise
+    except OSError as error:
+        raise ValueError(port_error(flag, host, port)) from error
+    return bound
+
+
+def port_error(flag: str, host: str, port: int) -> str:
+    """Why a server cannot listen."""
+    return (
+        f"Port {port} of {host} is not free, or {host} is not an address of "
+        f"this machine. Choose others by --{flag} (0 for any) and --host."
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -189,7 +189,7 @@ def test_a_long_batch_is_given_up_after_the_drain(serve, folder):
 
 LOADING = """
 import sys, time
-from keras_attention.server import model_configs, models, process
+from keras_attention.server import model_configs, registry, process
 from keras_attention.server import settings, versions
 
 def load(path, number):
@@ -197,7 +197,7 @@ def load(path, number):
         time.sleep(600)
     return versions.load(path, number)
 
-models.Models.__init__.__defaults__ = (load,)
+registry.Models.__init__.__defaults__ = (load,)
 configs = [model_configs.from_folder(path) for path in sys.argv[1:]]
 ports = {"rest_port": 0, "grpc_port": 0}
 process.run(configs, settings.Settings(**ports), settings.Limits(), print)

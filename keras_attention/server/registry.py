@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from keras_attention.server import (
+    counters,
     logs,
-    metrics,
     model_configs,
     served_model,
     versions,
@@ -56,7 +56,7 @@ class Models:
 
     Args:
         configs: the models to serve.
-        metrics: a `metrics.Metrics`.
+        metrics: a `counters.Metrics`.
         load: function of a folder and a number to a version.
 
     Attributes:
@@ -66,7 +66,7 @@ class Models:
     def __init__(
         self,
         configs: Sequence[model_configs.ModelConfig],
-        metrics: metrics.Metrics,
+        metrics: counters.Metrics,
         load: Callable = versions.load,
     ):
         self.by_name = {config.name: ServedModel(config) for config in configs}

@@ -10,9 +10,9 @@ import weakref
 import pytest
 
 from keras_attention.server import (
-    metrics,
+    counters,
     model_configs,
-    models,
+    registry,
     served_model,
     versions,
 )
@@ -20,13 +20,13 @@ from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.served_model import State
 from keras_attention.serving import manifest
 
-collect = models._collect
+collect = registry._collect
 
 
 @pytest.fixture(autouse=True)
 def no_collection(monkeypatch):
     """Looking for garbage takes long where TensorFlow is loaded."""
-    monkeypatch.setattr(models, "_collect", int)
+    monkeypatch.setattr(registry, "_collect", int)
     gc.unfreeze()
     yield
     gc.unfreeze()
@@ -55,7 +55,7 @@ def put(folder, number, text="good"):
 
 def scenario(test, *configs, load=load):
     async def main():
-        served = models.Models(configs, metrics.Metrics(), load)
+        served = registry.Models(configs, counters.Metrics(), load)
         await served.update()
         try:
             await test(served)
@@ -240,7 +240,7 @@ def test_nothing_of_a_reload_is_seen_before_its_end(tmp_path):
 
     async def main():
         old = model_configs.ModelConfig("a", tmp_path / "a")
-        served = models.Models([old], metrics.Metrics(), watched)
+        served = registry.Models([old], counters.Metrics(), watched)
         await served.update()
         seen_of.append(served)
         new = dataclasses.replace(old, labels={"old": 1}, specific=(1,))
@@ -275,8 +275,8 @@ def test_a_version_that_failed_by_accident_is_tried_again(
     monkeypatch.setattr(served_model.time, "monotonic", lambda: now[0])
 
     async def main():
-        served = models.Models(
-            [config(tmp_path)], metrics.Metrics(), load_later
+        served = registry.Models(
+            [config(tmp_path)], counters.Metrics(), load_later
         )
         found = []
         # It waits for 2 seconds, and then for 4.
@@ -291,7 +291,7 @@ def test_a_version_that_failed_by_accident_is_tried_again(
 
 def test_a_model_that_is_still_loaded_is_unavailable(tmp_path):
     put(tmp_path, 1)
-    served = models.Models([config(tmp_path)], metrics.Metrics(), load)
+    served = registry.Models([config(tmp_path)], counters.Metrics(), load)
     with pytest.raises(RequestError) as refused:
         served.get("m").find(None, "")
     assert refused.value.code == Code.UNAVAILABLE

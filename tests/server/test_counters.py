@@ -1,10 +1,10 @@
 """Prometheus's text format, with TensorFlow Serving's names."""
 
-from keras_attention.server import metrics
+from keras_attention.server import counters
 
 
 def test_histogram_counts_what_is_below_each_bound():
-    histogram = metrics.Histogram("h", ("a",), (1.0, 10.0))
+    histogram = counters.Histogram("h", ("a",), (1.0, 10.0))
     for value in (0.5, 1.0, 5.0, 100.0):
         histogram.add(value, 'x"\\\n')
     label = r'a="x\"\\\n"'
@@ -19,7 +19,7 @@ def test_histogram_counts_what_is_below_each_bound():
 
 
 def test_names_are_those_of_tensorflow_serving():
-    meters = metrics.Metrics()
+    meters = counters.Metrics()
     meters.count_request("m", "OK", "predict", "REST", 0.001)
     meters.count_request("m", "OK", "predict", "GRPC", 0.001)
     meters.count_batch("m", 3, 0.01, [0.0])

@@ -10,6 +10,8 @@ or of `ka.models`, such as `ka.models.Seq2Seq`, before
 import importlib
 import typing
 
+from keras_attention import on_demand
+
 __version__ = "0.1.0"
 __all__ = [
     "Translator",
@@ -63,6 +65,7 @@ else:
                 f"module {__name__!r} has no attribute {name!r}"
             )
         if name in _ORIGINS:
+            on_demand.import_tensorflow()
             origin = importlib.import_module(f"{__name__}.{_ORIGINS[name]}")
             return getattr(origin, name)
         return importlib.import_module(f"{__name__}.{name}")

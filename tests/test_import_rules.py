@@ -24,9 +24,10 @@ TASKS |= {"serving", "training.objectives", "training.callbacks"}
 TASKS |= {"training.stages", "__version__", "tasks", "tokens", "files"}
 COMMANDS = BELOW_TRAINING | TASKS | {"training", "commands", "runs"}
 TABLE = {
-    "__init__": (set(), set()),
+    "__init__": ({"on_demand"}, set()),
     "__main__": ({"cli"}, set()),
-    "on_demand": (set(), set()),
+    # It imports TensorFlow without its noise, in a function.
+    "on_demand": (set(), {"tensorflow"}),
     "tokens": (set(), None),
     "config": ({"config", "models.catalog"}, {"yaml"}),
     "files": (set(), set()),
@@ -89,7 +90,8 @@ TABLE = {
     # its arguments are right.
     "commands": (
         {"commands.arguments", "commands.answers", "config", "models.catalog"}
-        | {"commands.predict", "commands.many_lines", "server.settings"},
+        | {"commands.predict", "commands.many_lines", "server.settings"}
+        | {"on_demand"},
         {"cyclopts"},
     ),
     "runs": (BELOW_TRAINING | TASKS | {"training"}, GRAPH),

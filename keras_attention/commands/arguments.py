@@ -5,12 +5,12 @@ This module imports neither TensorFlow nor Keras.
 
 import os
 import pathlib
-import tempfile
 from typing import Annotated
 
 import cyclopts
 from cyclopts import Parameter
 
+from keras_attention import on_demand
 from keras_attention.config import choices
 
 
@@ -129,29 +129,8 @@ def num_cores() -> int:
     return os.cpu_count() or 1
 
 
-def import_tensorflow() -> None:
-    """Imports TensorFlow without the lines that it prints by itself.
-
-    These lines say what it was built for and which drivers it misses. They come
-    before it reads its own settings, so standard error is turned away during
-    the import. The lines are printed if TF_CPP_MIN_LOG_LEVEL is set, or if the
-    import fails.
-    """
-    if "TF_CPP_MIN_LOG_LEVEL" in os.environ:
-        return
-    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    standard_error = os.dup(2)
-    with tempfile.TemporaryFile() as lines:
-        os.dup2(lines.fileno(), 2)
-        try:
-            import tensorflow  # noqa: F401
-        except BaseException:
-            lines.seek(0)
-            os.write(standard_error, lines.read())
-            raise
-        finally:
-            os.dup2(standard_error, 2)
-            os.close(standard_error)
+# What a verb calls when its arguments are right.
+import_tensorflow = on_demand.import_tensorflow
 
 
 def _convert(kind, tokens):

@@ -1,6 +1,7 @@
 """Exports answer everywhere as the live model does, and break loudly."""
 
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -385,6 +386,21 @@ def test_loading_registers_the_operations_by_itself(version):
         check=True,
     )
     assert result.stdout == "4\n"
+
+
+def test_loading_prints_what_it_is_and_nothing_else(version):
+    code = "import sys, keras_attention as ka; print(ka.load(sys.argv[1]))"
+    environment = {**os.environ}
+    environment.pop("TF_CPP_MIN_LOG_LEVEL", None)
+    result = subprocess.run(
+        [sys.executable, "-c", code, version],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    facts = f"translation, {version}, 4 beams, at most 64 tokens"
+    assert result.stdout == f"<Translator: {facts}>\n"
+    assert result.stderr == ""
 
 
 @pytest.fixture

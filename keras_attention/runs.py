@@ -175,8 +175,8 @@ def _search_given(task: str, num_beams, length_penalty) -> dict:
     given = {name: value for name, value in search.items() if value is not None}
     if given and task != "translation":
         raise ValueError(
-            f"Expected no choices of a search for a model of {task}: "
-            f"translators alone have one. Received: {', '.join(given)}"
+            f"A model of {task.replace('_', ' ')} has no search of a "
+            f"translator: leave {' and '.join(given)} out."
         )
     return given
 

@@ -4,7 +4,6 @@ import functools
 import importlib.util
 import json
 import pathlib
-import re
 import shutil
 import subprocess
 import time
@@ -214,7 +213,7 @@ def test_two_workers_of_ray_write_what_one_process_prints(
     source, out = tmp_path / "lines.txt", tmp_path / "out"
     words = "one two three four five six seven eight nine".split()
     lines = [f"{a} {b} {c}" for a in words for b in words for c in words]
-    source.write_text("\n".join([*lines[:400], "x " * 900, *lines] * 4) + "\n")
+    source.write_text("\n".join([*lines[:400], "x " * 900, *lines] * 2) + "\n")
     line = ["predict", str(model), "--input", str(source), "--workers=2"]
     line += ["--output", str(out)]
     with subprocess.Popen(
@@ -227,7 +226,7 @@ def test_two_workers_of_ray_write_what_one_process_prints(
             workers = [*ray_workers()]
             assert len(workers) == 2
             subprocess.run(["kill", "-9", workers[0]], check=True)
-            assert len([*out.glob("*.txt")]) < 5
+            assert len([*out.glob("*.txt")]) < 3
             _, error = process.communicate(timeout=600)
         finally:
             process.kill()
@@ -241,5 +240,5 @@ def test_two_workers_of_ray_write_what_one_process_prints(
     assert process.returncode == plain.returncode == 1
     assert written(out).decode() == plain.stdout
     assert error.splitlines()[-1] == plain.stderr.splitlines()[-1]
-    assert re.search("line 401: 901 tokens", error)
+    assert "line 401: 1801 tokens" in error
     assert not (out / ".lines").exists()

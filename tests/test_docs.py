@@ -11,7 +11,7 @@ import re
 import pytest
 
 import keras_attention
-from keras_attention import serving, training
+from keras_attention import evaluation, serving, tasks, training
 
 FOLDER = pathlib.Path(__file__).parents[1] / "docs" / "reference"
 OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -65,12 +65,12 @@ def public_names(module):
 def used():
     """The ids of what the examples name.
 
-    As `ka.data.join`, as `data.join`, or as `loop.fit` of `training`.
+    As `ka.data.join`, as `data.join`, or as `loop.fit` of a package.
     """
     prompts = re.findall(r"^(?:>>>|\.\.\.) .*", "".join(PAGES.values()), re.M)
     for path in re.findall(r"[^\W\d]\w*(?:\.\w+)*", "\n".join(prompts)):
         names = path.removeprefix("ka.").split(".")
-        for root in (keras_attention, training):
+        for root in (keras_attention, training, evaluation, tasks):
             for thing in itertools.accumulate(
                 names,
                 lambda thing, name: getattr(thing, name, None),

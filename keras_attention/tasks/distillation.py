@@ -25,7 +25,7 @@ import tensorflow as tf
 from keras_attention import config as configuration
 from keras_attention import files
 from keras_attention.data.readers import counted_pairs
-from keras_attention.training import restore, run_directory
+from keras_attention.training import callbacks, restore, run_directory
 from keras_attention.training.stages import Stage
 
 BLOCK_SIZE = 1000
@@ -106,7 +106,9 @@ def translate(corpus, teacher: run_directory.RunDirectory, task) -> None:
     folder.mkdir(exist_ok=True)
     files.remove_temporaries(folder)
     print(f"The model translates its {size:,} training sources.")
-    progress = keras.utils.Progbar(size, unit_name="text")
+    progress = keras.utils.Progbar(
+        size, unit_name="text", verbose=callbacks.verbosity()
+    )
     left = corpus.splits["train"].skip(done * BLOCK_SIZE).batch(BLOCK_SIZE)
     with counted_pairs.clear_errors():
         for index, block in enumerate(left, start=done):

@@ -1,8 +1,17 @@
-"""A callback of `fit` that acts within an epoch, as checkpoints need it."""
+"""What a training does and shows within an epoch."""
 
+import sys
 from collections.abc import Callable
 
 import keras
+
+
+def verbosity() -> int:
+    """How much Keras prints: 1, a bar that moves; 2, a line an epoch.
+
+    A log in a file has no use for the colours and backspaces of a bar.
+    """
+    return 1 if sys.stdout.isatty() or "ipykernel" in sys.modules else 2
 
 
 class EverySteps(keras.callbacks.Callback):

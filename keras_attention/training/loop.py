@@ -180,6 +180,7 @@ def fit(parts: Parts, progress: Progress) -> None:
                 trainer.fit(
                     batches,
                     shuffle=False,
+                    verbose=callbacks.verbosity(),
                     callbacks=[
                         keras.callbacks.LambdaCallback(
                             on_epoch_begin=lambda *_: restore_metrics(

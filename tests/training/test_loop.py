@@ -193,7 +193,7 @@ SAMPLED = {"average_last": 2, "subword_sampling": 0.2}
     ],
     ids=lambda case: next(iter(case)) if isinstance(case, dict) else len(case),
 )
-def test_a_stopped_run_goes_on_exactly(choose, choices, kills):
+def test_a_stopped_run_goes_on_exactly(choose, choices, kills, capsys):
     """Killed where it saves; slow: at every seam of an epoch."""
     # Each step is saved: the last checkpoint of an epoch lies at its end.
     choices = {"checkpoint_steps": 1, "dropout": 0.2, **choices}
@@ -202,6 +202,8 @@ def test_a_stopped_run_goes_on_exactly(choose, choices, kills):
         with kill():
             train(choose("broken", **choices), resume=True)
     broken, resumed = train(choose("broken", **choices), resume=True)
+    # Nobody looks at a bar here: it has no colours and no backspaces.
+    assert not {"\x1b", "\b"} & {*capsys.readouterr().out}
     histories = [
         run_directory.read_history(one.directory) for one in (whole, broken)
     ]

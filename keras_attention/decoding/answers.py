@@ -88,6 +88,7 @@ def num_chosen(rules, lengths):
     """
     if rules.prefix_ids is None:
         return lengths
+    # What was given has log 1: it must not count in the length penalty.
     given = ops.not_equal(rules.prefix_ids, rules.pad_id)
     num_given = ops.sum(ops.cast(given, "int32"), axis=1)
     num_given = ops.minimum(num_given, rules.max_lengths - 1)

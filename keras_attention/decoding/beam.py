@@ -46,6 +46,7 @@ def _initial_beams(settings, max_length, start_id):
     batch_size, source_length = ops.shape(settings.source_mask)
     num_beams = settings.num_beams
     shape = (batch_size, num_beams)
+    # Equal beams would extend alike, and fill the width with copies.
     first = ops.equal(ops.arange(num_beams), 0)[None, :]
     impossible = ops.full(shape, next_tokens.IMPOSSIBLE, dtype="float32")
     live = _Live(
@@ -91,10 +92,11 @@ def _expand(settings, computed, live, logits, weights, position):
     """
     num_beams = settings.num_beams
     num_rows = ops.shape(computed.numbers)[0]
-    _, limits = computed.memory
-    # Each beam offers its N best next tokens, and END.
+    # Each beam offers its N best next tokens, and END. More of one beam cannot
+    # be among the N best of all. At its limit a hypothesis can only end.
+    rules = settings.rules._replace(**computed.memory["limits"])
     log_probs, token_ids = next_tokens.best_extensions(
-        logits, num_beams, position, settings.rules._replace(**limits)
+        logits, num_beams, position, rules
     )
     count = token_ids.shape[-1]
     # The offers of a row's beams compete, and the N most probable remain.
@@ -125,13 +127,15 @@ def _expand(settings, computed, live, logits, weights, position):
 
 def _within_width(settings, live, finished, stopped):
     """Which candidates have a place in the beam: bool [B, N]."""
-    # Each finished hypothesis has taken one place.
+    # Each finished hypothesis has taken one place: so a beam of 1 is greedy
+    # search, and ends at the first END.
     num_finished = ops.sum(
         ops.cast(finished.lengths > 0, "int32"), axis=1, keepdims=True
     )
     slots = ops.arange(settings.num_beams)[None, :]
     kept = ops.logical_and(
         slots < settings.num_beams - num_finished,
+        # Half of it: sums with log-probabilities stay near log 0.
         live.log_probs > next_tokens.IMPOSSIBLE / 2,
     )
     return ops.logical_and(kept, ops.logical_not(stopped)[:, None])
@@ -188,9 +192,8 @@ def _advance(settings, computed, stopped, position, live, history, finished):
     """One position of the search."""
     # Expansion: the best extensions of the live hypotheses.
     last_ids = rows.of(computed, live.token_ids)
-    memory, _ = computed.memory
     logits, state, weights = settings.step(
-        ops.reshape(last_ids, (-1,)), memory, computed.state
+        ops.reshape(last_ids, (-1,)), computed.memory["memory"], computed.state
     )
     computed, live, parents, weights = _expand(
         settings,
@@ -292,9 +295,11 @@ def beam_search(
         max_lengths, end_id, pad_id, forbidden_ids, prefix_ids
     )
     max_length = ops.max(rules.max_lengths, initial=1)
+    # The limits of the rows stand beside the memory: a row that is left out of
+    # the step takes both along.
     memory, state = tree.map_structure(
         lambda leaf: ops.repeat(leaf, num_beams, axis=0),
-        ((memory, answers.limits(rules)), state),
+        ({"memory": memory, "limits": answers.limits(rules)}, state),
     )
     source_mask = source.mask_of(source_mask, ops.shape(rules.max_lengths)[0])
     settings = _Settings(

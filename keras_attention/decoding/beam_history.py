@@ -50,6 +50,8 @@ def trace_back(history, slots, lengths, max_length):
     Returns:
         `(ids [B, K, L], attention_weights [B, K, L, S])`, 0 after END.
     """
+    # Beams hold back-pointers, and not whole hypotheses: to reorder these at
+    # each step would copy all tokens and weights so far.
     batch_size, length, _, source_length = ops.shape(history.attention_weights)
     num_hypotheses = slots.shape[1]
 

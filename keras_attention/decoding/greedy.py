@@ -54,6 +54,7 @@ def greedy_search(
         log_probs, token_ids = next_tokens.best_extensions(
             logits, 1, position, rules
         )
+        # One word beside END, of which END has not yet been compared.
         log_probs, best = ops.top_k(log_probs, 1)
         token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
         return token_ids[:, 0], log_probs[:, 0]

@@ -54,6 +54,7 @@ def best_extensions(logits, count, position, rules):
     """
     logits = ops.cast(logits, "float32")
     # Some of the best may be forbidden, or be END.
+    # So many more are looked at that `count` remain in any case.
     best, token_ids = top_k(logits, count + len(rules.forbidden_ids) + 1)
     # log(sum(exp)) is the greatest logit less the log of its probability:
     # a softmax is one operation in TensorFlow, exp and sum are two.

@@ -25,12 +25,14 @@ def loop(choose, step, memory, state, source_mask, start_id, rules):
     batch_size, source_length = ops.shape(source_mask)
     max_length = ops.max(rules.max_lengths, initial=1)
 
+    # The loop ends when every row has, and not at the limit of the longest.
     def proceed(position, last_ids, ids, lengths, log_probs, weights, computed):
         return ops.logical_and(
             position < max_length, ops.any(ops.equal(lengths, 0))
         )
 
     def body(position, last_ids, ids, lengths, log_probs, weights, computed):
+        # Only rows that still go on are worth a step of the model.
         last_ids = rows.of(computed, last_ids)
         logits, state, step_weights = step(
             last_ids, computed.memory, computed.state

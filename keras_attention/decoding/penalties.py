@@ -42,5 +42,6 @@ def coverage_penalty(attention_sum, source_mask, beta):
     Returns:
         [...], at most 0: 0 where each source token got weight 1 in all.
     """
+    # A source token that nothing looked at has log 0, which is not finite.
     logs = ops.log(ops.clip(attention_sum, 1e-9, 1.0))
     return beta * ops.sum(ops.where(source_mask, logs, 0.0), axis=-1)

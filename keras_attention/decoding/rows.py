@@ -29,6 +29,9 @@ def every(batch_size, memory, state):
 
 def _has_fixed_size(rows):
     """Whether the size of the batch, or of what the step gets, is known."""
+    # A loop's tensors keep the shapes that the graph knows, so rows can only
+    # be left out where it does not know how many there are. The answers are
+    # the same either way: a row that has stopped stays as it is.
     leaves = tree.flatten((rows.places, rows.memory, rows.state))
     return any(leaf.shape[0] is not None for leaf in leaves)
 

@@ -46,6 +46,7 @@ def truncate_distribution(log_probs, top_k=None, top_p=None):
         probabilities = ops.exp(descending)
         before = ops.cumsum(probabilities, axis=-1) - probabilities
         kept = ops.where(before < top_p, descending, -impossible)
+        # By the threshold, so that tokens of one probability share a fate.
         threshold = ops.min(kept, axis=-1, keepdims=True)
         log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
     return log_probs

@@ -152,14 +152,9 @@ class Predictor:
             try:
                 found = await self.queue.submit(*jobs)
             except errors.RequestError as error:
-                failed = [
-                    job.result.done()
-                    and not job.result.cancelled()
-                    and job.result.exception() is error
-                    for job in jobs
-                ]
                 if error.row is not None:
-                    error.row += most * failed.index(True)
+                    # The row of the request, and not that of its part.
+                    error.row += most * _place(error, jobs)
                 raise
             have_rows = all(
                 array.shape[:1] == (job.num_rows,)
@@ -222,6 +217,18 @@ class Predictor:
     def stop(self) -> None:
         """Converts no more."""
         self._converter.shutdown(wait=False, cancel_futures=True)
+
+
+def _place(error: Exception, jobs) -> int:
+    """Which of the jobs failed so."""
+    (place,) = (
+        place
+        for place, job in enumerate(jobs)
+        if job.result.done()
+        and not job.result.cancelled()
+        and job.result.exception() is error
+    )
+    return place
 
 
 def _job(request: _Request, deadline: float, num_rows: int) -> batcher.Job:

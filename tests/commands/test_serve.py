@@ -1,5 +1,6 @@
 """The arguments of `keras-attention serve`, before TensorFlow is imported."""
 
+import socket
 import subprocess
 import sys
 
@@ -56,12 +57,26 @@ def test_without_the_extra_it_says_what_to_install(model, monkeypatch):
     assert "pip install" in message and "no no_such_package" in message
 
 
-@pytest.mark.parametrize("mistake", ["--prt=1", "--model_name=a/b"])
-def test_a_mistake_imports_no_tensorflow(model, mistake):
+@pytest.mark.parametrize(
+    "mistake", ["--prt=1", "--model_name=a/b", "--port={taken}", "{models}"]
+)
+def test_a_mistake_imports_no_tensorflow(model, mistake, tmp_path):
+    models = tmp_path / "models.config"
+    models.write_text("model_config_list { config { name:")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        mistake = mistake.format(taken=port, models=models)
+        arguments = [str(model), mistake]
+        if mistake == str(models):
+            arguments = [f"--model_config_file={models}"]
+        check_no_tensorflow(arguments)
+
+
+def check_no_tensorflow(arguments):
     code = (
         "import sys\n"
         "from keras_attention import cli\n"
-        f"try:\n    cli.main(['serve', {str(model)!r}, {mistake!r}])\n"
+        f"try:\n    cli.main(['serve', *{arguments!r}])\n"
         "except SystemExit:\n    print('tensorflow' in sys.modules)"
     )
     done = subprocess.run(

@@ -45,6 +45,11 @@ def test_more_than_may_wait_is_refused(run_server, configs):
         status, headers, answer = server.predict("shout", instances=["a", "b"])
         assert (status, headers["retry-after"]) == (429, "1")
         assert "2 more have no room" in answer["error"]
+        # In parts, none of which is taken.
+        request = {"instances": ["a"] * 100}
+        status, headers, answer = server.request(PREDICT, request)
+        assert (status, headers["retry-after"]) == (429, "1")
+        assert "100 more have no room" in answer["error"]
         assert server.predict("shout", instances=["a"])[0] == 200
         request = predict_pb2.PredictRequest()
         request.model_spec.name = "shout"

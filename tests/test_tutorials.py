@@ -1,5 +1,7 @@
 """The tutorials run, and their notebooks are what they run to."""
 
+import ast
+import importlib.util
 import os
 import pathlib
 import re
@@ -35,6 +37,20 @@ def test_a_notebook_has_the_cells_of_its_script(path):
     unwanted = re.compile(r"\r|^INFO:|^[IWE]\d{4} |/(root|home|Users)/", re.M)
     printed = [output.text for output in outputs if "text" in output]
     assert not [text for text in printed if unwanted.search(text)]
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_chapter_imports_what_there_is(path):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                assert importlib.util.find_spec(name.name), name.name
+        elif isinstance(node, ast.ImportFrom):
+            module = importlib.import_module(node.module)
+            for name in node.names:
+                assert hasattr(module, name.name) or importlib.util.find_spec(
+                    f"{node.module}.{name.name}"
+                ), f"{node.module}.{name.name}"
 
 
 def with_solutions(path):

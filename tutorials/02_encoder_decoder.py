@@ -43,12 +43,12 @@ import pathlib
 
 import keras
 import numpy as np
+import phrase_links
 import tensorflow as tf
 from keras import ops
 
 import keras_attention as ka
 from keras_attention.data.embedded import phrases
-from keras_attention.data.embedded.phrases import parts
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
 
 # With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
@@ -100,8 +100,8 @@ for pair in numbers[:3]:
 
 # %% [markdown]
 # Models read ids, so texts are cut into tokens and tokens are numbered. In
-# practice a vocabulary is learned from text (chapter 8). Here the package,
-# which composed the numbers, also tells us what they are composed of, and we
+# practice a vocabulary is learned from text (chapter 8). Here `phrase_links`, a
+# program beside the chapters, knows what each number is composed of, so that we
 # can read each token.
 
 
@@ -109,7 +109,7 @@ for pair in numbers[:3]:
 def tokens(pair, language):
     """What a number is composed of."""
     # `parts` gives pairs (what it says, text): ("tens", "twenty"), ...
-    found = [text.strip() for _, text in parts.parts(pair, language)]
+    found = [text.strip() for _, text in phrase_links.parts(pair, language)]
     return [text for text in found if text]
 
 

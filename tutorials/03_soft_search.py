@@ -44,12 +44,12 @@ import pathlib
 
 import keras
 import numpy as np
+import phrase_links
 import tensorflow as tf
 from keras import ops
 
 import keras_attention as ka
 from keras_attention.data.embedded import phrases
-from keras_attention.data.embedded.phrases import parts
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
 
 # With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
@@ -176,7 +176,7 @@ if not FAST:
 # %% tags=["hide-input"]
 def tokens(pair, language):
     """What a number is composed of: (name, text) of each part."""
-    found = parts.parts(pair, language)
+    found = phrase_links.parts(pair, language)
     return [(name, text.strip()) for name, text in found if text.strip()]
 
 

@@ -40,12 +40,12 @@ import time
 
 import keras
 import numpy as np
+import phrase_links
 import tensorflow as tf
 from keras import ops
 
 import keras_attention as ka
 from keras_attention.data.embedded import addition, phrases
-from keras_attention.data.embedded.phrases import parts
 from keras_attention.plotting import drawing
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START
 
@@ -522,7 +522,7 @@ COMMA = ("comma", ",")
 
 def tokens(pair, language):
     """What a number is composed of: [(what it says, how), ...]."""
-    found = parts.parts(pair, language)
+    found = phrase_links.parts(pair, language)
     return [(name, text.strip()) for name, text in found if text.strip()]
 
 

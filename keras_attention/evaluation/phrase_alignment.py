@@ -9,7 +9,7 @@ from keras_attention.data.embedded import phrases
 from keras_attention.evaluation import alignment
 
 MODEL_1 = "IBM Model 1"
-# `benchmarks/phrase_links.py` writes it.
+# `tutorials/phrase_links.py` writes it.
 LINKS = pathlib.Path(phrases.__file__).with_name("test_links.tsv")
 
 

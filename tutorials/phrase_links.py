@@ -1,6 +1,6 @@
 """Writes the true alignment of the test split of `phrases`, by rule.
 
-    python benchmarks/phrase_links.py
+    python tutorials/phrase_links.py
 
 `keras-attention align` reads the file that this program writes. Each line is a
 phrase: its two texts, and its links, with tabs between them. A link such as

@@ -228,7 +228,8 @@ class Application:
         So they are taken first.
         """
         if self._http.started:
-            waiting = _waiting(self._bound, connections.SPARE)
+            most = self._limits.max_connections + connections.SPARE
+            waiting = _waiting(self._bound, most - len(self._rest.connections))
             for server in self._http.servers:
                 server.close()
             for one in waiting:

@@ -67,7 +67,6 @@ class RequestError(Exception):
         code: why, a `Code`.
         message: what was expected and what was received.
         http_status: the status over HTTP, if not that of the code.
-        ends_connection: whether the client's connection ends with the answer.
         row: the place of the row that is to blame, which stands in the message
             as {row}.
     """
@@ -77,7 +76,6 @@ class RequestError(Exception):
         code: Code,
         message: str,
         http_status: int = 0,
-        ends_connection: bool = False,
         row: int | None = None,
     ):
         super().__init__(message)
@@ -85,7 +83,6 @@ class RequestError(Exception):
         self._text = message
         self.row = row
         self.http_status = http_status or HTTP_STATUS[code]
-        self.ends_connection = ends_connection
 
     @property
     def message(self) -> str:

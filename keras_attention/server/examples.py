@@ -16,7 +16,7 @@ from tensorflow_serving.apis import (
     regression_pb2,
 )
 
-from keras_attention.server import errors, json_inputs, signatures
+from keras_attention.server import errors, json_inputs, settings, signatures
 
 # Method -> what its result is called, and the outputs that make it.
 METHODS = {
@@ -75,7 +75,10 @@ def _add(feature, name, value) -> None:
 
 
 def to_arrays(
-    signature: signatures.Signature, api: str, given: input_pb2.Input
+    signature: signatures.Signature,
+    api: str,
+    given: input_pb2.Input,
+    limits: settings.Limits,
 ) -> dict[str, np.ndarray]:
     """The examples as a signature's input.
 
@@ -83,10 +86,11 @@ def to_arrays(
         signature: what answers.
         api: "classify" or "regress".
         given: the examples.
+        limits: of the server.
 
     Raises:
-        RequestError: If the signature has another method, or if there is no
-            example.
+        RequestError: If the signature has another method, if there is no
+            example, or if there are too many.
     """
     word, outputs = METHODS[api]
     method = f"tensorflow/serving/{api}"
@@ -106,8 +110,19 @@ def to_arrays(
     examples = [] if kind is None else [*getattr(given, kind).examples]
     if not examples:
         raise errors.invalid("Input is empty.")
+    if len(examples) > limits.max_rows:
+        raise errors.invalid(
+            f"The request has {len(examples)} rows, and at most "
+            f"{limits.max_rows} are taken. Split it."
+        )
     if kind == "example_list_with_context":
-        shared = given.example_list_with_context.context.features.feature
+        context = given.example_list_with_context.context
+        # Each example gets a copy, so both are small.
+        if context.ByteSize() > limits.max_text_bytes:
+            raise errors.invalid(
+                f"The context has more than {limits.max_text_bytes} bytes."
+            )
+        shared = context.features.feature
         for example in examples:
             for name, feature in shared.items():
                 if name not in example.features.feature:

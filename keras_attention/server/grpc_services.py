@@ -257,16 +257,24 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
     async def _examine(self, api, request, context, fields):
         """What a model says of examples."""
         spec = _spec(request.model_spec)
-        answer = await self._calls.predictor.predict(
+        predictor, limits = self._calls.predictor, self._calls.limits
+        answer = await predictor.predict(
             spec,
-            lambda signature: examples.to_arrays(signature, api, request.input),
+            lambda signature: examples.to_arrays(
+                signature, api, request.input, limits
+            ),
             request.ByteSize(),
             _deadline(context),
         )
         fields |= {"version": answer.version, "rows": answer.num_rows}
-        response = _RESPONSES[api](
-            result=examples.result(api, answer.outputs, answer.num_rows)
+        result = await predictor.convert(
+            answer.num_bytes,
+            examples.result,
+            api,
+            answer.outputs,
+            answer.num_rows,
         )
+        response = _RESPONSES[api](result=result)
         _fill_spec(response.model_spec, spec, answer)
         return response
 

@@ -61,6 +61,11 @@ class Guard:
             most = self._max_head_bytes
             return 431, f"The request's head has more than {most} bytes."
         headers = Headers(scope=scope)
+        if {"content-length", "transfer-encoding"} <= {*headers}:
+            # A proxy may believe the other one (RFC 9112, 6.3).
+            return 400, (
+                "A request has either Content-Length or Transfer-Encoding."
+            )
         host = _name(f"//{headers.get('host', _LOOPBACK)}")
         if not self._has_name(host):
             return 400, (

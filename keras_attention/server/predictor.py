@@ -133,7 +133,7 @@ class Predictor:
         with served_model.in_use(status) as version:
             signature = find_signature(version, spec.signature_name)
             arrays, num_rows = await self.convert(
-                num_bytes, self._arrays, to_arrays, signature
+                num_bytes, self._arrays, to_arrays, version, signature
             )
             request = _Request(spec.name, version, signature, arrays)
             outputs = await self._outputs(request, num_rows, deadline)
@@ -180,12 +180,16 @@ class Predictor:
             self._converter, function, *args
         )
 
-    def _arrays(self, to_arrays, signature) -> tuple[Mapping, int]:
+    def _arrays(self, to_arrays, version, signature) -> tuple[Mapping, int]:
         """A request's arrays, if they fit the signature, and their rows."""
         arrays = to_arrays(signature)
         num_rows = signature.check(
             arrays, self._limits.max_rows, self._limits.max_text_bytes
         )
+        if version.kind and signature.name in version.kind.signatures:
+            # Its inputs are texts. The graphs of older exports read NUL as a
+            # byte that no model knows.
+            arrays = {name: _without_nul(a) for name, a in arrays.items()}
         return arrays, num_rows
 
     def find(self, spec: ModelSpec) -> served_model.Status:
@@ -258,6 +262,14 @@ def _group(version, signature, arrays) -> tuple | None:
         return None
     shapes = [arrays[name].shape[1:] for name in signature.inputs]
     return id(version), signature.name, *shapes
+
+
+def _without_nul(texts: np.ndarray) -> np.ndarray:
+    if texts.dtype != object or not any(b"\0" in text for text in texts.flat):
+        return texts
+    result = np.empty(texts.shape, object)
+    result.flat = [text.replace(b"\0", b"") for text in texts.flat]
+    return result
 
 
 def _num_bytes(array: np.ndarray) -> int:

@@ -120,7 +120,6 @@ class Rest:
         # A name may have a slash in it, as %2F.
         path = request.scope["raw_path"].decode("ascii")
         try:
-            _check_lengths(request)
             if len(self.connections) > self._limits.max_connections:
                 raise RequestError(
                     Code.UNAVAILABLE,
@@ -213,7 +212,7 @@ class Rest:
         def to_arrays(signature):
             if api != "predict":
                 given = examples.from_json(document)
-                return examples.to_arrays(signature, api, given)
+                return examples.to_arrays(signature, api, given, self._limits)
             return json_inputs.to_arrays(
                 document,
                 signature.inputs,
@@ -261,19 +260,6 @@ def _written(api, answer, rows) -> bytes:
     return json_outputs.dump(
         examples.to_json(api, answer.outputs, answer.num_rows)
     )
-
-
-def _check_lengths(request: Request) -> None:
-    """Refuses a body with two lengths, as a proxy may believe the other one.
-
-    RFC 9112, 6.3: the answer is an error, and the connection ends.
-    """
-    if {"content-length", "transfer-encoding"} <= {*request.headers}:
-        raise RequestError(
-            Code.INVALID_ARGUMENT,
-            "A request has either Content-Length or Transfer-Encoding.",
-            ends_connection=True,
-        )
 
 
 def _malformed(method: str, path: str) -> RequestError:
@@ -326,7 +312,7 @@ def _refusal(error: RequestError) -> Response:
     response = _json({"error": error.message}, error.http_status)
     if error.http_status in (429, 503):
         response.headers["retry-after"] = "1"
-    if error.http_status in (408, 413, 431, 503) or error.ends_connection:
+    if error.http_status in (408, 413, 503):
         # The rest of the body is not read, or connections are too many.
         response.headers["connection"] = "close"
     return response

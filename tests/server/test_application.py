@@ -430,9 +430,12 @@ def test_idle_connections_shut_nobody_out(run_server, configs):
             assert old[0].recv(9) == b""
 
 
-def test_a_body_with_two_lengths_ends_the_connection(run_server, configs):
+@pytest.mark.parametrize(
+    "head", [HEAD, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"]
+)
+def test_a_body_with_two_lengths_ends_the_connection(run_server, configs, head):
     body = b"2\r\n{}\r\n0\r\n\r\n"
-    head = HEAD + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    head += b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
     with run_server(configs) as server:
         answer = server.raw(head + body + ANSWERED + b"\r\n", 20)
     assert answer.startswith(b"HTTP/1.1 400 ")

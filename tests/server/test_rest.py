@@ -55,6 +55,12 @@ def test_rows_and_columns(server):
         assert headers["content-type"] == "application/json"
 
 
+def test_nul_is_left_out_of_texts_for_models_of_this_package(server):
+    """Graphs that an older version exported do not leave it out."""
+    answer = server.predict("shout", instances=["a\0b", "\0", "c"])[2]
+    assert answer == {"predictions": ["AB", "", "C"]}
+
+
 def test_named_outputs_of_several_rows(server):
     request = {
         "signature_name": "with_attention",

@@ -209,6 +209,20 @@ HALF_PLUS_TWO = [
         {"results": [3, 4]},
     ),
     row(
+        "a context that is large",
+        post(f"{HALF}:regress"),
+        of("regress_x_to_y", context={"x": "a" * 65_536}, examples=[{}]),
+        400,
+        "The context has more than 65536 bytes.",
+    ),
+    row(
+        "a large context of many examples",
+        post(f"{HALF}:regress"),
+        of("regress_x_to_y", context={"x": "a" * 65_536}, examples=[{}] * 257),
+        400,
+        "The request has 257 rows, and at most 256 are taken.",
+    ),
+    row(
         "no examples",
         post(f"{HALF}:classify"),
         of("classify_x_to_y"),
@@ -442,6 +456,13 @@ TENSORS = [
         of("named", inputs={"i": 1}),
         400,
         "Missing named input: s in 'inputs' object.",
+    ),
+    row(
+        "NUL in a text",
+        ANY,
+        of("text", instances=["a\0b"]),
+        200,
+        {"predictions": ["a\0b"]},
     ),
     row(
         "_bytes",

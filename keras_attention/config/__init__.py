@@ -50,8 +50,9 @@ __all__ = [
 ]
 
 # The corpora that are embedded in the package.
-EMBEDDED = tuple(
-    dict.fromkeys(entry.corpus for entry in catalog.CATALOG.values())
+EMBEDDED = (
+    *dict.fromkeys(entry.corpus for entry in catalog.CATALOG.values()),
+    *(corpus for corpus, _ in catalog.OTHER_TASKS.values()),
 )
 DEFAULTS = TrainingConfig()
 GROUPS = {
@@ -254,7 +255,10 @@ def without_unread(config: TrainingConfig) -> TrainingConfig:
 def _fill(config: TrainingConfig) -> TrainingConfig:
     """The choices with those that are left to corpus, task and model."""
     model, task = config.architecture.model, config.task
-    corpus = config.data.corpus or catalog.entry(model).corpus
+    default, _ = catalog.OTHER_TASKS.get(
+        config.architecture.learns, (catalog.entry(model).corpus, ())
+    )
+    corpus = config.data.corpus or default
     if is_folder(corpus):
         corpus = str(pathlib.Path(corpus).absolute())
     name = corpus_name(corpus)
@@ -288,6 +292,19 @@ def _check_together(config: TrainingConfig) -> None:
         ValueError: If they do not.
     """
     model, task = config.architecture.model, config.task
+    learns = config.architecture.learns
+    if learns not in (None, catalog.entry(model).task):
+        _, able = catalog.OTHER_TASKS.get(learns, ("", ()))
+        if model not in able:
+            raise ValueError(
+                f"{model} does not learn {learns}. "
+                + (
+                    f"These models do: {', '.join(able)}."
+                    if able
+                    else "Leave --learns out, or write one of "
+                    f"{', '.join(catalog.OTHER_TASKS)}."
+                )
+            )
     if config.training.distillation_epochs and task != "translation":
         raise ValueError(
             "Expected distillation_epochs=0: a model distils its own "

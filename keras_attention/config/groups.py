@@ -18,6 +18,12 @@ class Architecture(Choices):
         "task. `train --list` lists them all.",
         one_of=tuple(catalog.CATALOG),
     )
+    learns: str | None = choice(
+        None,
+        "The task, where a model has more than one. By default the model's "
+        "own. question_answering is about stories, for a model of "
+        "classification.",
+    )
     size: str | None = choice(
         None,
         "A named size of the model, such as tiny or base." + by_default("size"),
@@ -53,7 +59,8 @@ class Data(Choices):
         'means its split. "tfds:NAME/CONFIG" may end in "@" and slices. For '
         "language models, a folder holds train.txt and validation.txt. For "
         "classifiers, a folder holds train.tsv and validation.tsv, or the "
-        "same in .csv or .jsonl, or a published data set such as TREC. A table "
+        "same in .csv or .jsonl, or a published data set such as TREC. For "
+        "questions about stories, a folder or a file is that of bAbI. A table "
         "without a header has the label first, then the text or two texts. All "
         "files may be compressed.",
         is_path=True,
@@ -284,5 +291,6 @@ class TrainingConfig:
 
     @property
     def task(self) -> str:
-        """The task, which the model decides."""
-        return catalog.CATALOG[self.architecture.model].task
+        """The task, which the model decides, or `learns`."""
+        choices = self.architecture
+        return choices.learns or catalog.CATALOG[choices.model].task

@@ -185,6 +185,16 @@ CATALOG = {
 }
 
 
+# Task -> the embedded corpus that is learned if no other is named, and the
+# models that learn it beside their own task.
+OTHER_TASKS = {
+    "question_answering": (
+        "stories",
+        ("encoder_classifier", "self_attentive_embedding", "bag_of_vectors"),
+    ),
+}
+
+
 def entry(name: str) -> Entry:
     """The entry of a model.
 

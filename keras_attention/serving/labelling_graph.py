@@ -8,8 +8,10 @@ import keras
 import tensorflow as tf
 
 from keras_attention import data
+from keras_attention.data import columns
 from keras_attention.serving import kinds, token_rows
 from keras_attention.serving.graph import Graph
+from keras_attention.tokens import END
 
 # The names by which a model knows its texts. Others are `NAME_ids`.
 _IDS = {"text": "source_ids", "text_pair": "pair_ids"}
@@ -36,7 +38,11 @@ class LabellingGraph(Graph):
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.facts = f"- Labels: {len(classes)}\n"
+        # A model of one text reads a story and its question in one row.
+        self._joins = getattr(model, "num_texts", len(kind.inputs)) == 1
         self._ids = [_IDS.get(name, f"{name}_ids") for name in kind.inputs]
+        if self._joins:
+            self._ids = ["source_ids"]
         # How many axes its weights have, the model alone knows.
         ids = tf.ones([1, 2], tf.int32)
         _, weights = model.attend({name: ids for name in self._ids})
@@ -56,10 +62,15 @@ class LabellingGraph(Graph):
         """The outputs of these names for the texts of each row."""
         rows = [self.tokenizer.tokenize(text) for text in texts]
         lengths = [ids.row_lengths() for ids in rows]
-        ids = [
-            token_rows.ended(self._cut(name, ids))
+        cut = [
+            self._cut(name, ids)
             for name, ids in zip(self.kind.inputs, rows, strict=True)
         ]
+        if self._joins and len(cut) > 1:
+            story, question = cut
+            ends = tf.fill([story.nrows(), 1], END)
+            cut = [tf.concat([story, ends, question], axis=1)]
+        ids = [token_rows.ended(one) for one in cut]
         with self.weights.in_use():
             logits, weights = self.model.attend(
                 dict(zip(self._ids, ids, strict=True)), training=False
@@ -79,5 +90,7 @@ class LabellingGraph(Graph):
 
     def _cut(self, name, ids):
         """What fits, with room for END: of a story the end, as it is newer."""
-        most = self.max_length - 1
-        return ids[:, -most:] if name == "story" else ids[:, :most]
+        if name != "story":
+            return ids[:, : self.max_length - 1]
+        ended = tf.concat([ids, tf.fill([ids.nrows(), 1], END)], axis=1)
+        return columns.cut(ended, self.max_length, "end")[:, :-1]

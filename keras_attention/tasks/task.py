@@ -115,9 +115,12 @@ class Task(abc.ABC):
         """The tokenizer of each text column, and the classes of a class."""
         return dict(zip(self.columns, tokenizers, strict=True))
 
-    # The inputs of a model, where they are not its columns: a function of a
-    # block, see `data.pipeline.Pipeline`.
-    inputs: Callable | None = None
+    def inputs(self, config) -> Callable | None:
+        """A function of a block that makes a model's inputs of its columns.
+
+        By default they are the columns, see `data.pipeline.Pipeline`.
+        """
+        return None
 
     def pipeline(self, config, corpus, tokenizers, replicas: int):
         """The batches of each epoch, a `data.pipeline.Pipeline`."""
@@ -130,7 +133,7 @@ class Task(abc.ABC):
             seed=config.run.seed,
             subword_sampling=config.vocabulary.subword_sampling,
             replicas=replicas,
-            inputs=self.inputs,
+            inputs=self.inputs(config),
         )
 
     @abc.abstractmethod

@@ -1,0 +1,95 @@
+"""Stories with questions, as bAbI publishes them.
+
+A folder holds `qa1_single-supporting-fact_train.txt`, `..._test.txt` and
+perhaps `..._valid.txt`, for one task or for several, plain or compressed. A
+file of one task means this task alone. In a file, each line has a number,
+from 1 in each story, and a sentence, or a question, a tab and its answer.
+
+Reference: https://arxiv.org/abs/1502.05698 (Weston et al. 2015)
+"""
+
+import os
+import re
+
+from keras_attention.data.readers import lines
+
+SPLITS = {"train": "train", "valid": "validation", "test": "test"}
+NAME = re.compile(r"(qa\d+_[\w-]+)_(train|valid|test)\.txt")
+Row = tuple[str, str, str]
+
+
+def load(path: str | os.PathLike) -> dict[str, list[Row]]:
+    """Reads a folder of tasks, or one task by one of its files.
+
+    Without a file for validation, each tenth story of train is for it.
+
+    Args:
+        path: see above.
+
+    Returns:
+        Split -> rows of an answer, a story (a sentence on each line) and a
+        question. Sentences and questions are without their last mark.
+
+    Raises:
+        ValueError: If there are no such files, or if a line is neither a
+            sentence nor a question. The message names file and line.
+    """
+    path = lines.to_path(path)
+    folder, task = path, None
+    if path.is_file():
+        found = NAME.fullmatch(lines.without_compression(path.name))
+        folder, task = path.parent, found and found[1]
+        if task is None:
+            raise _missing(path)
+    if not folder.is_dir():
+        raise _missing(path)
+    stories: dict[str, list[list[Row]]] = {}
+    for file in sorted(folder.iterdir()):
+        found = NAME.fullmatch(lines.without_compression(file.name))
+        if found and task in (None, found[1]):
+            split = SPLITS[found[2]]
+            stories.setdefault(split, []).extend(read(file))
+    if "train" not in stories:
+        raise _missing(path)
+    if "validation" not in stories:
+        train = stories["train"]
+        stories["validation"] = train[::10]
+        del train[::10]
+    return {
+        split: [row for story in of_split for row in story]
+        for split, of_split in stories.items()
+    }
+
+
+def _missing(path) -> ValueError:
+    return ValueError(
+        f"{path} has no stories. Name a folder with files such as "
+        "qa1_single-supporting-fact_train.txt, or one of these files."
+    )
+
+
+def read(path: str | os.PathLike) -> list[list[Row]]:
+    """Reads the stories of a file: the rows of each story's questions.
+
+    Raises:
+        ValueError: As `load`.
+    """
+    stories: list[list[Row]] = []
+    sentences: list[str] = []
+    for number, line in enumerate(lines.read_lines(path), 1):
+        place, _, text = line.partition(" ")
+        if not place.isdigit() or not (stories or place == "1"):
+            raise ValueError(
+                f"{path}, line {number} does not begin with the number of a "
+                f"sentence: {line[:50]!r}"
+            )
+        if place == "1":
+            stories.append([])
+            sentences = []
+        text, *rest = text.split("\t")
+        text = text.strip().rstrip(".?").rstrip()
+        if not rest:
+            sentences.append(text)
+            continue
+        stories[-1].append((rest[0].strip(), "\n".join(sentences), text))
+    return stories

@@ -95,7 +95,7 @@ def _open_locked(path: pathlib.Path, kind: int) -> int | None:
 
 
 def check_folder(folder: str | os.PathLike) -> None:
-    """That a folder is there, or can be made, and takes files.
+    """Checks that a folder is there, or can be made, and takes files.
 
     Raises:
         ValueError: If something else has its name, or that of a folder above

@@ -11,7 +11,7 @@ _NAMED = 5
 
 
 def check(model, options) -> None:
-    """That a model can answer as the options ask.
+    """Checks that a model can answer as the options ask.
 
     Args:
         model: from `runs.load`.

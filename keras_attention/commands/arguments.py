@@ -51,7 +51,7 @@ Model = Annotated[str, described("The folder of a SavedModel or of a run.")]
 
 
 def check_model(path: str) -> None:
-    """That a path is the folder of a SavedModel or of a run.
+    """Checks that a path is the folder of a SavedModel or of a run.
 
     Raises:
         ValueError: If it is neither.
@@ -75,7 +75,7 @@ def is_run(path: str) -> bool:
 
 
 def check_run(path: str) -> None:
-    """That a path is a run's folder.
+    """Checks that a path is a run's folder.
 
     Raises:
         ValueError: If it is none.
@@ -111,7 +111,7 @@ def find_file(name: str, path: str | None) -> pathlib.Path | None:
 
 
 def check_picture(path: str | None) -> None:
-    """That a path names a format of pictures, if there is one.
+    """Checks that a path, if there is one, names a format of pictures.
 
     Raises:
         ValueError: If it does not end in .png, .svg or .pdf.

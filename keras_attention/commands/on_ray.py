@@ -12,7 +12,7 @@ from keras_attention.commands import arguments, many_lines
 
 
 def check() -> None:
-    """That Ray Data is installed.
+    """Checks that Ray Data is installed.
 
     Raises:
         ImportError: If it is not.

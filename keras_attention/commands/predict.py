@@ -150,7 +150,7 @@ def _standard_input() -> list[str]:
 
 
 def _check_files(words, input, options) -> None:
-    """That lines of files go to a folder, and nothing else is asked for."""
+    """Checks that lines of files go to a folder, and nothing else does."""
     from keras_attention import files
 
     for path in input:

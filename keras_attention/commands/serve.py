@@ -262,7 +262,7 @@ def _check_model(path: str) -> None:
 
 
 def _check_together(options: Options, limits: LimitOptions) -> None:
-    """That choices fit each other.
+    """Checks that choices fit each other.
 
     Raises:
         ValueError: If they do not.
@@ -281,7 +281,7 @@ def _check_together(options: Options, limits: LimitOptions) -> None:
 
 
 def _check_ports(options: Options) -> None:
-    """That the ports are free, before TensorFlow is imported.
+    """Checks that the ports are free, before TensorFlow is imported.
 
     Raises:
         ValueError: If one is not.
@@ -294,7 +294,7 @@ def _check_ports(options: Options) -> None:
 
 
 def _check_packages() -> None:
-    """That the extra `serve` is installed.
+    """Checks that the extra `serve` is installed.
 
     Raises:
         ImportError: If it is not.

@@ -286,7 +286,7 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
 
 
 def _check_together(config: TrainingConfig) -> None:
-    """That choices fit each other.
+    """Checks that choices fit each other.
 
     Raises:
         ValueError: If they do not.

@@ -1,7 +1,7 @@
 """From rows of texts to batches of a token budget, in `tf.data`.
 
-Each stage is a function that makes a transform, for `dataset.apply`. Of pairs
-of texts:
+Each stage is a function that makes a transform, for `dataset.apply`. Pairs of
+texts become batches so:
 
 ```
 batches = (

@@ -211,7 +211,7 @@ def is_text(name: str) -> bool:
 def row_lengths(block: Block) -> tuple:
     """Tokens or numbers of each row: what is read, and what is written.
 
-    Of several columns that are read, the longest counts. Where nothing is
+    The longest of several columns that are read counts. Where nothing is
     written, or nothing read, both are the same.
     """
     lengths = {

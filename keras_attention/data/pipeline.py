@@ -9,17 +9,17 @@ import tensorflow as tf
 from keras_attention.data import batches, columns, reports
 from keras_attention.data.readers import labels
 
-# Of a larger corpus the ids are not kept in memory, but made in each epoch
-# twice: to be counted and to be trained on.
+# The ids of a larger corpus are not kept in memory. Each epoch makes them
+# twice: to count them and to train on them.
 MOST_ROWS_IN_MEMORY = 2_000_000
 
 
 class Pipeline:
     """The batches of a run, as functions of the epoch.
 
-    Of a corpus of up to `MOST_ROWS_IN_MEMORY` rows the ids are kept. Memory
-    does not grow with a larger one, if its rows have a text that is written.
-    Rows of a class are shuffled whole, and need far less memory.
+    The ids of up to `MOST_ROWS_IN_MEMORY` rows are kept. Memory does not grow
+    with a larger corpus, if its rows have a text that is written. Rows of a
+    class are shuffled whole, and need far less memory.
 
     Args:
         corpus: a `corpora.Corpus`.
@@ -82,7 +82,7 @@ class Pipeline:
             self._report_on(self._ordered(epoch=0), "train"),
             unlabelled=corpus.unlabelled,
         )
-        # Of one pool without sampling, every epoch has as many batches.
+        # One pool without sampling has as many batches in every epoch.
         self._reports_are_equal = not subword_sampling and (
             self._whole or self._sizes["train"] <= batches.POOL_SIZE
         )

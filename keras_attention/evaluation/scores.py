@@ -286,7 +286,7 @@ def _tokenizer(target_language, tokenize):
 
 
 def check_tokenizer(tokenize: str) -> None:
-    """That sacrebleu has a tokenizer of this name, and what it needs.
+    """Checks that sacrebleu has a tokenizer of this name, and what it needs.
 
     Raises:
         ValueError: If it has not.

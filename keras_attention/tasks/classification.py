@@ -235,8 +235,8 @@ def _scores(answers, references) -> dict:
 def draw_attention(servable, text, path) -> bool:
     """Draws what the label of a text looked at: a row for each hop.
 
-    Of several layers and heads, each is a panel. Of a pair, the rows are the
-    first text's tokens.
+    Several layers and heads have a panel each. The rows of a pair are the first
+    text's tokens.
 
     Returns:
         Whether there are weights: a model without layers has none.

@@ -94,7 +94,7 @@ class Task(abc.ABC):
     def tokenizers(self, config, directory, corpus) -> tuple:
         """Learns the vocabularies from the training examples, once for a run.
 
-        Of several workers, the first one calls it. The others then call
+        The first of several workers calls it. The others then call
         `load_tokenizers`.
 
         Args:
@@ -245,7 +245,7 @@ class Task(abc.ABC):
     # Report: for `training.report`.
     @abc.abstractmethod
     def samples(self, servable, evaluation: Evaluation) -> list[tuple]:
-        """A few rows of `columns`, to look at."""
+        """A few rows under `headings`, to look at."""
 
     @abc.abstractmethod
     def draw(self, folder, servable, evaluation: Evaluation) -> dict:

@@ -49,7 +49,7 @@ def generate(
 ) -> dict[str, list[tuple[str, str]]]:
     """Draws the corpus: the same one at every call.
 
-    Of short numbers there are few sums, which training repeats.
+    Short numbers have few sums, so the training set repeats them.
 
     Args:
         train: pairs of training.

@@ -57,8 +57,9 @@ def find(
                 f"{path} has {len(first)} columns. Received: "
                 f"--columns {','.join(names)}"
             )
-        known = header.keys() & {*LABELS, *sum(TEXTS[num_texts], ())}
-        return places, len(known) > 1
+        label, *texts = (first[place].strip().lower() for place in places)
+        # A row that is no header has a text of several words.
+        return places, label in LABELS and not any(" " in t for t in texts)
     if names:
         missing = [name for name in names if name.lower() not in header]
         if missing:
@@ -73,8 +74,9 @@ def find(
         raise ValueError(
             f"{path} begins with {len(first)} columns: "
             f"{labels.listed(header)}. Which are the label and the "
-            f"{'text' if num_texts == 1 else 'two texts'}? Name them, or give "
-            f"their numbers: --columns LABEL{',TEXT' * num_texts}"
+            f"{'text' if num_texts == 1 else 'two texts'}? Name them: "
+            f"--columns LABEL{',TEXT' * num_texts}. If this row is no header, "
+            "give their numbers."
         )
     return list(range(num_texts + 1)), False
 

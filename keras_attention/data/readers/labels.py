@@ -107,7 +107,8 @@ def _are_turned(rows: Sequence[Row]) -> bool:
 
 def listed(labels: Collection[str]) -> str:
     """Some labels, and how many more there are."""
-    first = sorted(map(str, labels))[:10]
+    # A set has no order that stays.
+    first = (sorted(labels) if isinstance(labels, set) else list(labels))[:10]
     more = len(labels) - len(first)
     return ", ".join(map(short, first)) + (
         f" and {more:,} more" if more else ""

@@ -5,10 +5,10 @@ A split of Lake and Baroni 2018 is two files, such as
 compressed. A line is `IN: jump twice OUT: I_JUMP I_JUMP`. Train with
 `--source=commands --target=actions`, as the two sides are no languages.
 
-The files have no validation set. Of the commands that training has once, sorted
-by the hash of their text, the first tenth is held out for it, at most 1,000:
-the file alone decides which they are. What training repeats, as "jump" in the
-split of that name, stays in it.
+The files have no validation set. The commands that training has once are sorted
+by the hash of their text. The first tenth of them, at most 1,000, is held out
+for validation. So the file alone decides which they are. What training repeats,
+as "jump" in the split of that name, stays in training.
 
 Reference: https://arxiv.org/abs/1711.00350
 """

@@ -22,8 +22,8 @@ from keras_attention.data.readers import (
     tables,
 )
 
-# Of a file without splits: sources for validation, and as many for the test,
-# or a tenth of those of a small file.
+# So many sources of a file without splits are for validation, and as many for
+# the test. A small file gives a tenth of its sources to each.
 HELD_OUT = 1000
 
 

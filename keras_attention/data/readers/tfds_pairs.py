@@ -159,9 +159,9 @@ def load(
         name: as `tfds.load` takes it, such as
             "ted_hrlr_translate/pt_to_en", perhaps with slices:
             "NAME@train[:90%]" or "NAME@train[:98%],train[98%:]".
-        source, target: two languages of the set. Of a set whose examples
-            have texts in many languages, such as ted_multi_translate, those
-            that have both are pairs.
+        source, target: two languages of the set. Examples may have texts in
+            many languages, as in ted_multi_translate. Those that have both
+            are the pairs.
         data_dir: where TensorFlow Datasets keeps its data.
 
     Returns:

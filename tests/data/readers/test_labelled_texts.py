@@ -295,6 +295,7 @@ def test_quotation_marks_of_a_person_are_text(tmp_path):
             ("pos", "good"),
         ),
         ("text\tlabel", "good\tpos", 1, ("2", "1"), ("pos", "good")),
+        ("id\tbody\tlabel", "7\tgood\tpos", 1, ("3", "2"), ("pos", "good")),
         (None, "7\tgood\tpos", 1, ("3", "2"), ("pos", "good")),
     ],
 )

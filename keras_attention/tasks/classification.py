@@ -157,7 +157,7 @@ class Classification(Task):
                 f"Expected no options of a search for {self.name}. "
                 f"Received: {', '.join(options)}"
             )
-        _check_labels(servable.kind.labels, test_set.references)
+        _check_labels(servable.labels, test_set.references)
         start = time.monotonic()
         answers = servable(test_set.sources, truncate=truncate)
         seconds = time.monotonic() - start

@@ -1,9 +1,10 @@
 """Stories with questions, as bAbI publishes them.
 
-A folder holds `qa1_single-supporting-fact_train.txt`, `..._test.txt` and
-perhaps `..._valid.txt`, for one task or for several, plain or compressed. A
-file of one task means this task alone. In a file, each line has a number,
-from 1 in each story, and a sentence, or a question, a tab and its answer.
+A folder holds `qa1_single-supporting-fact_train.txt` and `..._test.txt`, or
+`qa1_train.txt`, `qa1_valid.txt` and `qa1_test.txt` as in `en-valid`, for one
+task or for several, plain or compressed. A file of one task means this task
+alone. In a file, each line has a number, from 1 in each story, and a sentence,
+or a question, a tab and its answer.
 
 Reference: https://arxiv.org/abs/1502.05698 (Weston et al. 2015)
 """
@@ -14,7 +15,7 @@ import re
 from keras_attention.data.readers import lines
 
 SPLITS = {"train": "train", "valid": "validation", "test": "test"}
-NAME = re.compile(r"(qa\d+_[\w-]+)_(train|valid|test)\.txt")
+NAME = re.compile(r"(qa\d+(?:_[\w-]+)?)_(train|valid|test)\.txt")
 Row = tuple[str, str, str]
 
 

@@ -34,12 +34,19 @@ def test_a_question_has_the_sentences_before_it(tmp_path):
     assert len(splits["train"]) == 30 - 4
 
 
-def test_one_file_means_its_task(tmp_path):
-    for task in ("qa1_single-supporting-fact", "qa2_two-supporting-facts"):
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        ("qa1_single-supporting-fact", "qa2_two-supporting-facts"),
+        ("qa1", "qa2"),  # As in the folder `en-valid`.
+    ],
+)
+def test_one_file_means_its_task(tmp_path, tasks):
+    for task in tasks:
         for split in ("train", "valid", "test"):
             (tmp_path / f"{task}_{split}.txt").write_text(STORY)
     assert len(babi.load(tmp_path)["train"]) == 6
-    splits = babi.load(tmp_path / "qa2_two-supporting-facts_train.txt")
+    splits = babi.load(tmp_path / f"{tasks[1]}_train.txt")
     assert {split: len(rows) for split, rows in splits.items()} == {
         "train": 3,
         "validation": 3,

@@ -275,7 +275,7 @@ class Application:
 
 
 def _allow_files(num_connections: int) -> None:
-    """That the process may have so many connections.
+    """Lets the process have so many connections.
 
     Raises:
         ValueError: If the system does not allow them.

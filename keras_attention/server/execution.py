@@ -175,8 +175,8 @@ def _num_rows(request) -> int:
 def _explained(error: Exception) -> errors.RequestError:
     """An exception as an answer.
 
-    Of TensorFlow's message, one line helps a client. The others name places
-    in the graph.
+    One line of TensorFlow's message helps a client. The others name places in
+    the graph.
     """
     if isinstance(error, errors.RequestError):
         return error

@@ -33,7 +33,7 @@ class _Lines(logging.Formatter):
             "message": record.getMessage(),
         }
         if record.exc_info:
-            # Of an exception, its type alone: a message may quote a text.
+            # The type alone: an exception's message may quote a text.
             line["exception"] = record.exc_info[0].__name__
         return json.dumps(line, ensure_ascii=False, default=str)
 

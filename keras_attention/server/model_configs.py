@@ -131,7 +131,7 @@ def from_proto(config) -> list[ModelConfig]:
 
 
 def check_names(configs: Sequence[ModelConfig]) -> None:
-    """That each model has a name of its own.
+    """Refuses two models with one name.
 
     Raises:
         ValueError: If two have the same.

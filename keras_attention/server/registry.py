@@ -121,10 +121,10 @@ class Models:
                     logs.failure("poll", error, model=model.config.name)
 
     def check(self) -> None:
-        """That each model has a version, and each label names one.
+        """Refuses a model without a version, and a label of none.
 
         Raises:
-            RequestError: If not.
+            RequestError: If there is one.
         """
         for model in self.by_name.values():
             _check(model, model.config, model.available)
@@ -292,7 +292,7 @@ def _collect() -> None:
 
 
 def _check(model: ServedModel, config, available) -> None:
-    """That some version answers, and that each label names one that does."""
+    """Refuses a model without an answering version, and a label of none."""
     name = config.name
     if not available:
         reasons = [

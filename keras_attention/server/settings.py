@@ -14,10 +14,10 @@ _NAME = re.compile(r"[^/:\s]{1,200}")
 
 
 def check_name(name: str) -> None:
-    """That a model's name can stand in the path of a request.
+    """Refuses a model's name that cannot stand in a request's path.
 
     Raises:
-        ValueError: If it cannot.
+        ValueError: If the name is such a one.
     """
     if not _NAME.fullmatch(name):
         raise ValueError(

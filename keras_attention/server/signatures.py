@@ -48,7 +48,7 @@ class Spec:
     def check(
         self, name: str, shape: Sequence[int], max_rows: float = math.inf
     ) -> None:
-        """That an array of this shape can be the input of this name.
+        """Refuses a shape that the input of this name cannot have.
 
         Raises:
             RequestError: If the shape is another one, or has too many rows.
@@ -164,7 +164,7 @@ class Signature:
         max_rows: float = math.inf,
         max_text_bytes: float = math.inf,
     ) -> int:
-        """That a request's arrays are what the signature takes.
+        """Refuses arrays that the signature does not take.
 
         Args:
             arrays: name of an input -> array.
@@ -202,7 +202,7 @@ class Signature:
         return max(rows.values(), default=1)
 
     def check_names(self, names) -> None:
-        """That a request names each input without a default, and no other.
+        """Refuses a request that leaves an input out or names an unknown one.
 
         Raises:
             RequestError: If it does not.

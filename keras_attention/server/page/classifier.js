@@ -11,7 +11,7 @@ const TITLES = { text_pair: "Second text" };
 
 export function classifier(desk, model, typed, again) {
   const find = (id) => desk.querySelector(`#${id}`);
-  const problem = desk.querySelector(":scope > .problem");
+  const problem = desk.querySelector(".problem");
   const { signatures } = model.kind;
   const { inputs, decode } = signatures.serving_default;
   const name = signatures.with_attention ? "with_attention" : "serving_default";
@@ -56,7 +56,7 @@ export function classifier(desk, model, typed, again) {
     find("looked").hidden = isHidden || name !== "with_attention";
   }
 
-  find("texts").replaceChildren(...inputs.flatMap((input) => {
+  find("texts").prepend(...inputs.flatMap((input) => {
     const id = idOf(input);
     const field = html("textarea", {
       id, rows: 4, dir: "auto", spellcheck: "false", placeholder: "Type a text",

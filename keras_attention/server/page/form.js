@@ -8,7 +8,7 @@ const MOST_ZEROS = 1000; // A picture's would fill the page.
 
 export function form(desk, model) {
   const find = (id) => desk.querySelector(`#${id}`);
-  const problem = desk.querySelector(":scope > .problem");
+  const problem = desk.querySelector(".problem");
   const names = Object.keys(model.signatures).filter(
     (name) => !name.startsWith("__"),
   );

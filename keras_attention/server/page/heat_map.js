@@ -28,7 +28,8 @@ export function drawHeatMap(parent, reading) {
     parent.replaceChildren(html("p", { class: "note" }, note));
     return { mark() {} };
   }
-  const lines = rows.map((row, i) => drawRow(row, i, reading));
+  const most = Math.max(...reading.weights.flat());
+  const lines = rows.map((row, i) => drawRow(row, i, reading, most));
   const frame = svg("rect", {
     x: -2, width: columns.length * CELL + 3, height: CELL + 3, rx: 4,
     class: "frame",
@@ -41,9 +42,16 @@ export function drawHeatMap(parent, reading) {
     frame,
   );
   const isOpen = parent.querySelector("details")?.open;
-  parent.replaceChildren(scrolled("Heat map", picture), drawTable(reading));
+  const pane = scrolled("Heat map", picture);
+  const legend = html("p", { class: "note" },
+    "The stronger the blue, the larger the weight. ",
+    `The largest is ${decimal(most)}.`);
+  parent.replaceChildren(pane, legend, drawTable(reading));
   parent.querySelector("details").open = isOpen ?? false;
   fit(picture);
+  if (pane.scrollWidth > pane.clientWidth) {
+    legend.append(" Scroll the picture sideways to see the other columns.");
+  }
   return {
     mark(marked) {
       lines.forEach((line, row) => {
@@ -61,7 +69,7 @@ function drawColumnName(unit, column) {
   return svg("text", { transform, class: markClass(unit) }, cut(unit.text));
 }
 
-function drawRow(unit, row, { columns, weights }) {
+function drawRow(unit, row, { columns, weights }, most) {
   const y = row * CELL;
   const name = svg(
     "text",
@@ -75,7 +83,9 @@ function drawRow(unit, row, { columns, weights }) {
       "g",
       {},
       svg("rect", { ...rect, class: "paper" }),
-      svg("rect", { ...rect, class: "weight", "fill-opacity": weight || 0 }),
+      svg("rect", {
+        ...rect, class: "weight", "fill-opacity": weight / most || 0,
+      }),
       svg("title", {}, title(unit, column, weight)),
     );
   });

@@ -8,7 +8,7 @@ const TYPING = 250; // Milliseconds without a key.
 
 export function languageModel(desk, model, typed, again) {
   const find = (id) => desk.querySelector(`#${id}`);
-  const problem = desk.querySelector(":scope > .problem");
+  const problem = desk.querySelector(".problem");
   const prompt = find("text");
 
   const ask = latest(

@@ -13,12 +13,14 @@ const PAUSE = 500;
 
 export function translator(desk, model, typed, again) {
   const find = (id) => desk.querySelector(`#${id}`);
-  const problem = desk.querySelector(":scope > .problem");
+  const problem = desk.querySelector(".problem");
   const source = find("text");
   const own = showOwn(desk, model, typed, again);
   const state = { limit: null };
   nameLanguages(desk, model);
-  askLimit(model, state);
+  countTokens(model, "").then(({ limit }) => {
+    state.limit = limit;
+  });
   const clear = () => {
     clearTranslation(desk);
     find("more").hidden = find("own").hidden = true;
@@ -47,9 +49,18 @@ export function translator(desk, model, typed, again) {
       find("others").ariaBusy = "true";
       askMore(text, answer.translation);
     },
-    (error) => {
+    async (error) => {
       clear();
       showProblem(problem, error, again);
+      if (!error.isFinal) {
+        return;
+      }
+      // Whoever shortens a text wants to know how long it is.
+      const { text } = typed;
+      const { num_tokens, limit } = await countTokens(model, text);
+      if (num_tokens && text === typed.text) {
+        find("length").textContent = lengthInWords(num_tokens, limit);
+      }
     },
   );
   const askMore = latest(
@@ -100,18 +111,21 @@ function nameLanguages(desk, model) {
   for (const part of desk.querySelectorAll("#text, .columns")) {
     part.lang = source.code;
   }
-  const written = "#heard, .rows, .list, #beams, #greedy, #reference";
+  const written = "#heard, .rows, .list, #greedy, #reference";
   for (const part of desk.querySelectorAll(written)) {
     part.lang = target.code;
   }
 }
 
-async function askLimit(model, state) {
-  if (model.has("num_tokens")) {
-    // The desk does without the limit, if it does not come.
-    const answer = model.ask("num_tokens", { text: "" });
-    state.limit = (await answer.catch(() => ({}))).limit;
-  }
+/** A text's tokens and the limit. The desk does without, if none come. */
+async function countTokens(model, text) {
+  return model.has("num_tokens")
+    ? model.ask("num_tokens", { text }).catch(() => ({}))
+    : {};
+}
+
+function lengthInWords(count, limit) {
+  return limit ? `${count} of at most ${limit} tokens` : `${count} tokens`;
 }
 
 function showTranslation(desk, answer, limit) {
@@ -139,10 +153,7 @@ function showTranslation(desk, answer, limit) {
   if (answer.score !== undefined) {
     find("score").textContent = `score ${decimal(answer.score)}`;
   }
-  const count = source_tokens.length;
-  find("length").textContent = limit
-    ? `${count} of at most ${limit} tokens`
-    : `${count} tokens`;
+  find("length").textContent = lengthInWords(source_tokens.length, limit);
   desk.querySelector(".reads").hidden = false;
   find("looked").hidden = false;
   showReading(desk, readingOf(target_tokens, source_tokens, attention), true);
@@ -190,8 +201,8 @@ function showMore(desk, answer, use) {
   find("best").hidden = !items.length;
   find("best").querySelector(".list").replaceChildren(...items);
   if (answer.greedy !== undefined) {
-    find("beams").textContent = answer.translation;
     find("greedy").textContent = answer.greedy;
+    find("greedy").hidden = answer.greedy === answer.translation;
     find("compared").textContent = comparison(answer);
   }
 }
@@ -211,10 +222,10 @@ function bestItem(text, score, use) {
 
 function comparison({ translation, greedy, logProbabilities }) {
   if (translation === greedy) {
-    return "Both searches found the same text.";
+    return "It finds the same text as the beams.";
   }
   if (!logProbabilities) {
-    return "The searches found two texts.";
+    return "It finds another text than the beams.";
   }
   const [beams, one] = logProbabilities.map(decimal);
   return `Log-probability: ${beams} by beams, ${one} by greedy search.`;

@@ -359,7 +359,6 @@ def _check(filters, num_layers, max_word_length):
     widest = max(width for width, _ in filters)
     if widest > max_word_length + 2:
         raise ValueError(
-            "Expected filters that a word of `max_word_length`="
-            f"{max_word_length} and its two ends have room for. "
-            f"Received: filters={filters}"
+            "A filter may be at most max_word_length + 2 = "
+            f"{max_word_length + 2} characters wide. Received: {widest}"
         )

@@ -25,9 +25,8 @@ class Continuer(text_model.TextModel):
             a text may have several lines: all are scored, and the last one
             alone is continued.
         max_length: limit of a text in tokens, END included; that of the
-            model, if it has fewer learned positions. Of a longer text the
-            functions continue the last tokens, and score the first; Python
-            refuses it.
+            model, if it has fewer learned positions. Python refuses a longer
+            text. The functions continue its last tokens, and score its first.
         max_new_tokens: the most tokens of a continuation, END included. A
             continuation also ends where the learned positions do.
         stored_precision: in which weights of float32 are kept, see

@@ -167,12 +167,12 @@ def fit(parts: Parts, progress: Progress) -> None:
 
     # An epoch that has begun is ended and validated, whatever the limits.
     while progress.step or not _is_finished(parts, progress):
-        # They would be those of weights that are no longer the run's.
+        # The old scores describe weights that are about to change.
         if parts.team.leads:
             parts.directory.scores.unlink(missing_ok=True)
         batches = _batches_left(parts, progress)
         if batches.cardinality() == 0:
-            # It was stopped behind the last batch that it may train on.
+            # The run stopped after its last batch, before validation.
             restore_metrics(parts, progress)
         else:
             print(_heading(parts, progress), flush=True)

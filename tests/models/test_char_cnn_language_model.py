@@ -201,7 +201,7 @@ def test_the_filters_of_big_are_those_of_the_published_graph():
     [
         ({"num_layers": 0}, "at least 1.* Received: num_layers=0"),
         ({"filters": ()}, r"there must be a filter.* filters=\(\)"),
-        ({"filters": ((7, 2),)}, "room for. Received: filters"),
+        ({"filters": ((7, 2),)}, "characters wide. Received: 7"),
     ],
 )
 def test_arguments_that_are_refused(arguments, message):

@@ -187,7 +187,7 @@ class Classification(Task):
             (name.replace("_", " "), f"{scores[name]:.2f} %", "")
             for name in ("accuracy", "error", "macro_f1")
         ]
-        title = self.name.capitalize()
+        title = self.name.replace("_", " ").capitalize()
         return run_cards.card(title, "", config, scores, rows, servable)
 
 

@@ -92,9 +92,13 @@ def read_pairs(
         cells = cells or [""] * num_columns[0]
         if len(cells) not in num_columns:
             raise ValueError(
-                "Expected source and target with a tab between them, and "
-                "perhaps a third column, which is not read. "
-                f"Received: {path}, line {number}, {len(cells)} columns"
+                f"{path}, line {number} has {len(cells)} columns. "
+                + (
+                    f"The header has {num_columns[0]}."
+                    if len(num_columns) == 1
+                    else "A pair is source and target, with a tab between "
+                    "them. A third column is not read."
+                )
             )
         # Files that were joined side by side have a mark in each column.
         yield tuple(cells[place].lstrip("\ufeff") for place in places)

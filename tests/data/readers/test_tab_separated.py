@@ -157,7 +157,9 @@ def test_a_file_for_each_split(tmp_path, read):
 )
 def test_other_columns_are_refused_by_line(tmp_path, line, columns):
     path = write_pairs(tmp_path / "x.tsv", [("a", "b"), ("c", "d"), (line,)])
-    with pytest.raises(ValueError, match=f"x.tsv, line 3, {columns} columns"):
+    with pytest.raises(
+        ValueError, match=f"line 3 has {columns} columns"
+    ):
         corpora.load(path)
 
 
@@ -200,6 +202,12 @@ def test_a_table_with_a_header(tmp_path, header, name, options):
     with opened(tmp_path / name, "wt") as opened_file:
         opened_file.write(file.getvalue())
     assert [*tab_separated.read_pairs(tmp_path / name, "en", "de")] == pairs
+
+
+def test_a_row_of_other_columns_than_its_header_is_refused(tmp_path):
+    path = write_pairs(tmp_path / "x.tsv", [("id", "en", "de"), ("a", "b")])
+    with pytest.raises(ValueError, match="has 2 columns. The header has 3"):
+        list(tab_separated.read_pairs(path, "en", "de"))
 
 
 def test_quotation_marks_of_a_person_are_text(tmp_path):

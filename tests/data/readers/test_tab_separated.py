@@ -157,9 +157,7 @@ def test_a_file_for_each_split(tmp_path, read):
 )
 def test_other_columns_are_refused_by_line(tmp_path, line, columns):
     path = write_pairs(tmp_path / "x.tsv", [("a", "b"), ("c", "d"), (line,)])
-    with pytest.raises(
-        ValueError, match=f"line 3 has {columns} columns"
-    ):
+    with pytest.raises(ValueError, match=f"line 3 has {columns} columns"):
         corpora.load(path)
 
 

@@ -48,7 +48,7 @@ class Bodies:
             RequestError: If it is too large, comes too slowly, or is in a
                 compression other than gzip.
         """
-        body = bytearray()
+        body, num_more = bytearray(), 0
         try:
             try:
                 async with asyncio.timeout(self._limits.timeout):
@@ -61,9 +61,13 @@ class Bodies:
                     http_status=408,
                 ) from error
             encoding = request.headers.get("content-encoding", "identity")
-            yield self._decoded(bytes(body), encoding.strip().lower())
+            text = self._decoded(bytes(body), encoding.strip().lower())
+            num_more = len(text) - len(body)
+            self._num_bytes += num_more
+            self._check_memory(len(text))
+            yield text
         finally:
-            self._num_bytes -= len(body)
+            self._num_bytes -= len(body) + num_more
 
     async def _collect(self, request: Request, body: bytearray) -> None:
         self.check_length(request)
@@ -72,16 +76,19 @@ class Bodies:
                 raise self._too_large()
             body += part
             self._num_bytes += len(part)
-            # A small request is read even while large ones fill the memory.
-            if (
-                len(body) > _FEW_BYTES
-                and self._num_bytes > self._limits.max_read_bytes
-            ):
-                raise RequestError(
-                    Code.RESOURCE_EXHAUSTED,
-                    "The server reads too many large requests now. Try again "
-                    "in a second.",
-                )
+            self._check_memory(len(body))
+
+    def _check_memory(self, num_bytes: int) -> None:
+        # A small request is read even while large ones fill the memory.
+        if (
+            num_bytes > _FEW_BYTES
+            and self._num_bytes > self._limits.max_read_bytes
+        ):
+            raise RequestError(
+                Code.RESOURCE_EXHAUSTED,
+                "The server reads too many large requests now. Try again in a "
+                "second.",
+            )
 
     def _decoded(self, body: bytes, encoding: str) -> bytes:
         if encoding == "identity":

@@ -34,6 +34,8 @@ from keras_attention.server.predictor import ModelSpec, Predictor
 _MODEL = r"/v1/models/([^/:]+)(?:/versions/([0-9]+)|/labels/([^/:]+))?"
 _ACTION = re.compile(_MODEL + r":(classify|regress|predict)", re.IGNORECASE)
 _MODEL_PATH = re.compile(_MODEL + r"(?:/(metadata))?", re.IGNORECASE)
+# "gzip;q=0" refuses it.
+_TAKES_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|$))")
 # An answer with fewer bytes is not worth the work.
 _FEW_BYTES = 500
 METRICS_PATH = "/monitoring/prometheus/metrics"
@@ -171,7 +173,7 @@ class Rest:
         """In gzip, if the client takes it; in a thread, if it is long."""
         length = len(response.body)
         accepted = request.headers.get("accept-encoding", "")
-        if "gzip" not in accepted or length < _FEW_BYTES:
+        if not _TAKES_GZIP.search(accepted) or length < _FEW_BYTES:
             return response
         response.body = await self._predictor.convert(
             length, gzip.compress, response.body, 1
@@ -197,9 +199,7 @@ class Rest:
                 raise
         deadline = time.monotonic() + self._limits.timeout
         convert = self._predictor.convert
-        async with self._bodies.read(request) as body:
-            num_bytes = len(body)
-            document = await convert(num_bytes, json_inputs.parse, body)
+        document, num_bytes = await self._read(request)
         if self._log_texts:
             fields["texts"] = {
                 key: document[key]
@@ -208,13 +208,17 @@ class Rest:
             }
         name = document.get("signature_name", "")
         spec = ModelSpec(spec.name, spec.version, spec.label, name)
+        rows = json_inputs.is_row(document)
 
         def to_arrays(signature):
+            given = {**document}
+            # While the arrays wait, nobody counts the document's memory.
+            document.clear()
             if api != "predict":
-                given = examples.from_json(document)
-                return examples.to_arrays(signature, api, given, self._limits)
+                found = examples.from_json(given)
+                return examples.to_arrays(signature, api, found, self._limits)
             return json_inputs.to_arrays(
-                document,
+                given,
                 signature.inputs,
                 signature.defaults.keys(),
                 self._limits.max_rows,
@@ -235,9 +239,17 @@ class Rest:
             _written,
             api,
             answer,
-            json_inputs.is_row(document),
+            rows,
         )
         return Response(text, media_type="application/json")
+
+    async def _read(self, request) -> tuple[dict, int]:
+        """A request's document, and how many bytes it had."""
+        async with self._bodies.read(request) as body:
+            document = await self._predictor.convert(
+                len(body), json_inputs.parse, body
+            )
+            return document, len(body)
 
     def _describe(self, match, api, fields) -> Response:
         spec = _spec(match, fields)

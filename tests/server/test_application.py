@@ -3,6 +3,7 @@
 import asyncio
 import concurrent.futures
 import contextlib
+import gc
 import gzip
 import http.client
 import io
@@ -22,9 +23,13 @@ from tensorflow_serving.apis import (
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
+from starlette import requests  # noqa: E402
+
 from keras_attention.server import (  # noqa: E402
     application,
     batcher,
+    bodies,
+    errors,
     logs,
     model_configs,
     settings,
@@ -339,6 +344,50 @@ def test_bodies_in_gzip(run_server, configs):
         assert post(body, "br") == 415
 
 
+def test_bodies_in_gzip_take_the_memory_of_their_texts():
+    bounds = settings.Limits(max_body_bytes=100_000)
+    body = gzip.compress(b" " * 100_000)
+    scope = {"type": "http", "headers": [(b"content-encoding", b"gzip")]}
+    reader = bodies.Bodies(bounds)
+
+    async def receive():
+        return {"type": "http.request", "body": body}
+
+    async def main():
+        async with contextlib.AsyncExitStack() as stack:
+            for _ in range(64):
+                request = requests.Request(scope, receive)
+                await stack.enter_async_context(reader.read(request))
+            with pytest.raises(errors.RequestError) as refused:
+                async with reader.read(requests.Request(scope, receive)):
+                    pass
+            assert refused.value.code == errors.Code.RESOURCE_EXHAUSTED
+        # All of it is free again.
+        async with reader.read(requests.Request(scope, receive)) as text:
+            assert len(text) == 100_000
+
+    asyncio.run(main())
+
+
+def test_what_waits_keeps_no_more_than_its_arrays(
+    run_server, configs, slow_model
+):
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        with run_server(configs) as server:
+            inputs = {"text": ["a"], "more": ["unknown names are ignored"]}
+            asked = threads.submit(server.predict, "shout", inputs=inputs)
+            while not slow_model.batches:
+                time.sleep(0.01)
+            kept = [
+                one
+                for one in gc.get_objects()
+                if isinstance(one, dict) and "more" in one
+            ]
+            assert all(one is inputs for one in kept)
+            slow_model.may_end.set()
+            assert asked.result()[2] == {"outputs": ["A"]}
+
+
 def test_a_client_may_offer_another_protocol(run_server, configs):
     body = b'{"instances": ["a"]}'
     request = HEAD + (
@@ -492,12 +541,17 @@ def test_a_long_answer_is_in_gzip_for_who_takes_it(run_server, configs):
     with run_server(configs) as server:
         connection = http.client.HTTPConnection("127.0.0.1", server.rest_port)
         with contextlib.closing(connection):
-            for text, encoding in (("a", None), ("a" * 60_000, "gzip")):
+            for text, accepted, encoding in (
+                ("a", "gzip", None),
+                ("a" * 60_000, "br, gzip", "gzip"),
+                ("a" * 60_000, "gzip;q=0.5", "gzip"),
+                ("a" * 60_000, "gzip;q=0, identity", None),
+            ):
                 connection.request(
                     "POST",
                     PREDICT,
                     json.dumps({"instances": [text] * 3}),
-                    {"Accept-Encoding": "gzip"},
+                    {"Accept-Encoding": accepted},
                 )
                 response = connection.getresponse()
                 data = response.read()

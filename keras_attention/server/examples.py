@@ -136,13 +136,20 @@ def result(api: str, outputs: Mapping[str, np.ndarray], num_rows: int):
     """A `ClassificationResult` or a `RegressionResult`.
 
     Raises:
-        RequestError: If the outputs do not have a row for each example.
+        RequestError: If the outputs have other types, or not a row for each
+            example.
     """
     arrays = {
         name: outputs[name] for name in METHODS[api][1] if name in outputs
     }
     if api == "regress":
         arrays = {name: _as_column(array) for name, array in arrays.items()}
+    for name, array in arrays.items():
+        if (array.dtype == object) != (name == "classes"):
+            kind = "DT_STRING" if name == "classes" else "DT_FLOAT"
+            raise errors.invalid(
+                f"Expected {name} Tensor of {kind}. Was: {array.dtype}."
+            )
     shapes = {name: array.shape for name, array in arrays.items()}
     if (
         len({*shapes.values()}) != 1

@@ -187,20 +187,12 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         )
 
     async def Classify(self, request, context):
-        return await self._calls.answer(
-            request,
-            context,
-            "classify",
-            functools.partial(self._examine, "classify"),
-        )
+        examine = functools.partial(self._examine, "classify")
+        return await self._calls.answer(request, context, "classify", examine)
 
     async def Regress(self, request, context):
-        return await self._calls.answer(
-            request,
-            context,
-            "regress",
-            functools.partial(self._examine, "regress"),
-        )
+        examine = functools.partial(self._examine, "regress")
+        return await self._calls.answer(request, context, "regress", examine)
 
     async def MultiInference(self, request, context):
         return await self._calls.answer(

@@ -69,8 +69,8 @@ class Guard:
         host = _name(f"//{headers.get('host', _LOOPBACK)}")
         if not self._has_name(host):
             return 400, (
-                f"This server has not the name {host[:100]}. Start it with "
-                "--allowed_hosts=NAME to give it one."
+                f"This server is not known as {host[:100]}. Start it with "
+                "--allowed_hosts=NAME to give it this name."
             )
         origin = _name(headers.get("origin", f"//{_LOOPBACK}"))
         if not (self._has_cors or origin == host or self._has_name(origin)):

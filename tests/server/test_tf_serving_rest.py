@@ -9,13 +9,18 @@ import contextlib
 import http.client
 import json
 
+import numpy as np
 import pytest
 
 pytest.importorskip("uvicorn", reason="the extra `serve` is not installed")
 
 import tf_serving_models  # noqa: E402
 
-from keras_attention.server import model_configs  # noqa: E402
+from keras_attention.server import (  # noqa: E402
+    errors,
+    examples,
+    model_configs,
+)
 
 NAN = float("nan")
 INF = float("inf")
@@ -550,6 +555,19 @@ def port(run_server, tmp_path_factory):
     ]
     with run_server(configs) as server:
         yield server.rest_port
+
+
+@pytest.mark.parametrize(
+    "api, outputs, told",
+    [
+        ("classify", {"classes": np.array([[1]])}, "classes Tensor of DT_STR"),
+        ("regress", {"outputs": np.array([b"a"], object)}, "of DT_FLOAT"),
+    ],
+)
+def test_results_of_another_type_are_no_fault_of_the_server(api, outputs, told):
+    with pytest.raises(errors.RequestError, match=told) as refused:
+        examples.result(api, outputs, 1)
+    assert refused.value.code == errors.Code.INVALID_ARGUMENT
 
 
 @pytest.mark.parametrize(

@@ -307,14 +307,13 @@ def _check_together(config: TrainingConfig) -> None:
             )
     if config.training.distillation_epochs and task != "translation":
         raise ValueError(
-            "Expected distillation_epochs=0: a model distils its own "
-            f"translations, and {model} makes none. Received: "
-            f"distillation_epochs={config.training.distillation_epochs}"
+            f"{model} makes no translations from which it could learn again: "
+            "leave distillation_epochs out."
         )
     if config.data.context == "stream" and task != "language_modelling":
         raise ValueError(
-            "Expected context=line: only a language model goes on from the "
-            f"texts before. Received: context=stream for {model}"
+            "context=stream is for language models, which go on from the "
+            f"texts before. {model} does not."
         )
     if config.data.columns and (
         task in ("translation", "language_modelling")
@@ -327,7 +326,7 @@ def _check_together(config: TrainingConfig) -> None:
     optimizer = config.optimizer
     if optimizer.optimizer == "sgd" and optimizer.learning_rate is None:
         raise ValueError(
-            "Expected a learning_rate for optimizer=sgd, such as 30 for a "
-            "language model with clip_norm=0.15: the default is Adam's, and "
-            "far too small for sgd. Received: learning_rate=None"
+            "optimizer=sgd needs a learning_rate, such as 30 for a language "
+            "model with clip_norm=0.15. The default is Adam's, and far too "
+            "small for sgd."
         )

@@ -30,8 +30,8 @@ _CONTINUATION = """\
 `continuation` is what follows `text`. It begins with a blank where a word
 begins. The model begins a blank text itself. `log_probability` is the sum over
 the tokens of `text`, END included. The perplexity of a text is
-exp(-`log_probability` / `num_tokens`). Of a text over the limit, the last
-tokens are continued, and the first ones scored.
+exp(-`log_probability` / `num_tokens`). A text over the
+limit is continued from its last tokens, and scored by its first ones.
 """
 _ATTENTION = """\
 The last axis of `attention` is the source's tokens: each row of weights sums to

@@ -11,7 +11,7 @@ from keras_attention.serving import manifest
 
 
 def check(folder: str | os.PathLike, card: bool = True) -> None:
-    """That the next version of a model can be written to a folder.
+    """Checks that the next version of a model can be written to a folder.
 
     The folder need not be there.
 
@@ -30,14 +30,14 @@ def check(folder: str | os.PathLike, card: bool = True) -> None:
     ):
         if (folder / mark).exists():
             raise ValueError(
-                "Expected a folder for a model and its versions, such as "
-                f"savedmodels/NAME. Received: {folder}, the folder of {kind}"
+                f"{folder} is the folder of {kind}. Name a folder for a model "
+                "and its versions, such as savedmodels/NAME."
             )
     foreign = (folder / "README.md").exists()
     if card and foreign and not (folder / manifest.NAME).exists():
         raise ValueError(
-            "Expected a folder for a model and its versions: its README.md "
-            f"would be lost. Received: {folder}"
+            f"{folder} has a README.md of its own, which would be lost. Name "
+            "a folder for a model and its versions."
         )
     files.check_folder(folder)
     if folder.is_dir():

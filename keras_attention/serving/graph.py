@@ -53,8 +53,8 @@ class Graph:
     ):
         if not model.built:
             raise ValueError(
-                "Expected a model with weights: train it, or call its "
-                f"`build()`. Received: {model.name}, which is not built"
+                f"{model.name} has no weights yet, as it is not built: train "
+                "it, or call its `build()`."
             )
         self.model = model
         self.weights = stored_weights.StoredWeights(model, stored_precision)

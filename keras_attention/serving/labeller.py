@@ -15,7 +15,7 @@ class Labeller(text_model.TextModel):
 
     A call gives the most probable label of each row. A row is a text, or the
     two texts of a pair: `labeller([("one", "two")])`. With `truncate`, a text
-    over the limit loses its end.
+    over the limit loses its end, and a story its beginning.
 
     `with_attention` gives the tokens of a text and the weights of the model's
     hops, [R, S], or of its layers and heads, [L, H, S, S]. For a pair it
@@ -26,10 +26,12 @@ class Labeller(text_model.TextModel):
         model: a built `models.Classifier`.
         tokenizer: a `data.Tokenizer`.
         classes: the labels, in the order of the model's logits.
-        max_length: limit of a text in tokens, END included. Of a longer one
-            the functions read the first; Python refuses it.
-        kind: what is labelled, `kinds.CLASSIFICATION` of one text or
-            `kinds.ENTAILMENT` of two.
+        max_length: limit of a text in tokens, END included. The functions
+            read the first tokens of a longer one, or the last of a story;
+            Python refuses it.
+        kind: what is labelled: `kinds.CLASSIFICATION` of one text,
+            `kinds.ENTAILMENT` of two, or `kinds.QUESTION_ANSWERING` of a story
+            and a question.
         stored_precision: in which weights of float32 are kept, see
             `Translator`.
 

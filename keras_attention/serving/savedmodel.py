@@ -13,7 +13,6 @@ from keras_attention import files
 from keras_attention.serving import destination, kinds, manifest
 
 MANIFEST = manifest.NAME
-check_manifest = manifest.check
 WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")
 
 
@@ -66,7 +65,7 @@ def _write_warmup(model: tf.Module, version: pathlib.Path, name: str) -> None:
 
 
 def _input_names(function) -> list[str]:
-    """Of a signature: a live model's, or one that was loaded."""
+    """The inputs of a signature, a live model's or a loaded one's."""
     if hasattr(function, "input_signature"):
         return [spec.name for spec in function.input_signature]
     _, specs = function.structured_input_signature

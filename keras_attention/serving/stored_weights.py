@@ -44,8 +44,8 @@ class StoredWeights:
         value = tf.cast(variable.value, self.precision)
         if not np.isfinite(value).all():
             raise ValueError(
-                f"Expected weights that {self.precision} can hold: keep them "
-                f"in float32. Received: {variable.path} with larger ones"
+                f"{variable.path} has weights too large for {self.precision}: "
+                "keep them in float32."
             )
         stored = tf.Variable(value, trainable=False)
         self._rounded.append((variable, stored))

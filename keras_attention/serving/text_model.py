@@ -212,8 +212,8 @@ class TextModel:
         """
         if name not in self.signatures:
             raise ValueError(
-                f"Expected a model with the signature {name!r}: export it "
-                f"again. Received: one with {sorted(self.signatures)}"
+                f"{self.path} has no signature {name!r}, only "
+                f"{', '.join(sorted(self.signatures))}. Export the model again."
             )
         return self.signatures[name]
 

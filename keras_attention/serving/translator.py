@@ -195,9 +195,9 @@ class Translator(text_model.TextModel):
             # The texts fit: only a reference can have been cut.
             if row["truncated"] and not truncate:
                 raise ValueError(
-                    "Expected references that a translation can be as long "
-                    "as: split the pair into sentences, or cut the end with "
-                    f"truncate=True. Received: more than {row['num_tokens']} "
-                    f"tokens in line {line}"
+                    f"The reference in line {line} has more than "
+                    f"{row['num_tokens']} tokens, the most of a translation. "
+                    "Split the pair into sentences, or cut the end with "
+                    "truncate=True."
                 )
         return rows

@@ -154,8 +154,8 @@ class Classification(Task):
     def evaluate(self, servable, test_set, truncate=False, **options):
         if options:
             raise ValueError(
-                f"Expected no options of a search for {self.name}. "
-                f"Received: {', '.join(options)}"
+                f"A model of {self.name} has no search that "
+                f"{' or '.join(options)} could change. Leave it out."
             )
         _check_labels(servable.labels, test_set.references)
         start = time.monotonic()

@@ -65,9 +65,8 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
             raise ValueError("arrays are missing")
     except _DAMAGES as e:
         raise ValueError(
-            "Expected a file that `keras-attention train` wrote; this one is "
-            "damaged or something else. Restore it, or train again with "
-            f"another --output. Received: {path}: {e}"
+            f"{path} is damaged or something else than `keras-attention train` "
+            f"writes ({e}). Restore it, or train again with another --output."
         ) from e
     return arrays, text["meta"]
 

@@ -37,7 +37,7 @@ def take_vocabulary(
         if name in configuration.VOCABULARY and value != theirs[name]:
             raise ValueError(
                 f"A run takes over the vocabulary of {folder}, with which it "
-                f"begins. There, {name} is {theirs[name]!r}. Leave {name} out. "
+                f"begins. There, {name} is {theirs[name]!r}. Choose the same. "
                 f"Received: {name}={value!r}"
             )
     for vocabulary in source.vocabularies():

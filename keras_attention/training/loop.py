@@ -78,10 +78,13 @@ def train(
             choices = config if stage is stages[-1] else stage.config
             parts = _enter(stage, choices, task, corpus, team)
             progress = begin(parts, stage.begin_from)
-            # Only now: `begin` refuses another corpus, and changes nothing.
+            # Only now: `begin` refuses another corpus, and changes nothing. The
+            # run too keeps its choices: it may have come back for more epochs.
+            kept = {parts.directory: choices, stages[-1].directory: config}
             with team.together():
                 if team.leads:
-                    run_directory.write_config(parts.directory, choices)
+                    for directory, chosen in kept.items():
+                        run_directory.write_config(directory, chosen)
             fit(parts, progress)
     return dataclasses.replace(parts, config=config)
 
@@ -118,9 +121,9 @@ def _start(config, resume, team, locks) -> None:
             run_directory.start(config, resume)
         elif not directory.is_run:
             raise ValueError(
-                "Expected --output in a folder that all workers share: the "
-                "first one has made the run, and it is not here. "
-                f"Received: {directory.path}"
+                "The first worker has made the run, but it is not in "
+                f"{directory.path}. Give --output in a folder that all workers "
+                "share."
             )
 
 
@@ -250,9 +253,9 @@ def _validated(parts, progress) -> dict:
     for name in ("loss", "val_loss"):
         if not np.isfinite(logs[name]):
             raise ValueError(
-                "Expected a loss that is finite: start another run with a "
-                "lower learning_rate or with clip_norm. Received: "
-                f"{name}={logs[name]} in epoch {progress.epoch + 1}"
+                f"The {name} of epoch {progress.epoch + 1} is {logs[name]}. "
+                "Start another run with a lower learning_rate or with "
+                "clip_norm."
             )
     parts.validate(progress.epoch, logs)
     return logs

@@ -8,8 +8,8 @@ from keras_attention.training.parts import Parts
 def _read_weights(directory, model) -> None:
     if not directory.weights.is_file():
         raise ValueError(
-            "Expected a run that has finished at least one epoch (with "
-            f"weights.npz): go on with --resume. Received: {directory.path}"
+            f"{directory.path} has no weights.npz: the run has not finished "
+            "an epoch. Go on with `keras-attention train --resume`."
         )
     arrays, _ = checkpoints.load(directory.weights)
     checkpoints.arrays_to_variables(arrays, "model", model.trainable_variables)

@@ -105,16 +105,16 @@ def read_config(directory: RunDirectory) -> configuration.TrainingConfig:
     """
     if not directory.is_run:
         raise ValueError(
-            "Expected a run's folder (with config.yaml) or a SavedModel's "
-            f"(with numeric versions). Received: {directory.path}"
+            f"{directory.path} holds neither a run (config.yaml) nor a "
+            "SavedModel (numeric versions)."
         )
     try:
         choices = configuration.read(directory.config)
         return configuration.without_unread(configuration.make(**choices))
     except ValueError as error:
         raise ValueError(
-            "Expected the choices of a run, as `keras-attention train` "
-            f"writes them. Received: {directory.config}: {error}"
+            f"{directory.config} does not hold the choices of a run, as "
+            f"`keras-attention train` writes them: {error}"
         ) from error
 
 
@@ -167,9 +167,8 @@ def start(
     if any(stage.checkpoint.is_file() for stage in directory.stages):
         if not resume:
             raise ValueError(
-                "Expected a new folder for a new run: add --resume to go on "
-                "with this one, or choose another --output. "
-                f"Received: {directory.path}"
+                f"{directory.path} holds a run already. Add --resume to go on "
+                "with it, or choose another --output."
             )
         check_resumable(read_config(directory), config)
         return directory
@@ -196,9 +195,9 @@ def _check_nothing_is_lost(directory: RunDirectory, resume: bool) -> None:
 
 def _without_checkpoint(directory: RunDirectory) -> ValueError:
     return ValueError(
-        "Expected a new folder for a new run: this one holds a run without "
-        f"its {directory.checkpoint.name}, which cannot go on. Choose another "
-        f"--output. Received: {directory.path}"
+        f"{directory.path} holds a run without its "
+        f"{directory.checkpoint.name}, which cannot go on. Choose another "
+        "--output."
     )
 
 

@@ -259,15 +259,15 @@ def test_a_recipe_trains_the_model_that_it_names(name):
 
 def test_a_translator_has_no_stream():
     choices = config.make(model="luong", context="stream")
-    with pytest.raises(ValueError, match="Received: context=stream for luong"):
+    with pytest.raises(
+        ValueError, match="context=stream is for.*luong does not"
+    ):
         config.resolve(choices)
 
 
 def test_plain_gradient_descent_is_given_its_learning_rate():
     choices = config.make(model="rnn_language_model", optimizer="sgd")
-    with pytest.raises(
-        ValueError, match="a learning_rate.*Received: learning_rate=None"
-    ):
+    with pytest.raises(ValueError, match="sgd needs a learning_rate"):
         config.resolve(choices)
     resolved = config.resolve(config.replace(choices, learning_rate=30.0))
     assert resolved.optimizer.learning_rate == 30.0
@@ -275,5 +275,5 @@ def test_plain_gradient_descent_is_given_its_learning_rate():
 
 def test_a_language_model_has_no_translations_to_distil():
     choices = config.make(model="rnn_language_model", distillation_epochs=1)
-    with pytest.raises(ValueError, match="Received: distillation_epochs=1"):
+    with pytest.raises(ValueError, match="leave distillation_epochs out"):
         config.resolve(choices)

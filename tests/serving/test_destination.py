@@ -43,7 +43,7 @@ def test_what_holds_something_else_is_refused(name, kind, tmp_path):
 
 def test_a_readme_that_is_no_card_is_refused_unless_it_stays(tmp_path):
     (tmp_path / "README.md").write_text("My repository.")
-    refused(tmp_path, "README.md would be lost")
+    refused(tmp_path, "README.md of its own")
     destination.check(tmp_path, card=False)
 
 

@@ -269,7 +269,7 @@ def test_what_may_change_and_what_may_not(choose, task, fitted, monkeypatch):
     with monkeypatch.context() as patch, pytest.raises(Stop):
         stops(patch, "teacher/history.json", 2)
         train()
-    with pytest.raises(ValueError, match="Expected a new folder"):
+    with pytest.raises(ValueError, match="holds a run already"):
         train()
     with pytest.raises(ValueError, match="Expected distillation_epochs=2"):
         train(resume=True, distillation_epochs=0)

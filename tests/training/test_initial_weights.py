@@ -125,7 +125,7 @@ def test_the_vocabulary_of_a_run_is_taken_over(tmp_path):
         initial_weights.take_vocabulary(path, directory, new)
         assert directory.vocabulary("joint").read_bytes() == b"pieces"
     other = config.resolve(config.make(**later, normalization="nfkc"))
-    with pytest.raises(ValueError, match="Leave normalization out"):
+    with pytest.raises(ValueError, match="There, normalization is"):
         initial_weights.take_vocabulary(init, directory, other)
     # Weights alone have none.
     initial_weights.take_vocabulary(str(tmp_path / "w.npz"), directory, other)

@@ -110,13 +110,13 @@ def test_a_run_of_two_stages_goes_on_exactly(choose, capsys):
     task, choices = CopiesFirst(), choose("broken")
     for stop in (
         ("copying/checkpoint.npz", 3),
-        ("broken/config.yaml", 1),
+        ("broken/config.yaml", 2),
         ("broken/checkpoint.npz", 3),
     ):
         train_until(choices, task, *stop)
     run = loop.train(choices, task, resume=True).directory
     # The first stage was entered until the second one had a checkpoint.
-    assert task.corpora == 2
+    assert task.corpora == 3
     for stage, other in zip(run.stages, whole.stages, strict=True):
         for name in ("weights", "checkpoint"):
             arrays, meta = checkpoints.load(getattr(stage, name))
@@ -129,6 +129,15 @@ def test_a_run_of_two_stages_goes_on_exactly(choose, capsys):
     # The folder of the run keeps its choices, that of a stage its own.
     assert run_directory.read_config(run) == choices
     assert run_directory.read_config(run.stages[0]).training.epochs == 2
+
+
+def test_a_run_that_stops_in_its_first_stage_keeps_its_new_epochs(choose):
+    for epochs in (2, 5):
+        choices = choose("run", epochs=epochs)
+        # Behind the first step, and behind the second one.
+        train_until(choices, CopiesFirst(), "copying/checkpoint.npz", 2)
+        directory = run_directory.at(choices.run.output)
+        assert run_directory.read_config(directory) == choices
 
 
 def test_a_stage_with_a_checkpoint_ends_those_before(choose):

@@ -450,7 +450,7 @@ def test_a_corpus_that_moved_is_trained_on(
         (["train", "--corpus", "{tmp}/nothing"], "as the corpus"),
         (["train", "--corpus", "{tmp}"], "Received"),
         (["align", "{run}"], "Expected runs on the corpus phrases"),
-        (["train", "--output", "{run}"], "add --resume"),
+        (["train", "--output", "{run}"], "Add --resume"),
         (
             ["train", "--output", "{run}", "--resume", "--seed", "7"],
             "Expected seed=1",
@@ -470,7 +470,7 @@ def test_mistakes_are_one_clear_line(
 
 def test_python_trains_as_the_command_line_does(run):
     choices = run_directory.read_config(run_directory.at(run))
-    with pytest.raises(ValueError, match="add --resume"):
+    with pytest.raises(ValueError, match="Add --resume"):
         runs.train(choices)
     trained = runs.train(choices, resume=True)
     assert trained.directory.path == run and trained.config == choices

@@ -314,7 +314,7 @@ def test_a_reference_over_the_limit(random_translator):
     assert one == 1
     assert translator.score(["one"], [fits])[0][1] == 44
     for asked in (translator.score, translator.align):
-        with pytest.raises(ValueError, match="more than 44 tokens in line 2"):
+        with pytest.raises(ValueError, match="line 2 has more than 44 tokens"):
             asked(["one", "one"], [fits, long])
 
 
@@ -390,7 +390,7 @@ def test_a_model_without_weights_is_refused(transformer):
 def test_weights_that_half_precision_cannot_hold(random_translator):
     translator = random_translator.__wrapped__("transformer")
     translator.model.trainable_variables[0].assign_add(1e5)
-    with pytest.raises(ValueError, match="Received: .*embedding"):
+    with pytest.raises(ValueError, match="embedding.* too large for float16"):
         Translator(
             translator.model,
             translator.graph.source_tokenizer,

@@ -151,7 +151,7 @@ def test_a_stage_with_a_checkpoint_ends_those_before(choose):
 
 
 @pytest.mark.parametrize(
-    "resume, problem", [(False, "add --resume"), (True, "seed=1, as the run")]
+    "resume, problem", [(False, "Add --resume"), (True, "seed=1, as the run")]
 )
 def test_another_run_does_not_overwrite_a_first_stage(choose, resume, problem):
     """Its checkpoint is the only one, as the second stage has not begun."""

@@ -3,8 +3,11 @@
 This module imports neither TensorFlow nor Keras.
 """
 
+import dataclasses
+import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 # So many lines without an answer are named.
 _NAMED = 5
@@ -26,20 +29,56 @@ def check(model, options) -> None:
         _check_own_beams(model, options)
 
 
-def answer(
-    model, lines: list[str], options
-) -> tuple[Iterator[list[str]], dict[int, str]]:
-    """What a model answers to lines, and which lines it cannot answer.
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """Lines that a model is asked, and what answers them.
+
+    Who asked calls `answer(rows)`: no function of ours stands between a verb
+    and the model.
+
+    Attributes:
+        model: from `runs.load`.
+        answer: a function of rows, the model's own.
+        rows: those that it can answer.
+        problems: line, from 1 -> what is wrong with it.
+        num_lines: the number of all lines.
+        options: `commands.predict.Options`.
+    """
+
+    model: Any
+    answer: Callable[[list], list]
+    rows: list
+    problems: dict[int, str]
+    num_lines: int
+    options: Any
+
+    def groups(self, found: list) -> Iterator[list[str]]:
+        """The lines to write for each line, in order.
+
+        A line that cannot be answered has as many lines as any other, and they
+        are empty.
+
+        Args:
+            found: what `answer` has returned.
+        """
+        count = self.options.n_best or 1
+        if _asks_for_scores(self.options):
+            written = _best_lines(found, self.options)
+        else:
+            written = ([_one_line(text)] for text in found)
+        return (
+            [""] * count if line in self.problems else next(written)
+            for line in range(1, self.num_lines + 1)
+        )
+
+
+def asked(model, lines: list[str], options) -> Asked:
+    """Which of some lines a model can answer, and how.
 
     Args:
         model: from `runs.load`.
         lines: B texts, or B rows of texts with tabs between them.
         options: `commands.predict.Options`.
-
-    Returns:
-        `(groups, problems)`: the lines to write for each line, in order, and
-        line, from 1 -> what is wrong with it. Such a line has as many lines as
-        any other, and they are empty.
     """
     rows, problems = _rows(model, lines)
     if not options.truncate:
@@ -50,14 +89,14 @@ def answer(
                 f"{num_tokens} tokens, and the model takes {limit} (split it "
                 "into sentences, or add --truncate)"
             )
-    answered = [row for line, row in rows.items() if line not in problems]
-    found = _found(model, answered, options)
-    nothing = [""] * (options.n_best or 1)
-    groups = (
-        nothing if line in problems else next(found)
-        for line in range(1, len(lines) + 1)
+    return Asked(
+        model,
+        _function(model, options),
+        [row for line, row in rows.items() if line not in problems],
+        problems,
+        len(lines),
+        options,
     )
-    return groups, problems
 
 
 def refuse(problems: dict[int, str], num_lines: int) -> None:
@@ -103,15 +142,17 @@ def _rows(model, lines) -> tuple[dict, dict[int, str]]:
     return rows, problems
 
 
-def _found(model, rows, options) -> Iterator[list[str]]:
-    """The lines to write for each row that has an answer."""
-    if options.n_best or options.scores:
-        return _best_lines(
-            model.n_best(rows, truncate=options.truncate), options
-        )
+def _function(model, options) -> Callable[[list], list]:
+    """What of a model answers rows as the options ask."""
+    if _asks_for_scores(options):
+        return functools.partial(model.n_best, truncate=options.truncate)
     search = {"num_beams": options.num_beams} if options.num_beams else {}
-    texts = model(rows, truncate=options.truncate, **search)
-    return ([_one_line(text)] for text in texts)
+    return functools.partial(model, truncate=options.truncate, **search)
+
+
+def _asks_for_scores(options) -> bool:
+    """Whether the answers are hypotheses with their scores."""
+    return bool(options.n_best or options.scores)
 
 
 def _one_line(text: str) -> str:

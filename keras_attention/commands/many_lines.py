@@ -53,11 +53,12 @@ class Parts:
         """Answers the lines of a part."""
         from keras_attention import files
 
-        groups, problems = answers.answer(model, lines, options)
-        if problems:
+        asked = answers.asked(model, lines, options)
+        groups = asked.groups(asked.answer(asked.rows))
+        if asked.problems:
             rows = [
                 f"{part * PART + line}\t{problem}\n"
-                for line, problem in sorted(problems.items())
+                for line, problem in sorted(asked.problems.items())
             ]
             self.refused(part).parent.mkdir(exist_ok=True)
             files.write_atomically(
@@ -139,7 +140,7 @@ def load(model: str, checksum: str, options):
 
     loaded = runs.load(model, *arguments.search(model, options))
     answers.check(loaded, options)
-    answers.answer(loaded, [], options)  # It refuses beams it does not have.
+    answers.asked(loaded, [], options).answer([])  # It refuses other beams.
     if runs.checksum(model) != checksum:
         raise ValueError(
             f"{model} has changed while it was loaded. Wait until its training "

@@ -98,11 +98,19 @@ def predict(
     options: Choice = DEFAULTS,
 ) -> None:
     """Lines in, lines out, in the same order."""
-    answer(app, model, texts, input, options)
+    asked = read(app, model, texts, input, options)
+    if asked:
+        write(asked, asked.answer(asked.rows))
 
 
-def answer(verb: cyclopts.App, model: str, texts, input, options) -> None:
-    """Answers the texts, files or lines that a verb was called with."""
+def read(
+    verb: cyclopts.App, model: str, texts, input, options
+) -> answers.Asked | None:
+    """The texts or lines that a verb was called with, and what answers them.
+
+    Returns:
+        None if they were lines of files: then all is done.
+    """
     words = _texts(verb, texts)
     arguments.check_model(model)
     arguments.check_picture(options.attention)
@@ -111,19 +119,22 @@ def answer(verb: cyclopts.App, model: str, texts, input, options) -> None:
         from keras_attention.commands import many_lines
 
         many_lines.predict(model, input, options)
-        return
+        return None
     arguments.import_tensorflow()
     from keras_attention import runs
 
     loaded = runs.load(model, *arguments.search(model, options))
     answers.check(loaded, options)
-    lines = words or _standard_input()
-    groups, problems = answers.answer(loaded, lines, options)
-    for group in groups:
+    return answers.asked(loaded, words or _standard_input(), options)
+
+
+def write(asked: answers.Asked, found: list) -> None:
+    """Prints the answers, and names the lines that have none."""
+    for group in asked.groups(found):
         print(*group, sep="\n")
-    if options.attention:
-        _draw_attention(loaded, lines, problems, options)
-    answers.refuse(problems, len(lines))
+    if asked.options.attention:
+        _draw_attention(asked)
+    answers.refuse(asked.problems, asked.num_lines)
 
 
 def _texts(verb: cyclopts.App, words: tuple[str, ...]) -> list[str]:
@@ -167,12 +178,12 @@ def _check_files(words, input, options) -> None:
     files.check_folder(options.output)
 
 
-def _draw_attention(translator, lines, problems, options) -> None:
+def _draw_attention(asked: answers.Asked) -> None:
     from keras_attention.tasks import translation
 
-    texts = [text for line, text in enumerate(lines, 1) if line not in problems]
-    if not translation.draw_attention(translator, texts, options.attention):
+    path = asked.options.attention
+    if not translation.draw_attention(asked.model, asked.rows, path):
         raise ValueError(
             "There is no text whose attention could be drawn: all "
-            f"{len(texts)} that were answered are blank."
+            f"{len(asked.rows)} that were answered are blank."
         )

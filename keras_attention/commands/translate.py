@@ -14,4 +14,6 @@ def translate(
     options: predict.Choice = predict.DEFAULTS,
 ) -> None:
     """Lines in, lines out, in the same order."""
-    predict.answer(app, model, texts, input, options)
+    asked = predict.read(app, model, texts, input, options)
+    if asked:
+        predict.write(asked, asked.answer(asked.rows))

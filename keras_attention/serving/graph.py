@@ -82,6 +82,8 @@ class Graph:
     def _num_tokens(self, *texts):
         """Of the longest text of each row."""
         tokenizer = self._tokenizers[0]
+        # A SavedModel's signature does not check the rank by itself.
+        texts = [tf.ensure_shape(text, [None]) for text in texts]
         lengths = [tokenizer.tokenize(text).row_lengths() for text in texts]
         longest = tf.cast(tf.reduce_max(tf.stack(lengths), axis=0), tf.int32)
         limit = tf.fill(tf.shape(longest), self.kind.limit)

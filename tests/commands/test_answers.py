@@ -46,7 +46,8 @@ PAIRS = ["a\tb", "", "no tab", "c\td", "a\tb\tc", "eeeee\teeeee", "\t", "x\ty"]
     ],
 )
 def test_the_other_lines_have_their_answers(inputs, lines, expected, problems):
-    groups, found = answers.answer(Model(*inputs), lines, predict.DEFAULTS)
+    asked = answers.asked(Model(*inputs), lines, predict.DEFAULTS)
+    groups, found = asked.groups(asked.answer(asked.rows)), asked.problems
     assert [line for group in groups for line in group] == expected
     assert found.keys() == problems.keys()
     assert all(found[line].startswith(problems[line]) for line in problems)
@@ -58,9 +59,8 @@ def test_a_bad_line_has_as_many_lines_as_any_other():
             return [[(row.upper(), -1.0)] for row in rows]
 
     options = predict.Options(n_best=2)
-    groups, _ = answers.answer(
-        Translator("text"), ["a", "abcdef", "b"], options
-    )
+    asked = answers.asked(Translator("text"), ["a", "abcdef", "b"], options)
+    groups = asked.groups(asked.answer(asked.rows))
     assert [*groups] == [["A", ""], ["", ""], ["B", ""]]
 
 

@@ -106,7 +106,8 @@ def test_evaluate_ends_with_one_json_object(run, corpus, capsys):
         last = capsys.readouterr().out.strip().splitlines()[-1]
         scores.append(json.loads(last))
         for name in ("bleu", "bleu_lc", "chrf"):
-            assert set(scores[-1][name]) == {"score", "signature"}
+            # And a note, where no translation has four words.
+            assert {"score", "signature"} <= scores[-1][name].keys()
         assert scores[-1].pop("sentences_per_second") > 0
     assert scores[0] == scores[1]
 
@@ -308,7 +309,7 @@ def test_scores_on_a_card_are_those_of_the_rounded_weights(
     others = scores | {"exact_match": 12.34}
 
     def evaluate(task, servable, test_set, **options):
-        assert servable.stored_precision == "float16"
+        assert servable.graph.stored_precision == "float16"
         assert options == {"truncate": True}
         return tasks.Evaluation(test_set, [], others, 0.0)
 
@@ -413,7 +414,7 @@ def test_a_corpus_that_moved_is_trained_on(
     "arguments, message",
     [
         (["translate", "{tmp}", "a"], "Expected a SavedModel's folder"),
-        (["translate", "{run}", "1 " * 500], "line 1: 501 tokens"),
+        (["translate", "{run}", "1 " * 500], "line 1: 1001 tokens"),
         (
             ["translate", "{run}/savedmodel", "a", "--num_beams=7"],
             "num_beams=7",

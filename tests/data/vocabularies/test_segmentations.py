@@ -319,7 +319,7 @@ def test_another_alpha_is_refused(tokenizer, alpha):
 
 @pytest.mark.parametrize("texts", ["der", [b"der"], [3]], ids=repr)
 def test_what_are_no_texts_is_refused(tokenizer, texts):
-    with pytest.raises(ValueError, match="Expected .*texts.*Received: "):
+    with pytest.raises(ValueError, match="in a list|must be a str"):
         tokenizer.sample(texts, seed=0)
 
 

@@ -552,11 +552,11 @@ def test_a_path_is_read(model, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("other", ["nowhere", ".", None, 3], ids=repr)
 def test_what_is_no_model_is_refused(other):
-    with pytest.raises(ValueError, match="Expected a Sent.*path.*Received: "):
+    with pytest.raises(ValueError, match="train_vocabulary"):
         data.Tokenizer(other)
 
 
 @pytest.mark.parametrize("other", [b"", b"no model"], ids=repr)
 def test_other_bytes_are_refused(other):
-    with pytest.raises(ValueError, match="Expected a Sent.*Received: .* bytes"):
+    with pytest.raises(ValueError, match="Received: no bytes|no vocabulary"):
         data.Tokenizer(other)

@@ -133,7 +133,7 @@ try:
 except ValueError as error:
     message = str(error)
 print(message)
-assert "train" in message and "Received" in message
+assert "train.fr has 1" in message and "has no partner" in message
 
 # %% [markdown]
 # ## On the command line

@@ -67,8 +67,9 @@ class Task(abc.ABC):
         columns: those of its corpora's rows, in the order of the tokenizers.
         headings: the titles of the table of `samples`.
         compares: whether there are `difference` and `by_length`.
-        cross_entropy: the class of the objective of a model that has none of
-            its own.
+
+    `cross_entropy` is the class of the objective of a model that has none of
+    its own.
     """
 
     name: str

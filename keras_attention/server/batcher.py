@@ -121,7 +121,8 @@ class Batcher:
         self._max_queued_bytes = max_queued_bytes
         self._num_threads = num_threads
         self._lines = {}  # (model, size class) -> _Line
-        self._num_answered = 0  # Of the line that had the last turn, before it.
+        # What the line of the last turn had been given before that turn.
+        self._num_answered = 0
         self._refusals = _Turns(_REFUSALS_PER_TURN)
         self._arrival = asyncio.Event()
         self._executor = concurrent.futures.ThreadPoolExecutor(

@@ -39,7 +39,7 @@ class LoadedVersion:
     _loaded: object  # The functions do not keep its variables.
 
     def __post_init__(self):
-        # Of a model whose texts are counted.
+        # The model is asked once, with the first text that is counted.
         self._limit = None
 
     def may_be_too_long(

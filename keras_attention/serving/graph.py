@@ -80,7 +80,7 @@ class Graph:
         }
 
     def _num_tokens(self, *texts):
-        """Of the longest text of each row."""
+        """Counts the tokens of the longest text of each row."""
         tokenizer = self._tokenizers[0]
         # A SavedModel's signature does not check the rank by itself.
         texts = [tf.ensure_shape(text, [None]) for text in texts]

@@ -181,7 +181,7 @@ def test_lines_take_turns_by_their_rows():
             for _ in range(times):
                 await queue.submit(job(name, None, size))
 
-        # Of each, one waits while another one is computed.
+        # One of each waits while another one is computed.
         await asyncio.gather(
             *[ask("large", 8, 3) for _ in range(2)],
             *[ask("small", 1, 24) for _ in range(2)],

@@ -190,7 +190,7 @@ def test_n_best_is_sorted_and_begins_with_the_translation(
 
 
 def test_score_asks_the_model(transformer, monkeypatch):
-    """Of a lattice, `call` is not what says how probable a target is."""
+    """A model that sums over a lattice overrides `log_probability`."""
     monkeypatch.setattr(
         transformer.model,
         "log_probability",

@@ -254,14 +254,14 @@ def test_another_corpus_is_not_trained_on(choose, moving, tmp_path):
     begin(choices, resume=True)
     reverse(moving / "train.de")
     settings = (tmp_path / "run" / "config.yaml").read_bytes()
-    with pytest.raises(ValueError, match="Expected the pairs that the run"):
+    with pytest.raises(ValueError, match="no longer gives the examples"):
         train(choose(corpus=str(moving), epochs=5), resume=True)
     # A refusal changes nothing: with the pairs put back, the run goes on.
     assert (tmp_path / "run" / "config.yaml").read_bytes() == settings
     reverse(moving / "train.de")
     begin(choices, resume=True)
     (moving / "validation.de").write_text("null\n" * 7, "utf-8")
-    with pytest.raises(ValueError, match="Expected the pairs that the run"):
+    with pytest.raises(ValueError, match="no longer gives the examples"):
         begin(choices, resume=True)
 
 
@@ -484,7 +484,7 @@ def test_arguments_that_the_model_does_not_take(choose, arguments):
 
 
 def test_no_pair_fits(choose):
-    with pytest.raises(ValueError, match="pairs that fit `max_length`=2"):
+    with pytest.raises(ValueError, match="fits max_length=2: 100 are too long"):
         begin(choose(max_length=2))
 
 

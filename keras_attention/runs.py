@@ -149,28 +149,18 @@ def read_run(
             than translation is asked for a search.
     """
     directory = run_directory.at(path)
-    config = with_search(
-        run_directory.read_config(directory), num_beams, length_penalty
-    )
+    config = run_directory.read_config(directory)
+    given = _search_given(config.task, num_beams, length_penalty)
+    config = configuration.replace(config, **given)
     return directory, config, tasks.get(config.task)
 
 
-def with_search(
-    config: configuration.TrainingConfig,
-    num_beams: int | None = None,
-    length_penalty: float | None = None,
-) -> configuration.TrainingConfig:
-    """A run's choices with another search; None leaves it as it is.
+def _search_given(task: str, num_beams, length_penalty) -> dict:
+    """The choices of a search that are given: a translator may have some.
 
     Raises:
-        ValueError: If the run's model is no translator.
+        ValueError: If there are some, and the model is no translator.
     """
-    given = _search_given(config.task, num_beams, length_penalty)
-    return configuration.replace(config, **given)
-
-
-def _search_given(task: str, num_beams, length_penalty) -> dict:
-    """The choices of a search that are given: a translator may have some."""
     search = {"num_beams": num_beams, "length_penalty": length_penalty}
     given = {name: value for name, value in search.items() if value is not None}
     if given and task != "translation":

@@ -89,9 +89,9 @@ TABLE = {
     # A verb's file answers without TensorFlow. It imports these three when
     # its arguments are right.
     "commands": (
-        {"commands.arguments", "commands.answers", "config", "models.catalog"}
-        | {"commands.predict", "commands.many_lines", "server.settings"}
-        | {"on_demand"},
+        {"commands.arguments", "commands.asked_lines", "commands.predict"}
+        | {"commands.many_lines", "config", "models.catalog"}
+        | {"server.settings", "on_demand"},
         {"cyclopts"},
     ),
     "runs": (BELOW_TRAINING | TASKS | {"training"}, GRAPH),

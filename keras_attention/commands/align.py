@@ -26,7 +26,7 @@ def align(
     """Prints a line of JSON for each model, IBM Model 1 last."""
     names = list(dict.fromkeys(folders))
     if not names:
-        raise ValueError("Expected the folders of runs. Received: none")
+        raise ValueError("Name the folders of runs.")
     for name in names:
         arguments.check_run(name)
     arguments.check_picture(picture)
@@ -43,8 +43,8 @@ def align(
     (task, corpus, source, target), *others = sorted(kinds)
     if others or (task, corpus) != ("translation", "phrases"):
         raise ValueError(
-            "Expected runs on the corpus phrases, of one pair of languages. "
-            f"Received: {sorted(kinds)}"
+            "All runs have to translate the corpus phrases, from one language "
+            f"to one other. These are of {sorted(kinds)}."
         )
     devices.share_cores()
     translators = {

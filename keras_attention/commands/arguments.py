@@ -3,6 +3,7 @@
 This module imports neither TensorFlow nor Keras.
 """
 
+import dataclasses
 import os
 import pathlib
 from typing import Annotated
@@ -12,6 +13,7 @@ from cyclopts import Parameter
 
 from keras_attention import on_demand
 from keras_attention.config import choices
+from keras_attention.config.choices import Choices, choice
 
 
 def make_app(name: str, help_text: str, **options) -> cyclopts.App:
@@ -57,13 +59,13 @@ def check_model(path: str) -> None:
         ValueError: If it is neither.
     """
     folder = pathlib.Path(path).expanduser()
+    if not folder.is_dir():
+        raise ValueError(f"There is no folder {path}.")
     marks = ("config.yaml", "saved_model.pb", "*/saved_model.pb")
     if not any(any(folder.glob(mark)) for mark in marks):
-        kind = "a folder without them" if folder.is_dir() else "no folder"
         raise ValueError(
-            "Expected a SavedModel's folder (with numeric versions), one "
-            "version, or a run's folder (with config.yaml). "
-            f"Received: {path}, {kind}"
+            f"{path} holds neither a run (config.yaml) nor a SavedModel "
+            "(saved_model.pb, or numeric versions)."
         )
 
 
@@ -82,18 +84,52 @@ def check_run(path: str) -> None:
     """
     if not is_run(path):
         raise ValueError(
-            "Expected a run's folder (with config.yaml), as `keras-attention "
-            f"train` leaves it. Received: {path}"
+            f"{path} is not the folder of a run: it has no config.yaml. "
+            "`keras-attention train` leaves such a folder."
         )
 
 
-def search(path: str, options) -> tuple[int | None, float | None]:
-    """The beams and the length penalty to load a model with.
+@dataclasses.dataclass(frozen=True)
+class Search(Choices):
+    """The search of a translator, where it is not the model's own."""
+
+    num_beams: int | None = choice(
+        None,
+        "For translators, beams of the search, 1 for greedy search. By default "
+        "the model's own number. A SavedModel takes that or 1.",
+        at_least=1,
+    )
+    length_penalty: float | None = choice(
+        None,
+        "For translators, alpha of the length penalty, 0 for none. By default "
+        "the model's own. A SavedModel keeps its own.",
+        at_least=0,
+    )
+
+
+def load(path: str, search: Search):
+    """A model, with the search that is asked for.
 
     A SavedModel is loaded with its own beams, and takes others with a call.
     """
-    num_beams = options.num_beams if is_run(path) else None
-    return num_beams, options.length_penalty
+    from keras_attention import runs
+
+    num_beams = search.num_beams if is_run(path) else None
+    return runs.load(path, num_beams, search.length_penalty)
+
+
+def refuse_for_task(names: list[str], task: str) -> None:
+    """Refuses options of translators for a model of another task.
+
+    Raises:
+        ValueError: If there are names of such options.
+    """
+    if names:
+        flags = " and ".join(f"--{name}" for name in names)
+        raise ValueError(
+            f"Only translation models take {flags}; this model does "
+            f"{task.replace('_', ' ')}."
+        )
 
 
 def find_file(name: str, path: str | None) -> pathlib.Path | None:
@@ -106,7 +142,7 @@ def find_file(name: str, path: str | None) -> pathlib.Path | None:
         return None
     found = pathlib.Path(path).expanduser()
     if not found.is_file():
-        raise ValueError(f"Expected a file as --{name}. Received: {path}")
+        raise ValueError(f"--{name}: there is no file {path}.")
     return found
 
 
@@ -135,39 +171,39 @@ import_tensorflow = on_demand.import_tensorflow
 
 def _convert(kind, tokens):
     if isinstance(tokens, dict):
-        raise ValueError("Expected one value. Received: a value for each key")
+        raise ValueError("Write all of it as one value, not a value a key.")
     values = [token.value for token in tokens]
     return values if kind == list[str] else choices.parse(kind, values[0])
 
 
 def explain(error: cyclopts.CycloptsError) -> str:
     """A mistake on the command line, in the words of the package."""
-    name = error.argument.name.lstrip("-") if error.argument else ""
+    name = error.argument.name if error.argument else ""
     match error:
         case cyclopts.UnknownOptionError():
             received = error.token.keyword or error.token.value
             names = [n for a in error.argument_collection for n in a.names]
-            return _unknown("an option", received, names)
+            return _unknown("option", received, names)
         case cyclopts.UnknownCommandError():
             verbs = [verb for verb in error.app if not verb.startswith("-")]
-            return _unknown("a verb", error.unused_tokens[0], verbs)
+            return _unknown("verb", error.unused_tokens[0], verbs)
         case cyclopts.UnusedCliTokensError():
-            received = " ".join(error.unused_tokens)
             return (
-                "Expected options (one that is true or false takes its value "
-                f"as --NAME=false). Received: {received}"
+                f"No option takes {' '.join(error.unused_tokens)}. (One that "
+                "is true or false takes its value as --NAME=false.)"
             )
         case cyclopts.MissingArgumentError():
-            return f"Expected a value of {name}. Received: none"
+            return f"The value of {name} is missing."
         case cyclopts.CoercionError(token=cyclopts.Token() as token):
             expected = choices.expectation(error.target_type)
-            received = token.value
-            return f"Expected {name} to be {expected}. Received: {received}"
+            return (
+                f"Expected {name.lstrip('-')} to be {expected}. "
+                f"Received: {token.value}"
+            )
     error.verbose = False
     return str(error)
 
 
 def _unknown(what, received, names):
-    closest = choices.suggestion(received.partition("=")[0], names)
-    hint = closest or " (see --help)"
-    return f"Expected {what}{hint}. Received: {received}"
+    hint = choices.suggestion(received.partition("=")[0], names)
+    return f"There is no {what} {received}{hint or ' (see --help)'}."

@@ -8,11 +8,11 @@ from cyclopts import Parameter
 
 from keras_attention import config as configuration
 from keras_attention.commands import arguments
-from keras_attention.config.choices import Choices, choice
+from keras_attention.config.choices import choice
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(Choices):
+class Options(arguments.Search):
     """What to score on, and how."""
 
     source: str | None = choice(
@@ -42,18 +42,6 @@ class Options(Choices):
         None,
         "For translators, sacrebleu's tokenizer for BLEU, such as zh, "
         "ja-mecab, char or 13a. By default that of the target language.",
-    )
-    num_beams: int | None = choice(
-        None,
-        "For translators, beams of the search, 1 for greedy search. By default "
-        "the model's own number. A SavedModel takes that or 1.",
-        at_least=1,
-    )
-    length_penalty: float | None = choice(
-        None,
-        "For translators, alpha of the length penalty, 0 for none. By default "
-        "the run's own. A SavedModel keeps its own.",
-        at_least=0,
     )
     by_length: str | None = choice(
         None,
@@ -94,14 +82,13 @@ def evaluate(
     is_run = arguments.is_run(model)
     if options.corpus and (options.source or not is_run):
         raise ValueError(
-            "Expected --corpus with a run that is scored on its own corpus, "
-            f"without --source. Received: {model}, corpus={options.corpus}"
+            "--corpus is for a run that is scored on its own corpus. Leave it "
+            "out with --source, and for a SavedModel."
         )
     if not (is_run or options.source):
         raise ValueError(
-            "Expected --source, and --reference unless the model is a language "
-            "model: a SavedModel has no corpus of its own. "
-            f"Received: {model}, source=None"
+            "A SavedModel has no corpus of its own. Name a test set by "
+            "--source, and by --reference unless the model is a language model."
         )
     corpus = options.corpus
     if corpus is None and not any(files):

@@ -5,23 +5,13 @@ from typing import Annotated, Literal
 
 from keras_attention import config as configuration
 from keras_attention.commands import arguments
-from keras_attention.config.choices import Choices, choice
+from keras_attention.config.choices import choice
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(Choices):
+class Options(arguments.Search):
     """What to export."""
 
-    num_beams: int | None = choice(
-        None,
-        "Beams of the search, 1 for greedy search. By default the run's own.",
-        at_least=1,
-    )
-    length_penalty: float | None = choice(
-        None,
-        "Alpha of the length penalty, 0 for none. By default the run's own.",
-        at_least=0,
-    )
     stored_precision: Literal["float32", "float16"] = choice(
         "float32",
         "The precision of the weights in the file. float16 halves its size. "

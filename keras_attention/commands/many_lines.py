@@ -23,7 +23,7 @@ import sys
 import time
 from collections.abc import Iterable, Iterator
 
-from keras_attention.commands import answers, arguments
+from keras_attention.commands import arguments, asked_lines
 
 # Lines of a part. A command that is killed has worked on one in vain.
 PART = 1000
@@ -37,7 +37,7 @@ class Parts:
 
     folder: pathlib.Path
 
-    def answers(self, part: int) -> pathlib.Path:
+    def written(self, part: int) -> pathlib.Path:
         """The answers of a part; the file is there when all of them are."""
         return self.folder / f"{part:06}.txt"
 
@@ -53,8 +53,8 @@ class Parts:
         """Answers the lines of a part."""
         from keras_attention import files
 
-        asked = answers.asked(model, lines, options)
-        groups = asked.groups(asked.answer(asked.rows))
+        asked = asked_lines.of(model, lines, options)
+        groups = asked.written(asked.ask(asked.rows))
         if asked.problems:
             rows = [
                 f"{part * PART + line}\t{problem}\n"
@@ -65,7 +65,7 @@ class Parts:
                 self.refused(part), "".join(rows).encode("utf-8")
             )
         text = "".join(f"{line}\n" for group in groups for line in group)
-        files.write_atomically(self.answers(part), text.encode("utf-8"))
+        files.write_atomically(self.written(part), text.encode("utf-8"))
 
     def problems(self) -> dict[int, str]:
         """Line -> what is wrong, for all lines without an answer."""
@@ -77,8 +77,8 @@ class Parts:
         return {int(line): problem for line, problem in rows}
 
 
-def predict(model: str, inputs, options) -> None:
-    """Answers the lines of files, and shows how far it has come.
+def write_parts(model: str, inputs, options) -> None:
+    """Answers the lines of files into a folder, and shows how far it has come.
 
     Args:
         model: the folder of a model.
@@ -117,17 +117,17 @@ def predict(model: str, inputs, options) -> None:
         missing = [
             part
             for part in range(-(-num_lines // PART))
-            if not parts.answers(part).is_file()
+            if not parts.written(part).is_file()
         ]
         if with_ray and missing:
             _write_lines(parts, missing, inputs)
-            done = on_ray.answer(parts, missing, model, checksum, options)
+            done = on_ray.write_parts(parts, missing, model, checksum, options)
         else:
             done = _by_one(parts, missing, inputs, loaded, options)
         left = sum(min(PART, num_lines - part * PART) for part in missing)
         _show(done, num_lines - left, num_lines)
         shutil.rmtree(parts.lines(0).parent, ignore_errors=True)
-    answers.refuse(parts.problems(), num_lines)
+    asked_lines.refuse(parts.problems(), num_lines)
 
 
 def load(model: str, checksum: str, options):
@@ -138,9 +138,8 @@ def load(model: str, checksum: str, options):
     """
     from keras_attention import runs
 
-    loaded = runs.load(model, *arguments.search(model, options))
-    answers.check(loaded, options)
-    answers.asked(loaded, [], options).answer([])  # It refuses other beams.
+    loaded = arguments.load(model, options)
+    asked_lines.of(loaded, [], options).ask([])  # It refuses other beams.
     if runs.checksum(model) != checksum:
         raise ValueError(
             f"{model} has changed while it was loaded. Wait until its training "
@@ -193,14 +192,15 @@ def _read(inputs) -> Iterator[bytes]:
     return itertools.chain.from_iterable(map(lines.read_bytes, inputs))
 
 
-def _parts_of(inputs) -> Iterator[tuple[int, list[bytes]]]:
-    """Each part's number and lines. Memory holds one part."""
-    left = _read(inputs)
+def _lines_of(missing, inputs) -> Iterator[tuple[int, list[bytes]]]:
+    """The number and lines of each missing part. Memory holds one part."""
+    left, wanted = _read(inputs), set(missing)
     for part in itertools.count():
         lines = list(itertools.islice(left, PART))
         if not lines:
             return
-        yield part, lines
+        if part in wanted:
+            yield part, lines
 
 
 def texts(lines: Iterable[bytes]) -> list[str]:
@@ -210,11 +210,9 @@ def texts(lines: Iterable[bytes]) -> list[str]:
 
 def _by_one(parts: Parts, missing, inputs, model, options) -> Iterator[int]:
     """Answers the missing parts here; yields the lines of each."""
-    wanted = set(missing)
-    for part, lines in _parts_of(inputs):
-        if part in wanted:
-            parts.write(part, model, texts(lines), options)
-            yield len(lines)
+    for part, lines in _lines_of(missing, inputs):
+        parts.write(part, model, texts(lines), options)
+        yield len(lines)
 
 
 def _write_lines(parts: Parts, missing, inputs) -> None:
@@ -222,11 +220,9 @@ def _write_lines(parts: Parts, missing, inputs) -> None:
     from keras_attention import files
 
     parts.lines(0).parent.mkdir(exist_ok=True)
-    wanted = set(missing)
-    for part, lines in _parts_of(inputs):
-        if part in wanted:
-            content = b"".join(line + b"\n" for line in lines)
-            files.write_atomically(parts.lines(part), content)
+    for part, lines in _lines_of(missing, inputs):
+        content = b"".join(line + b"\n" for line in lines)
+        files.write_atomically(parts.lines(part), content)
 
 
 def _show(done: Iterator[int], num_done: int, num_lines: int) -> None:

@@ -36,7 +36,7 @@ class Worker:
     """A process of Ray with the model: it answers parts.
 
     Args:
-        parts, model, checksum, options: as for `answer`.
+        parts, model, checksum, options: as for `write_parts`.
         cores: how many of them are this worker's.
 
     Call arguments:
@@ -60,15 +60,15 @@ class Worker:
         part = int(row["part"])
         texts = many_lines.texts(lines.read_bytes(self.parts.lines(part)))
         # Ray asks again for what a worker that was killed has answered.
-        if not self.parts.answers(part).is_file():
+        if not self.parts.written(part).is_file():
             self.parts.write(part, self.model, texts, self.options)
         return {"lines": len(texts)}
 
 
-def answer(
+def write_parts(
     parts: many_lines.Parts, missing, model: str, checksum: str, options
 ) -> Iterator[int]:
-    """Answers the missing parts; yields the number of lines of each.
+    """Writes the missing parts; yields the number of lines of each.
 
     Args:
         parts: their folder, with the lines of the missing ones. All machines

@@ -8,32 +8,23 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from keras_attention.commands import answers, arguments
-from keras_attention.config.choices import Choices, choice
+from keras_attention.commands import arguments, asked_lines
+from keras_attention.config.choices import choice
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(Choices):
+class Options(arguments.Search):
     """How to answer, and what to print."""
 
-    num_beams: int | None = choice(
-        None,
-        "Beams of the search, 1 for greedy search. By default the model's own "
-        "number. A SavedModel takes that or 1.",
-        at_least=1,
-    )
-    length_penalty: float | None = choice(
-        None,
-        "Alpha of the length penalty, 0 for none. By default the run's own. A "
-        "SavedModel keeps its own.",
-        at_least=0,
-    )
     n_best: int | None = choice(
         None,
-        "Print this many translations of each text, best first.",
+        "For translators, how many translations of each text to print, best "
+        "first.",
         at_least=1,
     )
-    scores: bool = choice(False, "Print each translation's score behind a tab.")
+    scores: bool = choice(
+        False, "For translators, print each translation's score behind a tab."
+    )
     truncate: bool = choice(
         False,
         "Answer what fits of a text that is too long. By default its answer "
@@ -41,8 +32,8 @@ class Options(Choices):
     )
     attention: str | None = choice(
         None,
-        "Where to draw the attention of the first text, a .png, .svg or .pdf "
-        "file.",
+        "For translators, where to draw the attention of the first text: a "
+        ".png, .svg or .pdf file.",
         is_path=True,
     )
     output: str | None = choice(
@@ -100,13 +91,13 @@ def predict(
     """Lines in, lines out, in the same order."""
     asked = read(app, model, texts, input, options)
     if asked:
-        write(asked, asked.answer(asked.rows))
+        write(asked, asked.ask(asked.rows))
 
 
 def read(
     verb: cyclopts.App, model: str, texts, input, options
-) -> answers.Asked | None:
-    """The texts or lines that a verb was called with, and what answers them.
+) -> asked_lines.AskedLines | None:
+    """The texts or lines that a verb was called with, and whom it asks.
 
     Returns:
         None if they were lines of files: then all is done.
@@ -118,23 +109,20 @@ def read(
         _check_files(words, input, options)
         from keras_attention.commands import many_lines
 
-        many_lines.predict(model, input, options)
+        many_lines.write_parts(model, input, options)
         return None
     arguments.import_tensorflow()
-    from keras_attention import runs
-
-    loaded = runs.load(model, *arguments.search(model, options))
-    answers.check(loaded, options)
-    return answers.asked(loaded, words or _standard_input(), options)
+    loaded = arguments.load(model, options)
+    return asked_lines.of(loaded, words or _standard_input(), options)
 
 
-def write(asked: answers.Asked, found: list) -> None:
+def write(asked: asked_lines.AskedLines, found: list) -> None:
     """Prints the answers, and names the lines that have none."""
-    for group in asked.groups(found):
+    for group in asked.written(found):
         print(*group, sep="\n")
     if asked.options.attention:
         _draw_attention(asked)
-    answers.refuse(asked.problems, asked.num_lines)
+    asked_lines.refuse(asked.problems, asked.num_lines)
 
 
 def _texts(verb: cyclopts.App, words: tuple[str, ...]) -> list[str]:
@@ -166,19 +154,16 @@ def _check_files(words, input, options) -> None:
 
     for path in input:
         arguments.find_file("input", path)
-    others = {"texts": words, "attention": options.attention}
-    given = [name for name, value in others.items() if value]
-    if not input or not options.output or given:
+    if not input or not options.output or words or options.attention:
         raise ValueError(
-            "Files of lines need --input and --output, take no texts and no "
-            "--attention, and only they take --workers and --ray_address. "
-            f"Received: input={list(input)}, output={options.output}"
-            + "".join(f", {name}={others[name]!r}" for name in given)
+            "Files of lines need --input and --output. They go with neither "
+            "texts nor --attention. --workers and --ray_address are for them "
+            "alone."
         )
     files.check_folder(options.output)
 
 
-def _draw_attention(asked: answers.Asked) -> None:
+def _draw_attention(asked: asked_lines.AskedLines) -> None:
     from keras_attention.tasks import translation
 
     path = asked.options.attention

@@ -14,17 +14,14 @@ def with_corpus(
 ) -> configuration.TrainingConfig:
     """A run's choices, with another place of its corpus if one is given.
 
-    Args:
-        config: the choices.
-        corpus: the place, which the verb has checked.
-
     Raises:
-        ValueError: If none is given, and the corpus is not where it was.
+        ValueError: If the corpus is not there.
     """
-    if corpus is None:
-        configuration.check_corpus(config.data.corpus)
-        return config
-    return configuration.resolve(configuration.replace(config, corpus=corpus))
+    if corpus is not None:
+        config = configuration.replace(config, corpus=corpus)
+        config = configuration.resolve(config)
+    configuration.check_corpus(config.data.corpus)
+    return config
 
 
 def score_models(names, source, reference, options) -> Iterator[dict]:
@@ -41,22 +38,19 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
     """
     devices.share_cores()
     task, test_set, last = _load_last(names[-1], source, reference, options)
-    asked = ["beside"] * (len(names) > 1)
-    asked += ["by_length"] * (options.by_length is not None)
-    if asked and not task.compares:
-        raise ValueError(
-            "Expected one model, and no scores by length: models of "
-            f"{task.name} cannot be compared. Received: {', '.join(asked)}"
-        )
+    asked = {"beside": len(names) > 1, "by_length": options.by_length}
+    if not task.compares:
+        asked = [name for name, is_given in asked.items() if is_given]
+        arguments.refuse_for_task(asked, task.name)
     before, rows = None, {}
     for name, label in zip(names, runs.labels(names), strict=True):
         servable = last
         if name != names[-1]:
-            servable = runs.load(name, *arguments.search(name, options))
+            servable = arguments.load(name, options)
         if servable.task != task.name:
             raise ValueError(
-                f"Expected models of one task, {task.name}. "
-                f"Received: {name}, a model of {servable.task}"
+                f"{name} does {servable.task}, {names[-1]} does {task.name}: "
+                "only models of one task can be compared."
             )
         result = _evaluate(task, servable, test_set, options)
         rate = round(len(test_set.sources) / result.seconds, 1)
@@ -85,12 +79,13 @@ def _load_last(name, source, reference, options) -> tuple:
     A SavedModel's task is known once it is loaded. A run's choices are known
     before, so that a mistake in the test set is answered sooner.
     """
-    search = arguments.search(name, options)
     if not arguments.is_run(name):
-        servable = runs.load(name, *search)
+        servable = arguments.load(name, options)
         task = tasks.get(servable.task)
         return task, task.read_test_set(source, reference), servable
-    directory, config, task = runs.read_run(name, *search)
+    directory, config, task = runs.read_run(
+        name, options.num_beams, options.length_penalty
+    )
     if source or reference:
         language = config.data.target
         test_set = task.read_test_set(source, reference, language)

@@ -169,7 +169,9 @@ def serve(
             for path in paths
         ]
         model_configs.check_names(configs)
-    _check_ports(options)
+    # The ports are free, or this ends before TensorFlow is imported.
+    for flag in ("rest_api_port", "port"):
+        bound_socket(options.host, getattr(options, flag), flag).close()
     arguments.import_tensorflow()
     import tensorflow as tf
 
@@ -179,6 +181,9 @@ def serve(
         # The cores are for the batches: more threads would wait for them.
         tf.config.threading.set_intra_op_parallelism_threads(1)
     root = options.reload_root
+    bounds = dataclasses.asdict(limits)
+    num_threads = bounds.pop("num_batch_threads") or arguments.num_cores()
+    timeout = bounds.pop("rest_api_timeout_in_ms") / 1000
     process.run(
         configs,
         Settings(
@@ -186,22 +191,13 @@ def serve(
             rest_port=options.rest_api_port,
             grpc_port=options.port,
             poll_seconds=options.file_system_poll_wait_seconds,
-            num_threads=limits.num_batch_threads or arguments.num_cores(),
+            num_threads=num_threads,
             reload_root=pathlib.Path(root).absolute() if root else None,
             log_texts=options.log_texts,
             allowed_hosts=tuple(filter(None, options.allowed_hosts.split(","))),
             has_cors=options.enable_cors_support,
         ),
-        Limits(
-            max_batch_size=limits.max_batch_size,
-            max_rows=limits.max_rows,
-            max_queued_rows=limits.max_queued_rows,
-            max_body_bytes=limits.max_body_bytes,
-            max_text_bytes=limits.max_text_bytes,
-            max_connections=limits.max_connections,
-            timeout=limits.rest_api_timeout_in_ms / 1000,
-            drain_seconds=limits.drain_seconds,
-        ),
+        Limits(timeout=timeout, **bounds),
         _announce,
     )
 
@@ -213,24 +209,19 @@ def _paths(models: tuple[str, ...], options: Options) -> tuple[str, ...]:
         ValueError: If there is none, if they are named in two ways, or if a
             name, a file or a folder that belongs to them is wrong.
     """
-    ways = {
-        "MODELS": bool(models),
-        "--model_base_path": options.model_base_path is not None,
-        "--model_config_file": options.model_config_file is not None,
-    }
-    given = [way for way, is_given in ways.items() if is_given]
-    if len(given) != 1:
+    file, base = options.model_config_file, options.model_base_path
+    if [bool(models), base is not None, file is not None].count(True) != 1:
         raise ValueError(
-            f"Expected one of {', '.join(ways)}. "
-            f"Received: {' and '.join(given) or 'none'}"
+            "Name the models in one way: as MODELS, by --model_base_path or by "
+            "--model_config_file."
         )
-    arguments.find_file("model_config_file", options.model_config_file)
-    if options.model_base_path is not None:
-        models = (options.model_base_path,)
+    arguments.find_file("model_config_file", file)
+    if base is not None:
+        models = (base,)
     if options.model_name is not None and len(models) != 1:
         raise ValueError(
-            "Expected one model where --model_name is given. "
-            f"Received: {len(models)}, or those of a file"
+            "--model_name is the name of one model. Several models have the "
+            "names of their folders, or those of --model_config_file."
         )
     if options.model_name is not None:
         check_name(options.model_name)
@@ -238,9 +229,7 @@ def _paths(models: tuple[str, ...], options: Options) -> tuple[str, ...]:
         _check_model(path)
     root = options.reload_root
     if root is not None and not pathlib.Path(root).is_dir():
-        raise ValueError(
-            f"Expected a folder as --reload_root. Received: {root}"
-        )
+        raise ValueError(f"--reload_root: there is no folder {root}.")
     return models
 
 
@@ -256,8 +245,8 @@ def _check_model(path: str) -> None:
         folder.glob("savedmodel/*/saved_model.pb")
     ):
         raise ValueError(
-            "Expected a run with a SavedModel: `keras-attention export RUN "
-            f"--to savedmodels/NAME` writes one. Received: {path}"
+            f"{path} is a run without a SavedModel. `keras-attention export "
+            f"{path} --to savedmodels/NAME` writes one."
         )
 
 
@@ -269,28 +258,15 @@ def _check_together(options: Options, limits: LimitOptions) -> None:
     """
     if options.port == options.rest_api_port != 0:
         raise ValueError(
-            "Expected another port for gRPC than for REST. "
-            f"Received: port={options.port} for both"
+            "REST and gRPC need a port each: --rest_api_port and --port are "
+            f"both {options.port}."
         )
     if limits.max_rows > limits.max_queued_rows:
         raise ValueError(
-            "Expected max_queued_rows of at least max_rows, as a request waits "
-            f"with all its rows. Received: max_rows={limits.max_rows}, "
-            f"max_queued_rows={limits.max_queued_rows}"
+            "A request waits with all its rows, so --max_queued_rows="
+            f"{limits.max_queued_rows} has to be at least --max_rows="
+            f"{limits.max_rows}."
         )
-
-
-def _check_ports(options: Options) -> None:
-    """Checks that the ports are free, before TensorFlow is imported.
-
-    Raises:
-        ValueError: If one is not.
-    """
-    for flag, port in (
-        ("rest_api_port", options.rest_api_port),
-        ("port", options.port),
-    ):
-        bound_socket(options.host, port, flag).close()
 
 
 def _check_packages() -> None:
@@ -304,9 +280,9 @@ def _check_packages() -> None:
     ]
     if missing:
         raise ImportError(
-            "Expected the packages of the extra `serve`: python -m pip install "
+            "The server needs the extra `serve`: python -m pip install "
             '"keras-attention-tutorials[serve]", or `-e ".[serve]"` in a '
-            f"clone. Received: no {', '.join(missing)}"
+            f"clone. Missing packages: {', '.join(missing)}"
         )
 
 

@@ -142,8 +142,8 @@ def train(
 def _check_languages(data: configuration.Data) -> None:
     if data.source == data.target:
         raise ValueError(
-            f"Expected two languages. Received: source={data.source!r}, "
-            f"target={data.target!r}"
+            f"--source and --target are both {data.source!r}. A translator "
+            "needs two languages."
         )
 
 

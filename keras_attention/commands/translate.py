@@ -16,4 +16,4 @@ def translate(
     """Lines in, lines out, in the same order."""
     asked = predict.read(app, model, texts, input, options)
     if asked:
-        predict.write(asked, asked.answer(asked.rows))
+        predict.write(asked, asked.ask(asked.rows))

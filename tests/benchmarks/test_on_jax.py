@@ -59,6 +59,7 @@ def first_weights(path, config, directory):
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "flags",
     [

@@ -179,7 +179,7 @@ def test_files_need_a_folder_and_nothing_else(model, argv, tmp_path, more):
 
 def test_a_file_that_is_not_there_is_named(model, tmp_path):
     line = ["--input", str(tmp_path / "none"), "--output", str(tmp_path)]
-    with pytest.raises(SystemExit, match="Expected a file as --input"):
+    with pytest.raises(SystemExit, match="--input: there is no file"):
         cli.main(["predict", str(model), *line])
 
 

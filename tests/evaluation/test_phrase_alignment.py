@@ -132,7 +132,7 @@ def test_aligning_a_run(tmp_path, capsys):
 
 def test_runs_on_another_corpus_are_refused(tmp_path):
     (tmp_path / "config.yaml").write_text("corpus: folder\n")
-    with pytest.raises(SystemExit, match="Expected runs on the corpus phrases"):
+    with pytest.raises(SystemExit, match="All runs have to translate"):
         cli.main(["align", str(tmp_path)])
 
 

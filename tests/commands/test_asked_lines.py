@@ -6,7 +6,7 @@ import types
 import pytest
 
 from keras_attention import cli, runs
-from keras_attention.commands import answers, predict
+from keras_attention.commands import asked_lines, predict
 
 
 class Model:
@@ -46,8 +46,8 @@ PAIRS = ["a\tb", "", "no tab", "c\td", "a\tb\tc", "eeeee\teeeee", "\t", "x\ty"]
     ],
 )
 def test_the_other_lines_have_their_answers(inputs, lines, expected, problems):
-    asked = answers.asked(Model(*inputs), lines, predict.DEFAULTS)
-    groups, found = asked.groups(asked.answer(asked.rows)), asked.problems
+    asked = asked_lines.of(Model(*inputs), lines, predict.DEFAULTS)
+    groups, found = asked.written(asked.ask(asked.rows)), asked.problems
     assert [line for group in groups for line in group] == expected
     assert found.keys() == problems.keys()
     assert all(found[line].startswith(problems[line]) for line in problems)
@@ -55,12 +55,14 @@ def test_the_other_lines_have_their_answers(inputs, lines, expected, problems):
 
 def test_a_bad_line_has_as_many_lines_as_any_other():
     class Translator(Model):
+        num_beams = 2
+
         def n_best(self, rows, truncate):
             return [[(row.upper(), -1.0)] for row in rows]
 
     options = predict.Options(n_best=2)
-    asked = answers.asked(Translator("text"), ["a", "abcdef", "b"], options)
-    groups = asked.groups(asked.answer(asked.rows))
+    asked = asked_lines.of(Translator("text"), ["a", "abcdef", "b"], options)
+    groups = asked.written(asked.ask(asked.rows))
     assert [*groups] == [["A", ""], ["", ""], ["B", ""]]
 
 
@@ -83,13 +85,13 @@ def test_bad_lines_of_standard_input_are_named_at_the_end(
 def test_an_error_names_a_few_of_many_lines():
     problems = dict.fromkeys(range(1, 1001), "blank")
     with pytest.raises(ValueError, match="1000 of 2000 .* and 995 more") as e:
-        answers.refuse(problems, 2000)
+        asked_lines.refuse(problems, 2000)
     assert len(str(e.value)) < 200
-    answers.refuse({}, 0)
+    asked_lines.refuse({}, 0)
 
 
 @pytest.mark.parametrize("options", [{"n_best": 2}, {"length_penalty": 0}])
 def test_a_search_is_for_translators(options):
     (name,) = options
-    with pytest.raises(ValueError, match=f"^--{name} works with translation"):
-        answers.check(Model("a", "b"), predict.Options(**options))
+    with pytest.raises(ValueError, match=f"translation models take --{name};"):
+        asked_lines.of(Model("a", "b"), [], predict.Options(**options))

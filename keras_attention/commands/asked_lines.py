@@ -1,0 +1,171 @@
+"""Lines that a model is asked, and the lines that `predict` writes for them.
+
+This module imports neither TensorFlow nor Keras.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from keras_attention.commands import arguments
+
+# So many lines without an answer are named.
+_NAMED = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class AskedLines:
+    """Lines that a model is asked: some it can answer, the others are bad.
+
+    Who asked calls `ask(rows)`: no function of ours stands between a verb and
+    the model.
+
+    Attributes:
+        model: from `runs.load`.
+        ask: a function of rows, the model's own.
+        rows: those that the model can answer, in order.
+        problems: line, from 1 -> what is wrong with it.
+        num_lines: the number of all lines.
+        options: `commands.predict.Options`.
+    """
+
+    model: Any
+    ask: Callable[[list], list]
+    rows: list
+    problems: dict[int, str]
+    num_lines: int
+    options: Any
+
+    def written(self, found: list) -> Iterator[list[str]]:
+        """The lines to write for each line, in order.
+
+        A bad line has as many lines as any other, and they are empty.
+
+        Args:
+            found: what `ask` has returned.
+        """
+        count = self.options.n_best or 1
+        groups = (_group(one, count, self.options.scores) for one in found)
+        return (
+            [""] * count if line in self.problems else next(groups)
+            for line in range(1, self.num_lines + 1)
+        )
+
+
+def of(model, lines: list[str], options) -> AskedLines:
+    """Which of some lines a model can answer, and how.
+
+    Args:
+        model: from `runs.load`.
+        lines: B texts, or B rows of texts with tabs between them.
+        options: `commands.predict.Options`.
+
+    Raises:
+        ValueError: If the model cannot answer as the options ask.
+    """
+    _check(model, options)
+    rows, problems = _rows(model.kind.inputs, lines)
+    if not options.truncate:
+        places = list(rows)
+        for row, sizes in model.too_long(list(rows.values())).items():
+            num_tokens, limit = sizes
+            problems[places[row - 1]] = (
+                f"{num_tokens} tokens, and the model takes {limit} (split it "
+                "into sentences, or add --truncate)"
+            )
+    function, choices = model, {"truncate": options.truncate}
+    if options.n_best or options.scores:
+        function = model.n_best
+    elif options.num_beams:
+        choices["num_beams"] = options.num_beams
+    return AskedLines(
+        model,
+        functools.partial(function, **choices),
+        [row for line, row in rows.items() if line not in problems],
+        problems,
+        len(lines),
+        options,
+    )
+
+
+def refuse(problems: dict[int, str], num_lines: int) -> None:
+    """Ends with an error if there are bad lines.
+
+    Args:
+        problems: line, from 1 -> what is wrong with it.
+        num_lines: the number of all lines.
+
+    Raises:
+        ValueError: If there are. The message names the first of them.
+    """
+    if not problems:
+        return
+    named = [
+        f"line {line}: {problem}"
+        for line, problem in itertools.islice(sorted(problems.items()), _NAMED)
+    ]
+    if len(problems) > _NAMED:
+        named.append(f"and {len(problems) - _NAMED} more")
+    raise ValueError(
+        f"{len(problems)} of {num_lines} lines could not be answered, and "
+        f"their answers are empty. {'; '.join(named)}"
+    )
+
+
+def _rows(names, lines) -> tuple[dict, dict[int, str]]:
+    """Line -> its row, and line -> what is wrong with it."""
+    if len(names) == 1:
+        return dict(enumerate(lines, 1)), {}
+    rows, problems = {}, {}
+    for line, text in enumerate(lines, 1):
+        texts = tuple(text.split("\t"))
+        if len(texts) == len(names):
+            rows[line] = texts
+        else:
+            problems[line] = (
+                f"{len(texts) - 1} tabs, and a line is {' TAB '.join(names)}"
+                if text.strip()
+                else "blank"
+            )
+    return rows, problems
+
+
+def _group(found, count: int, with_scores: bool) -> list[str]:
+    """The lines to write for one line: its answer, or its best translations."""
+    if isinstance(found, str):
+        found = [(found, 0.0)]
+    best = (found + [("", float("-inf"))] * count)[:count]
+    return [
+        # Line ends would shift the lines.
+        " ".join(text.splitlines()) + (f"\t{score:.4f}" if with_scores else "")
+        for text, score in best
+    ]
+
+
+def _check(model, options) -> None:
+    """Checks that a model can answer as the options ask.
+
+    Raises:
+        ValueError: If it cannot.
+    """
+    names = ("num_beams", "length_penalty", "n_best", "scores", "attention")
+    values = {name: getattr(options, name) for name in names}
+    # 0 is a choice, None and False are none.
+    asked = [n for n, v in values.items() if v is not None and v is not False]
+    if model.task != "translation":
+        arguments.refuse_for_task(asked, model.task)
+    if not {*asked} & {"n_best", "scores", "attention"}:
+        return
+    if options.num_beams not in (None, model.num_beams):
+        raise ValueError(
+            "n-best lists, scores and attention are those of the SavedModel's "
+            f"own {model.num_beams} beams, not of {options.num_beams}. Leave "
+            "--num_beams out, or give the folder of the run."
+        )
+    if (options.n_best or 1) > model.num_beams:
+        raise ValueError(
+            f"--n_best={options.n_best} is too many: this model finds "
+            f"{model.num_beams} translations, one a beam."
+        )

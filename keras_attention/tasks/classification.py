@@ -264,7 +264,7 @@ def draw_attention(servable, text, path) -> bool:
         rows,
         weights,
         path=path,
-        title=shown["label"],
+        title=shown[servable.kind.output],
         names=names,
         axis_names=axis_names,
     )

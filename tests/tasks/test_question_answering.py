@@ -9,6 +9,7 @@ from keras_attention import config
 from keras_attention.data.embedded import stories
 from keras_attention.serving import loading
 from keras_attention.tokens import END
+from keras_attention.training import report
 
 SIZES = {"embedding_dim": 16, "units": 8, "attention_units": 8}
 
@@ -59,11 +60,14 @@ def test_a_story_and_its_question_are_one_row(run):
     assert found == {(answer, asked) for answer, _, asked in rows["train"]}
 
 
-def test_a_run_and_its_savedmodel_answer_alike(run, tmp_path):
+def test_a_run_and_its_savedmodel_answer_alike(run):
+    """And the report has a picture, titled with the answer."""
     trained, folder, rows = run
     pairs = [(story, question) for _, story, question in rows["test"]]
+    assert report.finish(trained)["sentences"] == len(pairs)
+    assert (folder / "attention.png").is_file()
     live = ka.load(folder)
-    loaded = loading.load(live.export(tmp_path / "stories"))
+    loaded = loading.load(folder / "savedmodel")
     answers = live(pairs, truncate=True)
     assert answers == loaded(pairs, truncate=True)
     assert set(answers) <= set(stories.PLACES)

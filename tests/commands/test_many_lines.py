@@ -28,9 +28,12 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(many_lines, "PART", 3)
 
 
-@pytest.fixture(autouse=True)
-def loaded_once(monkeypatch):
-    monkeypatch.setattr(runs, "load", functools.cache(runs.load))
+@pytest.fixture(scope="module", autouse=True)
+def loaded_once():
+    """What one test has loaded and traced, the next need not."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "load", functools.cache(runs.load))
+        yield
 
 
 @pytest.fixture

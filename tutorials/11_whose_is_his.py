@@ -31,7 +31,10 @@
 # 6. A text whose words ask each other: the encoder, and who "it" is.
 #
 # Each model gets a corpus that a program of ours wrote, so all right answers
-# are known. "It can" and "it cannot" are then numbers.
+# are known. "It can" and "it cannot" are then numbers. The chapter trains 13
+# small models, one after the other. That takes about eight minutes on two
+# cores, and each model prints a line when it is ready. The pictures are shown
+# here and kept in the folder `pictures`.
 
 # %%
 import collections
@@ -252,7 +255,8 @@ for label, premise, hypothesis in pairs["train"][:4]:
 # first. It has three steps: attend, compare, aggregate. The first line below is
 # the first step, the second line has the other two. $a_i$ is the vector of word
 # $i$ of the first text, $b_j$ that of word $j$ of the second. $F$, $G$ and $H$
-# are small feed-forward networks, and $[\,;\,]$ puts two vectors end to end.
+# are small feed-forward networks, each of two layers with a ReLU. Behind $H$, a
+# linear layer makes the logits. $[\,;\,]$ puts two vectors end to end.
 #
 # $$e_{ij} = F(a_i) \cdot F(b_j) \qquad
 # \beta_i = \sum_j \mathrm{softmax}_j(e_{ij})\, b_j \qquad
@@ -265,9 +269,9 @@ for label, premise, hypothesis in pairs["train"][:4]:
 # The scores are the same; what differs is along which side the softmax goes.
 # (In chapter 3 $\alpha$ was a weight. Here, as in the paper, $\alpha_j$ and
 # $\beta_i$ are contexts.) $G$ compares a word with its context, *for this word
-# alone*. The two sums add up what all words have to say, and $H$ makes the
-# logits of them. There is no order and no recurrence in it. The problem has
-# been decomposed into small ones, one a word.
+# alone*. The two sums add up what all words have to say, and $H$ reads them.
+# There is no order and no recurrence in it. The problem has been decomposed
+# into small ones, one a word.
 #
 # Two bags of almost the same size stand beside it.
 
@@ -294,6 +298,12 @@ if not FAST:
 # With attention the model is right nearly always. Two bags are hardly better
 # than a coin. (That is no proof, as the ceiling was: a mean may still hold its
 # words. But the layers above two means have not learned to compare them.)
+#
+# This corpus asks for nothing but the comparison of words. Sentences of people
+# ask for more. On SICK, 4,500 pairs of sentences, attention gains nothing that
+# can be seen: 60.6 % of the test are right with it and 60.0 % with two bags, as
+# means of three seeds
+# ([experiments](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/sentences.md#pairs-of-sentences)).
 #
 # Where does a word of the second text look? The rows below are its words, the
 # columns those of the first text. A frame marks equal words. The second text
@@ -391,10 +401,12 @@ if not FAST:
 # ## One text that is asked several questions
 #
 # Back to the colours. There is one text now, so who asks? Lin et al. (2017) let
-# the *task* ask: $r$ questions ("hops") that are learned, the same ones for
-# each text. First an LSTM of each direction reads the text, so that the state
-# at "red" knows of the "my" before it. Then each hop spreads its weight over
-# the states. $H$ now has a row for each of the $n$ states.
+# the *task* ask: $r$ questions that are learned, the same ones for each text.
+# The paper calls each of them a *hop*. (They are asked side by side. The hops
+# of chapter 14 are something else: there, the second look needs what the first
+# one has found.) First an LSTM of each direction reads the text, so that the
+# state at "red" knows of the "my" before it. Then each hop spreads its weight
+# over the states. $H$ now has a row for each of the $n$ states.
 #
 # $$A = \mathrm{softmax}(W_2 \tanh(W_1 H^\top)) \qquad M = A H$$
 #
@@ -728,7 +740,9 @@ for num_layers in (0, 1, 2):
     )
     fit(encoders[num_layers], *sets["train"], epochs=6)
     of_layers[num_layers] = accuracy(encoders[num_layers], *sets["test"])
-    print(f"{num_layers} layers: {100 * of_layers[num_layers]:5.1f} % right")
+    in_training = accuracy(encoders[num_layers], *sets["train"])
+    print(f"{num_layers} layers: {100 * of_layers[num_layers]:5.1f} % right, "
+          f"in training {100 * in_training:5.1f} %")  # fmt: skip
 chance = 1 / len(referents.ANIMALS)
 if not FAST:
     assert of_layers[0] < 2 * chance
@@ -739,7 +753,8 @@ if not FAST:
 # Without a layer, "it" knows nothing, and guesses one of twenty animals. (Even
 # one in twenty may be too many. An animal that stands in many training pairs is
 # a good guess there, and stands in few of the test's.) One layer helps, but
-# does not do it. Two do.
+# does not do it. Two do, with this seed. They can do it, but need not find it:
+# of five seeds that were tried, one ended with 43 % right.
 #
 # Why two? Because the question is not *where is the animal* but *where is the
 # animal that did it*. In the first layer "it" cannot ask for that: what an
@@ -795,9 +810,9 @@ if not FAST:
     assert swapped < 0.35 and new > swapped + 0.1
 
 # %% [markdown]
-# It has learned by heart who acts in which pair, and not who did what. So a
-# model can be right in training and have understood nothing. Only sentences
-# that were held out with care tell the difference.
+# It has learned by heart who acts in which pair, and not who did what. This
+# was enough for most of the training sentences. Only sentences that were held
+# out with care show how little it was.
 #
 # ### Where it looks
 #

@@ -164,8 +164,8 @@ def _folder(folder: pathlib.Path, source: str, target: str):
     for split in sorted(aligned.keys() | tables.keys()):
         if split in aligned and split in tables:
             raise ValueError(
-                f"Expected two files for {split}, or one with tabs. "
-                f"Received: {aligned[split][0]} and {tables[split]}"
+                f"{split} has both {aligned[split][0]} and {tables[split]}. "
+                "Take one of them out of the folder."
             )
         if split in tables:
             splits[split], sizes[split] = tab_separated.pairs(
@@ -177,9 +177,9 @@ def _folder(folder: pathlib.Path, source: str, target: str):
     for split in ("train", "validation"):
         if split not in splits:
             raise ValueError(
-                f"Expected {split}.{source} and {split}.{target}, plain or "
-                f"compressed, or {split}.tsv. "
-                f"Received: {folder} with {sorted(splits) or 'no split'}"
+                f"{folder} has no {split}.{source} and {split}.{target}, nor "
+                f"{split}.tsv, plain or compressed. It has "
+                f"{', '.join(sorted(splits)) or 'no split'}."
             )
     return splits, sizes
 

@@ -76,8 +76,8 @@ class Classification(Task):
         """The tokenizer, and the labels."""
         if not directory.classes.is_file():
             raise ValueError(
-                "Expected the labels that `keras-attention train` wrote. "
-                f"Received: {directory.classes}, which is missing"
+                f"{directory.classes} is missing. `keras-attention train` "
+                "writes the labels of a run into it."
             )
         return (
             vocabularies.load(directory, "joint"),
@@ -137,17 +137,15 @@ class Classification(Task):
     def read_test_set(self, source, reference, target_language=None):
         if not source or not reference:
             raise ValueError(
-                "Expected --source, a file of texts, and --reference, a file "
-                f"of their labels. Received: source={source}, "
-                f"reference={reference}"
+                "Give both --source, a file of texts, and --reference, a file "
+                "of their labels."
             )
         texts = lines.rows(lines.read_lines(source), len(self.texts))
         references = list(map(labels.written, lines.read_lines(reference)))
         if len(texts) != len(references) or not texts:
             raise ValueError(
-                "Expected a label for each text. Received: "
-                f"{len(texts)} texts in {source}, {len(references)} labels in "
-                f"{reference}"
+                f"There are {len(texts)} texts in {source}, {len(references)} "
+                f"labels in {reference}. Each text needs a label."
             )
         return TestSet(source.name, texts, references)
 

@@ -93,9 +93,8 @@ class LanguageModelling(Task):
     def read_test_set(self, source, reference, target_language=None):
         if not source or reference:
             raise ValueError(
-                "Expected --source, a file of texts, and no --reference for a "
-                f"language model. Received: source={source}, "
-                f"reference={reference}"
+                "A language model is scored on --source, a file of texts, and "
+                "takes no --reference."
             )
         lines = texts.read(source)
         return TestSet(source.name, lines, lines)
@@ -103,9 +102,8 @@ class LanguageModelling(Task):
     def evaluate(self, servable, test_set, truncate=False, **options):
         if options:
             raise ValueError(
-                "Expected no options of a search or of BLEU for a language "
-                "model. "
-                f"Received: {', '.join(options)}"
+                f"{' and '.join(options)} works with translation models only; "
+                "this model does language modelling."
             )
         lines = test_set.sources
         start = time.monotonic()

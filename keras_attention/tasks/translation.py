@@ -124,16 +124,15 @@ class Translation(Task):
     def read_test_set(self, source, reference, target_language=None):
         if not source or not reference:
             raise ValueError(
-                "Expected --source and --reference. Received: "
-                f"source={source}, reference={reference}"
+                "Give both --source and --reference: a file of texts and one "
+                "of their translations."
             )
         sources = list(corpora.read_lines(source))
         references = list(corpora.read_lines(reference))
         if len(sources) != len(references):
             raise ValueError(
-                "Expected as many references as sources. Received: "
-                f"{len(sources)} lines in {source}, "
-                f"{len(references)} lines in {reference}"
+                f"{source} has {len(sources)} lines and {reference} has "
+                f"{len(references)}. Each text needs a translation."
             )
         language = target_language or _language(reference)
         return TestSet(source.name, sources, references, language)

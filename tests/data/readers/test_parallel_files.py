@@ -182,7 +182,7 @@ def test_a_missing_partner_is_named(write, load):
 def test_a_missing_split_is_named(write, load, missing):
     present = {"train": "val", "validation": "train"}[missing]
     folder = write({f"{present}.en": b"a\n", f"{present}.de": b"b\n"})
-    with pytest.raises(ValueError, match=f"Expected {missing}.en and"):
+    with pytest.raises(ValueError, match=f"has no {missing}.en and"):
         load(folder)
 
 

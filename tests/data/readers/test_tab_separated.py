@@ -121,7 +121,7 @@ def test_a_folder_as_it_is_downloaded(tmp_path):
     (tmp_path / "_about.txt").write_text("about")
     (tmp_path / "deu_about.txt").write_text("about")
     assert corpora.load(tmp_path, "en", "de").sizes["train"] == 320
-    with pytest.raises(ValueError, match="with no split"):
+    with pytest.raises(ValueError, match="It has no split"):
         corpora.load(tmp_path, "en", "es")
     write_pairs(tmp_path / "deu.txt.bz2", PAIRS)
     with pytest.raises(ValueError, match="Name one of them instead"):
@@ -141,7 +141,7 @@ def test_a_file_for_each_split(tmp_path, read):
         (tmp_path / f"test.{language}").write_text("x\n")
     assert corpora.load(tmp_path).sizes["test"] == 1
     write_pairs(tmp_path / "test.tsv", [("a", "b")])
-    with pytest.raises(ValueError, match="two files for test, or one"):
+    with pytest.raises(ValueError, match="test has both"):
         corpora.load(tmp_path)
     write_pairs(tmp_path / "val.tsv", [("a", "b")])
     with pytest.raises(ValueError, match="validation has two files"):

@@ -226,7 +226,7 @@ def test_a_test_set_may_have_a_name_and_blank_lines(folder, tmp_path):
     read = task.read_test_set(named, None)
     assert held_out.sources == read.sources == ["the king talks"]
     named.write_text("\n")
-    with pytest.raises(ValueError, match="without text"):
+    with pytest.raises(ValueError, match="has no text"):
         task.read_test_set(named, None)
 
 

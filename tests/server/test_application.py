@@ -374,14 +374,14 @@ def test_what_waits_keeps_no_more_than_its_arrays(
 ):
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
         with run_server(configs) as server:
-            inputs = {"text": ["a"], "more": ["unknown names are ignored"]}
+            inputs = {"text": ["a"], "of no signature": ["ignored"]}
             asked = threads.submit(server.predict, "shout", inputs=inputs)
             while not slow_model.batches:
                 time.sleep(0.01)
             kept = [
                 one
                 for one in gc.get_objects()
-                if isinstance(one, dict) and "more" in one
+                if isinstance(one, dict) and "of no signature" in one
             ]
             assert all(one is inputs for one in kept)
             slow_model.may_end.set()

@@ -37,7 +37,7 @@ def write_atomically(path: pathlib.Path, data: bytes) -> None:
 
 
 @contextlib.contextmanager
-def lock(folder: pathlib.Path, name: str = ".lock", wait: bool = False):
+def lock(folder: pathlib.Path):
     """Keeps other processes and threads from writing in a folder.
 
     What is locked is a file in the folder, as network file systems lock no
@@ -47,24 +47,20 @@ def lock(folder: pathlib.Path, name: str = ".lock", wait: bool = False):
 
     Args:
         folder: where others shall not write.
-        name: that of the file: locks of other names in the folder are others.
-        wait: whether to wait for another holder to end.
 
     Raises:
-        ValueError: If another process or thread holds the lock, unless it
-            is to wait.
+        ValueError: If another process or thread holds the lock.
     """
     folder = pathlib.Path(folder)
-    kind = fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB
-    handle = None
+    path, handle = folder / ".lock", None
     while handle is None:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            handle = _open_locked(folder / name, kind)
+            handle = _open_locked(path)
         except BlockingIOError as error:
             raise ValueError(
-                "Expected a folder that nobody else writes in now: wait for "
-                f"the other process, or choose another. Received: {folder}"
+                f"Another process writes in {folder} now. Wait until it ends, "
+                "or choose another folder."
             ) from error
         except OSError as error:
             # Another holder has removed the file, or the folder.
@@ -73,11 +69,11 @@ def lock(folder: pathlib.Path, name: str = ".lock", wait: bool = False):
     try:
         yield
     finally:
-        (folder / name).unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
         os.close(handle)
 
 
-def _open_locked(path: pathlib.Path, kind: int) -> int | None:
+def _open_locked(path: pathlib.Path) -> int | None:
     """A handle of a file that is locked, or None if it is another by now."""
     with contextlib.ExitStack() as stack:
         handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -85,7 +81,7 @@ def _open_locked(path: pathlib.Path, kind: int) -> int | None:
         # Where a killed process leaves it, other users have to open it.
         with contextlib.suppress(OSError):
             os.fchmod(handle, 0o666)
-        fcntl.flock(handle, kind)
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         # Its last holder may have removed it after it was opened here. A
         # network file system may only have renamed it.
         if not os.path.samestat(os.fstat(handle), os.stat(path)):
@@ -107,12 +103,11 @@ def check_folder(folder: str | os.PathLike) -> None:
     )
     if not place.is_dir():
         raise ValueError(
-            f"Expected a folder. Received: {folder}, where {place} is none"
+            f"{folder} cannot be a folder, because {place} is none."
         )
     if not os.access(place, os.W_OK | os.X_OK):
         raise ValueError(
-            "Expected a folder that you may write in. "
-            f"Received: {folder}, where {place} is closed to you"
+            f"You may not write in {folder}: {place} is closed to you."
         )
 
 

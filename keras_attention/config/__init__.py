@@ -77,10 +77,14 @@ RECIPES = {
 def make(**choices) -> TrainingConfig:
     """A configuration from choices by their names.
 
+    With `init`, the run there hands on what is not named: see `handed_on`.
+
     Raises:
         ValueError: If a choice is unknown or has a wrong value.
     """
-    return replace(DEFAULTS, **choices)
+    config = replace(DEFAULTS, **choices)
+    handed = handed_on(config.run.init, choices.get("model"))
+    return replace(config, **{n: handed[n] for n in handed.keys() - choices})
 
 
 def replace(config: TrainingConfig, **choices) -> TrainingConfig:
@@ -93,8 +97,8 @@ def replace(config: TrainingConfig, **choices) -> TrainingConfig:
     for name, value in choices.items():
         if name not in GROUP_OF:
             raise ValueError(
-                "Expected a choice that `keras-attention train --help` lists. "
-                f"Received: {name}{suggestion(name, GROUP_OF)}"
+                f"There is no choice {name}{suggestion(name, GROUP_OF)}. "
+                "`keras-attention train --help` lists all of them."
             )
         groups.setdefault(GROUP_OF[name], {})[name] = value
     replaced = {
@@ -125,27 +129,25 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
     if not path.is_file():
         if name not in RECIPES:
             raise ValueError(
-                "Expected a YAML file, or one of the recipes "
-                f"{', '.join(sorted(RECIPES))}. Received: {name}"
-                f"{suggestion(name, RECIPES)}"
+                f"There is no file and no recipe {name}"
+                f"{suggestion(name, RECIPES)}. The recipes are "
+                f"{', '.join(sorted(RECIPES))}."
             )
         path = RECIPES[name]
     try:
         content = yaml.load(path.read_text("utf-8"), Loader) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         problem = " ".join(str(error).split())
-        raise ValueError(
-            f"{path}: Expected YAML. Received: {problem}"
-        ) from None
+        raise ValueError(f"{path} is not YAML: {problem}") from None
     if not isinstance(content, dict):
-        raise ValueError(f"{path}: Expected choices. Received: {content}")
+        raise ValueError(f"{path} holds no choices: {content}")
     choices: dict = {}
     for key, value in content.items():
         # A group without a choice, `data:`, is None.
         is_group = key in GROUPS and isinstance(value, dict | None)
         choices |= (value or {}) if is_group else {str(key): value}
     try:
-        make(**choices)
+        replace(DEFAULTS, **choices)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
     return choices
@@ -187,11 +189,10 @@ def check_corpus(corpus: str | None) -> None:
     """
     if corpus and is_folder(corpus) and not pathlib.Path(corpus).exists():
         raise ValueError(
-            f"Expected {', '.join(EMBEDDED)}, a folder of files of "
-            "one text a line, a file of tab-separated pairs, or "
-            '"tfds:NAME/CONFIG" as the corpus (if it has moved, name its '
-            "place with --corpus). "
-            f"Received: {corpus}{suggestion(corpus, EMBEDDED)}"
+            f"There is no corpus {corpus}{suggestion(corpus, EMBEDDED)}. If it "
+            "has moved, name its place with --corpus. A corpus is a folder of "
+            "files of one text a line, a file of tab-separated pairs, "
+            f'"tfds:NAME/CONFIG", or one of {", ".join(EMBEDDED)}.'
         )
 
 
@@ -237,7 +238,7 @@ def handed_on(init: str | None, model: str | None = None) -> dict[str, Any]:
     saved = read(run / "config.yaml")
     names = VOCABULARY
     if model in (None, saved.get("model")):
-        names += ("model", "size", "model_arguments")
+        names += ("model", "learns", "size", "model_arguments")
     return {name: saved[name] for name in names if name in saved}
 
 

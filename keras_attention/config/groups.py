@@ -258,8 +258,8 @@ class Run(Choices):
         None,
         "The weights to begin with: the folder of a run, or a file "
         "(weights.npz, NAME.keras, NAME.weights.h5). They are matched by name "
-        "and shape. A run also gives its vocabulary, and its model, size and "
-        "model_arguments unless others are named.",
+        "and shape. A run also gives its vocabulary, and its model, size, "
+        "model_arguments and task (`learns`) unless others are named.",
         is_path=True,
     )
     seed: int = choice(1, "The seed of everything random.", at_least=0)

@@ -137,9 +137,9 @@ def with_translations(corpus, teacher: run_directory.RunDirectory):
     paths, size = _paths(teacher), corpus.sizes["train"]
     if not (len(paths) - 1) * BLOCK_SIZE < size <= len(paths) * BLOCK_SIZE:
         raise ValueError(
-            f"Expected translations of {size:,} texts, {BLOCK_SIZE:,} in each "
-            f"file: `keras-attention train` makes them. Received: "
-            f"{len(paths)} files in {teacher.path / 'translations'}"
+            f"{teacher.path / 'translations'} has {len(paths)} files of "
+            f"{BLOCK_SIZE:,} translations for {size:,} texts. "
+            "`keras-attention train --resume` makes the others."
         )
 
     def side_by_side(pair, translation):

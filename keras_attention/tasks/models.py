@@ -29,8 +29,8 @@ def create(choices, **arguments):
         model.build()
     except (TypeError, ValueError) as error:
         raise ValueError(
-            f"Expected model_arguments that {choices.model} takes, but for its "
-            "vocabularies, name and dtype. Received: model_arguments="
-            f"{choices.model_arguments}: {error}"
+            f"{choices.model} does not take "
+            f"model_arguments={choices.model_arguments} beside its "
+            f"vocabularies, name and dtype: {error}"
         ) from error
     return model

@@ -44,6 +44,6 @@ def load(directory, side: str) -> data.Tokenizer:
         return data.Tokenizer(path.read_bytes(), side)
     except (OSError, ValueError) as error:
         raise ValueError(
-            "Expected a vocabulary that `keras-attention train` wrote. "
-            f"Received: {path}: {error}"
+            f"{path} is missing, damaged or no vocabulary that "
+            f"`keras-attention train` wrote: {error}"
         ) from error

@@ -63,7 +63,6 @@ class AcrossWorkers(Trainer):
             rows = slice(first, None, context.num_replicas_in_sync)
             return step(tf.nest.map_structure(lambda one: one[rows], batch))
 
-        @tf.function(reduce_retracing=True, autograph=False)
         def on_own_replicas(batch):
             of_replicas = self.strategy.run(on_its_rows, (batch,))
             # For the progress bar alone: an epoch's logs are read from the
@@ -75,4 +74,14 @@ class AcrossWorkers(Trainer):
                 for name, v in of_replicas.items()
             }
 
-        return lambda iterator: on_own_replicas(next(iterator))
+        def on_next(iterator):
+            # One graph for all shapes. The batch is taken outside of it: the
+            # end of the data inside would abort the collective operations.
+            nonlocal traced
+            traced = traced or tf.function(
+                on_own_replicas, [iterator.element_spec], autograph=False
+            )
+            return traced(next(iterator))
+
+        traced = None
+        return on_next

@@ -92,20 +92,13 @@ def arrays_to_variables(arrays: dict, prefix: str, variables: list) -> None:
     shapes = [tuple(arrays[name].shape) for name in names]
     expected = [tuple(variable.shape) for variable in variables]
     if shapes != expected:
-        different = next(
-            (
-                f"{name}: {shape}"
-                for name, shape, wanted in zip(
-                    names, shapes, expected, strict=False
-                )
-                if shape != wanted
-            ),
-            f"{len(shapes)} arrays",
-        )
+        pairs = zip(names, shapes, expected, strict=False)
+        others = [f"{name}: {a}, not {b}" for name, a, b in pairs if a != b]
+        others.append(f"{len(shapes)} arrays, not {len(expected)}")
         raise ValueError(
-            f"Expected {len(expected)} arrays with the shapes of this "
-            f"{prefix}: the checkpoint has another configuration. Use that "
-            f"one, or another output folder. Received: {different}"
+            f"The checkpoint has another {prefix} than this configuration: "
+            f"{others[0]}. Use the checkpoint's configuration, or another "
+            "output folder."
         )
     for name, variable in zip(names, variables, strict=True):
         variable.assign(arrays[name])

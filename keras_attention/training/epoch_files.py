@@ -22,6 +22,9 @@ def keep_weights(parts: Parts, progress: Progress) -> None:
         progress.best_epoch = progress.epoch
     if not parts.team.leads:
         return
+    # Before the checkpoint: a run that is stopped in between trains this epoch
+    # again and writes the same. The other way round, its best weights would be
+    # lost.
     arrays = checkpoints.variables_to_arrays(
         "model", parts.model.trainable_variables
     )
@@ -42,6 +45,7 @@ def remove_old_weights(parts: Parts, progress: Progress) -> None:
 def average_last(parts: Parts, progress: Progress) -> None:
     """The mean of the last epochs' weights becomes the selected ones."""
     last, count = progress.epoch, parts.config.training.average_last
+    # The files stay: a run that is stopped here averages them once more.
     loaded = [
         checkpoints.load(parts.directory.epoch_weights(epoch))[0]
         for epoch in range(max(0, last - count), last)
@@ -56,6 +60,8 @@ def average_last(parts: Parts, progress: Progress) -> None:
 
 def write_logs(parts: Parts, progress: Progress) -> None:
     """Writes history.json, and scalars for TensorBoard."""
+    # Whole each time: an epoch that is trained again after a stop replaces its
+    # logs, and comes twice in TensorBoard's alone.
     history = json.dumps(progress.history, indent=1)
     files.write_atomically(parts.directory.history, history.encode())
     folder = str(parts.directory.path / "tensorboard")

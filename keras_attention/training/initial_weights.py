@@ -61,7 +61,8 @@ def take(model: keras.Model, path: str) -> int:
 
     Raises:
         ValueError: If there are no such weights, if no name is among the
-            model's, or if one of that name has another shape.
+            model's, or if one of that name has another shape. If several have
+            one name, and the models are not built alike.
     """
     file = beginnings.weights_of(path)
     if file.suffix == ".npz":
@@ -90,6 +91,7 @@ def _take_by_name(model, file) -> str:
             f"they are {_few(found)}; here they are {_few(own)}. Train a model "
             "of the same kind, or leave --init out."
         )
+    _check_order(file, [*found], [*own])
     for name, variable in taken.items():
         there, here = list(found[name].shape), list(variable.shape)
         if there != here:
@@ -105,6 +107,23 @@ def _take_by_name(model, file) -> str:
         if rest := [name for name in names if name not in taken]:
             words += f" ({label}: {_few(rest)})"
     return words
+
+
+def _check_order(file, found: list[str], own: list[str]) -> None:
+    """Refuses names of several weights, unless both models are built alike.
+
+    Their order alone tells such weights apart: in a model of another depth, a
+    layer would take the weights of another one.
+    """
+    second = [name for name in (*found, *own) if name.endswith(" (2)")]
+    shared = {name.removesuffix(" (2)") for name in second} & {*found} & {*own}
+    if shared and found != own:
+        raise ValueError(
+            f"Several weights have the name {min(shared)}, and {file} is of a "
+            "model of another depth: which weights are which cannot be told. "
+            "Give the size and the model_arguments with which they were "
+            "trained, or leave --init out."
+        )
 
 
 def _read(file: pathlib.Path) -> dict[str, np.ndarray]:

@@ -65,6 +65,7 @@ def train(
         ConnectionError: If another worker does not come, is lost, or has
             failed.
     """
+    # A run that goes on elsewhere, with other devices, would not be the same.
     replicas = devices.num_replicas(config.run.replicas)
     config = configuration.replace(config, replicas=replicas)
     with Team.at_work(), contextlib.ExitStack() as locks:
@@ -107,6 +108,7 @@ def _enter(stage, choices, task, corpus, team) -> Parts:
 def _start(config, resume, team, locks) -> None:
     """Lets the leader make or check the run's folder, and lock it."""
     # A corpus and a folder may have another path on each machine.
+    # What all of them shall read is compared later, by its content.
     named = configuration.replace(config, output=None, corpus="", init=None)
     team.agree(
         "choices",

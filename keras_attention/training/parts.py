@@ -84,6 +84,26 @@ def _check_positions(model, max_length):
         )
 
 
+def _make_trainer(config, task, model, num_steps, team) -> Trainer:
+    """The trainer of a model, whose optimizer has all its weights."""
+    options = {
+        "clip_norm": config.optimizer.clip_norm,
+        "micro_batches": config.optimizer.micro_batches,
+        "objective": task.objective(config, model),
+    }
+    if team.size > 1:
+        trainer = AcrossWorkers(model, team.strategy, **options)
+    else:
+        trainer = Trainer(model, **options)
+    optimizer = make_optimizer(config.optimizer, num_steps)
+    # XLA would compile each shape of a batch anew, and batches of a token
+    # budget have many.
+    trainer.compile(optimizer, jit_compile=False)
+    # A checkpoint gives the optimizer its state before the first step.
+    optimizer.build(model.trainable_variables)
+    return trainer
+
+
 def build(
     config: configuration.TrainingConfig,
     task,
@@ -107,8 +127,7 @@ def build(
             several workers have other vocabularies or other examples.
     """
     team = team or Team(devices.make_strategy(config.run.replicas))
-    strategy = team.strategy
-    replicas = strategy.num_replicas_in_sync
+    replicas = team.strategy.num_replicas_in_sync
     keras.utils.set_random_seed(config.run.seed)
     with team.leader_first():
         if team.leads:
@@ -128,21 +147,10 @@ def build(
     # Again, so that the weights do not depend on what was drawn above: a
     # vocabulary is learned by a new run, and read by one that goes on.
     keras.utils.set_random_seed(config.run.seed)
-    with strategy.scope():
+    with team.strategy.scope():
         model = task.create_model(config, tokenizers)
         _check_positions(model, config.data.max_length)
-        options = {
-            "clip_norm": config.optimizer.clip_norm,
-            "micro_batches": config.optimizer.micro_batches,
-            "objective": task.objective(config, model),
-        }
-        if team.size > 1:
-            trainer = AcrossWorkers(model, strategy, **options)
-        else:
-            trainer = Trainer(model, **options)
-        optimizer = make_optimizer(config.optimizer, num_steps)
-        trainer.compile(optimizer, jit_compile=False)
-        optimizer.build(model.trainable_variables)
+        trainer = _make_trainer(config, task, model, num_steps, team)
     servable = task.servable(config, model, tokenizers)
     return Parts(
         config=config,

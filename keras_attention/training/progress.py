@@ -47,6 +47,8 @@ def save(parts: Parts, progress: Progress) -> None:
     leader writes.
     """
     arrays = {}
+    # Dropout's seeds and the step of the schedule are among the variables: the
+    # next batch then draws what it would have drawn.
     for prefix, variables in _variables(parts).items():
         arrays |= checkpoints.variables_to_arrays(prefix, variables)
     # The metrics are among the arrays.
@@ -54,6 +56,23 @@ def save(parts: Parts, progress: Progress) -> None:
     del content["metrics"]
     if parts.team.leads:
         checkpoints.save(parts.directory.checkpoint, arrays, content)
+
+
+def _difference(parts, checksums) -> str:
+    """Why the examples are others, as far as can be told, and what to do."""
+    sampling = parts.config.vocabulary.subword_sampling
+    # No pieces are drawn of validation texts: these are still the same.
+    if sampling and checksums[1] == parts.pipeline.checksums[1]:
+        return (
+            f"with subword_sampling={sampling}, version 0.1.0 drew other "
+            "pieces of a language model's texts than this one, or the training "
+            "texts have changed. Put them back, go on with the version that "
+            "began the run"
+        )
+    return (
+        "its files have changed, or a newer version reads unknown words or "
+        "control characters in them otherwise. Put the files back"
+    )
 
 
 def load(parts: Parts) -> Progress:
@@ -66,9 +85,9 @@ def load(parts: Parts) -> Progress:
     if content["corpus"] != parts.pipeline.checksums:
         raise ValueError(
             f"{parts.config.data.corpus} no longer gives the examples that the "
-            "run began with: its files have changed, or a newer version reads "
-            "unknown words or control characters in them otherwise. Put the "
-            "files back, or start another run with another --output."
+            "run began with: "
+            + _difference(parts, content["corpus"])
+            + ", or start another run with another --output."
         )
     for prefix, variables in _variables(parts).items():
         checkpoints.arrays_to_variables(arrays, prefix, variables)

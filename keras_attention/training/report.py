@@ -50,7 +50,7 @@ def finish(parts: Parts) -> dict:
         servable, task.held_out(parts.corpus), truncate=True
     )
     pictures = task.draw(directory.path, servable, evaluation)
-    pictures["learning_curve"] = _draw_learning_curve(directory)
+    pictures["learning_curve"] = draw_learning_curve(task, config)
     scores = saved_scores(evaluation, config)
     card = task.card(config, scores, servable)
     version = servable.export(directory.path / "savedmodel", card)
@@ -80,9 +80,15 @@ def command(servable, folder: pathlib.Path) -> str:
     return f"printf '{row}\\n' | {answer}"
 
 
-def _draw_learning_curve(directory) -> pathlib.Path:
-    path = directory.path / "learning_curve.png"
-    epochs = run_directory.read_history(directory)
+def draw_learning_curve(task, config) -> pathlib.Path:
+    """Draws the logs of all stages, one behind the other."""
+    *_, last = folders = [stage.directory for stage in task.stages(config)]
+    path = last.path / "learning_curve.png"
+    epochs = [
+        logs
+        for folder in folders
+        for logs in run_directory.read_history(folder)
+    ]
     names = sorted({name for logs in epochs for name in logs})
     plotting.learning_curve(
         {name: [logs.get(name) for logs in epochs] for name in names},

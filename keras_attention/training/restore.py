@@ -28,6 +28,7 @@ def selected(parts: Parts):
     """
     config, model = parts.config, parts.model
     precision, replicas = config.architecture.precision, config.run.replicas
+    # What answers runs on one device in float32, whatever has trained it.
     if precision != "float32" or replicas != 1:
         config = configuration.replace(config, precision="float32")
         model = parts.task.create_model(config, parts.tokenizers)
@@ -57,6 +58,7 @@ def load_run(
         ValueError: If the folder holds no finished epoch, if the precision is
             another one, or if a file is damaged.
     """
+    # Its answers shall be the same on every machine.
     config = configuration.replace(config, precision="float32")
     tokenizers = task.load_tokenizers(directory)
     model = task.create_model(config, tokenizers)

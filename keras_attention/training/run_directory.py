@@ -52,15 +52,6 @@ class RunDirectory:
         return self.path / "scores.json"
 
     @property
-    def stages(self) -> list["RunDirectory"]:
-        """The folders of its stages in order; the last one is its own.
-
-        Those before lie in it, and their names sort as the stages go.
-        """
-        inside = sorted(self.path.glob("*/config.yaml")) if self.is_run else []
-        return [*(RunDirectory(path.parent) for path in inside), self]
-
-    @property
     def history(self) -> pathlib.Path:
         """The logs of each epoch."""
         return self.path / "history.json"
@@ -110,7 +101,9 @@ def read_config(directory: RunDirectory) -> configuration.TrainingConfig:
         )
     try:
         choices = configuration.read(directory.config)
-        return configuration.without_unread(configuration.make(**choices))
+        # Not `make`: what a run has left open, its `init` does not decide now.
+        config = configuration.replace(configuration.DEFAULTS, **choices)
+        return configuration.without_unread(config)
     except ValueError as error:
         raise ValueError(
             f"{directory.config} does not hold the choices of a run, as "
@@ -160,11 +153,12 @@ def start(
             checkpoint is gone. If `config.yaml` is not that of a run.
     """
     directory = at(config.run.output)
+    # The caller holds the folder's lock, so that no temporary is in use.
     directory.path.mkdir(parents=True, exist_ok=True)
     files.remove_temporaries(directory.path)
     if directory.scores.is_file() and not directory.checkpoint.is_file():
         raise _without_checkpoint(directory)
-    if any(stage.checkpoint.is_file() for stage in directory.stages):
+    if any(one.checkpoint.is_file() for one in _with_stages(directory)):
         if not resume:
             raise ValueError(
                 f"{directory.path} holds a run already. Add --resume to go on "
@@ -180,6 +174,16 @@ def start(
     return directory
 
 
+def _with_stages(directory: RunDirectory) -> list[RunDirectory]:
+    """The folder, and those in it that may be of stages before the last.
+
+    It may have been the run of another task, whose stages had other names. So
+    any run in it counts: to refuse is the safe side.
+    """
+    inside = directory.path.glob("*/config.yaml") if directory.is_run else ()
+    return [directory, *(at(path.parent) for path in inside)]
+
+
 def _check_nothing_is_lost(directory: RunDirectory, resume: bool) -> None:
     """Refuses to write over the work of a run that has no checkpoint.
 
@@ -188,8 +192,10 @@ def _check_nothing_is_lost(directory: RunDirectory, resume: bool) -> None:
     """
     if directory.is_run:
         read_config(directory)
-    trained = any(stage.weights.is_file() for stage in directory.stages)
-    if len(read_history(directory)) > 1 or (trained and not resume):
+    found = _with_stages(directory)
+    trained = any(one.weights.is_file() for one in found)
+    is_longer = any(len(read_history(one)) > 1 for one in found)
+    if is_longer or (trained and not resume):
         raise _without_checkpoint(directory)
 
 
@@ -202,10 +208,7 @@ def _without_checkpoint(directory: RunDirectory) -> ValueError:
 
 
 def read_history(directory: RunDirectory) -> list[dict]:
-    """The logs of each epoch, those of the first stage first."""
-    return [
-        logs
-        for stage in directory.stages
-        if stage.history.is_file()
-        for logs in json.loads(stage.history.read_text())
-    ]
+    """The logs of each epoch. A stage before the last has its own folder."""
+    if not directory.history.is_file():
+        return []
+    return json.loads(directory.history.read_text())

@@ -76,8 +76,8 @@ class Team:
                 for rank, checksum in enumerate(checksums)
             )
             raise ValueError(
-                f"Expected the same {what} on all {self.size} workers: "
-                f"{remedy}. Received: checksums {found}"
+                f"The {self.size} workers have different {what}: {remedy}. "
+                f"(Checksums: {found}.)"
             )
 
     @contextlib.contextmanager
@@ -98,9 +98,7 @@ class Team:
         failed = [rank for rank, one in enumerate(self._gather(0.0)) if one]
         if failed:
             raise ConnectionError(
-                f"Expected all {self.size} workers to go on: the output of one "
-                "that has failed says why. Received: an error of worker "
-                f"{failed[0]}"
+                f"Worker {failed[0]} has failed. Its own output says why."
             )
 
     @contextlib.contextmanager
@@ -141,7 +139,7 @@ class Team:
                 raise
             reason = found.group(1) if found else type(error).__name__
             raise ConnectionError(
-                f"Expected all {here.count} workers to the end: one is lost, "
-                "and its own output may say why. Stop the others, and start "
-                f"all of them again with --resume. Received: {reason}"
+                f"One of {here.count} workers is lost. Its own output may say "
+                "why. Stop the others, and start all of them again with "
+                f"--resume. TensorFlow says: {reason}"
             ) from error

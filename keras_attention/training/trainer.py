@@ -3,22 +3,7 @@
 import keras
 import tensorflow as tf
 
-from keras_attention.devices import (
-    keep_memory,
-    make_logical_devices,
-    make_strategy,
-    share_cores,
-)
 from keras_attention.training import objectives
-
-# A trainer is made under a strategy, so both are found in one place.
-__all__ = [
-    "Trainer",
-    "keep_memory",
-    "make_logical_devices",
-    "make_strategy",
-    "share_cores",
-]
 
 
 class Trainer(keras.Model):
@@ -163,8 +148,8 @@ class Trainer(keras.Model):
         }
         if measured.keys() != self.means.keys():
             raise ValueError(
-                f"Expected an objective that measures {', '.join(self.means)}, "
-                f"its `names`. Received: {', '.join(measured)}"
+                f"The objective measures {', '.join(measured)}, and its "
+                f"`names` are {', '.join(self.means)}. Let both be the same."
             )
         for name, mean in self.means.items():
             values, weights = measured[name]
@@ -244,8 +229,8 @@ def _flat(name, values, weights):
     )
     if not values.shape.is_compatible_with(weights.shape):
         raise ValueError(
-            "Expected values and weights of one shape from the objective. "
-            f"Received: {name} of shapes {values.shape} and {weights.shape}"
+            "The objective's values and weights have to have one shape. Those "
+            f"of {name} have {values.shape} and {weights.shape}."
         )
     # Flat: Keras would divide each row by its length, padding included.
     values, weights = (tf.reshape(tensor, [-1]) for tensor in (values, weights))

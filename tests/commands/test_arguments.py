@@ -80,7 +80,7 @@ def test_a_wrong_choice_has_one_answer(name, wrong, words, tmp_path):
         ("optimizer: {epoch: 3}", "Received: epoch"),
         ("data: {source: no}", "source to be text"),
         ("[1]", "Received: [1]"),
-        ("a: [", "Expected YAML"),
+        ("a: [", "is not YAML"),
         ("data: phrases", "Received: data"),
     ],
 )
@@ -186,6 +186,25 @@ def test_a_run_hands_on_its_model_and_vocabulary(chosen, tmp_path):
     expected = {"model": "rnnsearch", "model_arguments": {}}
     expected |= {"vocabulary_size": 99, "normalization": "nfkc"}
     assert other.items() >= expected.items()
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        {"model": "bag_of_vectors", "learns": "question_answering"},
+        {"model": "luong", "model_arguments": {"units": 16}}
+        | {"normalization": "nfkc", "joint_vocabulary": False},
+    ],
+)
+def test_python_hands_on_what_the_command_line_does(chosen, tmp_path, made):
+    run = config.resolve(config.make(**made))
+    (tmp_path / "config.yaml").write_text(config.text(run))
+    (tmp_path / "weights.npz").touch()
+    in_python = config.flat(config.resolve(config.make(init=str(tmp_path))))
+    assert in_python.items() >= made.items()
+    assert chosen(f"--init={tmp_path}") == in_python
+    other = config.make(init=str(tmp_path), model="transformer")
+    assert other.architecture == config.DEFAULTS.architecture
 
 
 def test_weights_that_are_not_there_are_named_at_once(tmp_path):

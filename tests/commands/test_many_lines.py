@@ -121,7 +121,7 @@ def test_a_folder_of_other_files_is_refused(argv, tmp_path):
 
 def test_a_folder_is_for_one_command_at_a_time(argv, tmp_path):
     with files.lock(tmp_path / "out"):
-        with pytest.raises(SystemExit, match="nobody else writes in now"):
+        with pytest.raises(SystemExit, match="Another process writes in"):
             cli.main(["predict", *argv])
 
 

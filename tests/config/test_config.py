@@ -177,7 +177,7 @@ def test_a_choice_that_cannot_be_meant(name, value, expected):
     ],
 )
 def test_a_mistyped_choice_has_a_suggestion(choices, name):
-    with pytest.raises(ValueError, match=rf" \(did you mean {name}\?\)$"):
+    with pytest.raises(ValueError, match=rf" \(did you mean {name}\?\)"):
         resolved(**choices)
 
 
@@ -186,7 +186,7 @@ def test_mistyped_recipes_and_corpora_have_suggestions():
         config.read("ptb_lstm")
     with pytest.raises(ValueError, match="did you mean phrases"):
         config.check_corpus("phrase")
-    with pytest.raises(ValueError, match="Received: /no/such/folder$"):
+    with pytest.raises(ValueError, match="no corpus /no/such/folder[.]"):
         config.check_corpus("/no/such/folder")
 
 

@@ -28,7 +28,7 @@ def test_home_is_found(monkeypatch, tmp_path):
     monkeypatch.setenv("HOME", str(tmp_path))
     destination.check("~/model")
     (tmp_path / "model").write_text("")
-    with pytest.raises(ValueError, match="Expected a folder"):
+    with pytest.raises(ValueError, match="cannot be a folder"):
         destination.check("~/model")
 
 
@@ -49,10 +49,10 @@ def test_a_readme_that_is_no_card_is_refused_unless_it_stays(tmp_path):
 
 def test_a_file_in_the_way_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
-    refused(tmp_path / "file", "Expected a folder")
-    refused(tmp_path / "file" / "model", f"where {tmp_path / 'file'} is none")
+    refused(tmp_path / "file", "cannot be a folder")
+    refused(tmp_path / "file" / "model", f"because {tmp_path / 'file'} is none")
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
-    refused(tmp_path / "broken" / "model", "Expected a folder")
+    refused(tmp_path / "broken" / "model", "cannot be a folder")
 
 
 def test_a_folder_that_is_closed_is_refused(tmp_path, monkeypatch):
@@ -68,5 +68,5 @@ def test_a_folder_that_is_closed_is_refused(tmp_path, monkeypatch):
 
 def test_another_export_is_waited_for(tmp_path):
     with files.lock(tmp_path):
-        refused(tmp_path, "nobody else writes in now")
+        refused(tmp_path, "Another process writes in")
     destination.check(tmp_path)

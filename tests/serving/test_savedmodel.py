@@ -491,7 +491,7 @@ def test_a_failed_first_export_leaves_no_manifest(live, tmp_path, monkeypatch):
 
 def test_two_exports_at_a_time(live, copy):
     with files.lock(copy):
-        with pytest.raises(ValueError, match="nobody else writes"):
+        with pytest.raises(ValueError, match="Another process writes"):
             live.export(copy)
     assert ka.load(copy).path == copy / "1"
 

@@ -163,7 +163,8 @@ def test_the_student_goes_on_from_its_teacher(choose, task, folder):
         assert run.vocabulary(side).read_bytes() == expected
     rate = choices.optimizer.learning_rate
     assert run_directory.read_config(run).optimizer.learning_rate == rate
-    assert len(run_directory.read_history(run)) == 4
+    for one in (teacher_of(run), run):
+        assert len(run_directory.read_history(one)) == 2
 
     # As if nothing had been trained since: it has its teacher's weights.
     run.checkpoint.unlink()
@@ -333,5 +334,5 @@ def test_other_texts_are_not_paired_with_its_translations(
 
 def test_a_student_without_translations_is_refused(choose, folder):
     run = run_directory.start(choose())
-    with pytest.raises(ValueError, match="Expected translations of 45 texts"):
+    with pytest.raises(ValueError, match="0 files .* for 45 texts"):
         distillation.with_translations(load(folder), teacher_of(run))

@@ -230,10 +230,10 @@ def test_variables_get_their_values_back():
 @pytest.mark.parametrize(
     "shapes, message",
     [
-        ([(2, 3), (7,)], r"Received: model/0001/v1: \(5,\)"),
-        ([(3, 2), (5,)], r"Received: model/0000/v0: \(2, 3\)"),
-        ([(2, 3)], "Received: 2 arrays"),
-        ([(2, 3), (5,), (1,)], "Received: 2 arrays"),
+        ([(2, 3), (7,)], r"model/0001/v1: \(5,\), not \(7,\)"),
+        ([(3, 2), (5,)], r"model/0000/v0: \(2, 3\), not \(3, 2\)"),
+        ([(2, 3)], "2 arrays, not 1"),
+        ([(2, 3), (5,), (1,)], "2 arrays, not 3"),
     ],
 )
 def test_another_configuration_is_refused(shapes, message):

@@ -13,12 +13,13 @@ from keras_attention.training import (
 )
 
 
-def create(name, small_sizes, vocabulary=31):
+def create(name, small_sizes, vocabulary=31, **arguments):
     model_class = getattr(models, catalog.CATALOG[name].class_name)
     task = catalog.CATALOG[name].task
     classes = task in ("classification", "entailment")
     more = {"num_classes": 3} if classes else {}
-    model = model_class(vocabulary, **more, **small_sizes[name])
+    sizes = small_sizes[name] | arguments
+    model = model_class(vocabulary, **more, **sizes)
     model.build()
     return model
 
@@ -100,6 +101,23 @@ def test_weights_that_do_not_fit_are_refused(small_sizes, tmp_path):
     other.build([None, 3])
     with pytest.raises(ValueError, match="No weight in .* has the name of one"):
         initial_weights.take(other, path)
+
+
+@pytest.mark.parametrize(
+    "name, deeper",
+    [("conv_seq2seq", {"num_layers": 3}), ("bytenet", {"num_sets": 2})],
+)
+def test_layers_of_one_name_take_no_weights_of_others(
+    small_sizes, tmp_path, name, deeper
+):
+    """The second layer of a stack may be the first of the next stack there."""
+    path = write(tmp_path / "weights.npz", create(name, small_sizes))
+    model = create(name, small_sizes, **deeper)
+    before = values(model)
+    with pytest.raises(ValueError, match="Several weights have the name"):
+        initial_weights.take(model, path)
+    for one, other in zip(before, values(model), strict=True):
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize("name", ["none", "config.yaml", "empty"])

@@ -265,6 +265,20 @@ def test_another_corpus_is_not_trained_on(choose, moving, tmp_path):
         begin(choices, resume=True)
 
 
+def test_other_pieces_of_the_same_texts_are_told(choose):
+    """A language model of version 0.1.0 drew them otherwise."""
+    run, start = begin(choose(subword_sampling=0.1))
+    training, validation = start.corpus
+    start.corpus = [training + 1, validation]
+    progress.save(run, start)
+    with pytest.raises(ValueError, match="version 0.1.0 drew other pieces"):
+        progress.load(run)
+    start.corpus = [training + 1, validation + 1]
+    progress.save(run, start)
+    with pytest.raises(ValueError, match="its files have changed"):
+        progress.load(run)
+
+
 @pytest.mark.slow
 def test_a_corpus_may_move(choose, moving, tmp_path):
     """Its content is what counts, and the new place is kept."""
@@ -460,7 +474,7 @@ def test_a_config_of_something_else_is_not_overwritten(choose, tmp_path):
 
 def test_one_process_at_a_time_trains_in_a_folder(choose, tmp_path):
     with files.lock(tmp_path / "run"):
-        with pytest.raises(ValueError, match="nobody else writes in now"):
+        with pytest.raises(ValueError, match="Another process writes in"):
             train(choose())
     assert os.listdir(tmp_path / "run") == []
 
@@ -476,7 +490,7 @@ def test_one_process_at_a_time_trains_in_a_folder(choose, tmp_path):
 )
 def test_arguments_that_the_model_does_not_take(choose, arguments):
     choices = choose(model_arguments=arguments)
-    with pytest.raises(ValueError, match="Received: model_arguments={") as told:
+    with pytest.raises(ValueError, match="take model_arguments={") as told:
         UpsideDown().create_model(
             choices, [types.SimpleNamespace(vocabulary_size=31)] * 2
         )

@@ -1,5 +1,6 @@
 """What is told at the end of a training."""
 
+import json
 import os
 import pathlib
 import subprocess
@@ -7,7 +8,9 @@ import types
 
 import pytest
 
+from keras_attention import config, plotting
 from keras_attention.serving import kinds
+from keras_attention.tasks import translation
 from keras_attention.training import report
 
 
@@ -36,3 +39,22 @@ def test_the_command_of_each_kind_gives_its_texts(tmp_path, kind, said):
         check=True,
     )
     assert done.stdout.strip().replace("|\n", "|").strip("|").split("|") == said
+
+
+def test_the_learning_curve_is_that_of_the_stages(tmp_path, monkeypatch):
+    """Another run that lies in the folder is none of them."""
+    choices = config.resolve(
+        config.make(output=str(tmp_path), distillation_epochs=1)
+    )
+    for name, loss in ((".", 1.0), ("another", 2.0), ("teacher", 3.0)):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        (folder / "config.yaml").write_text(config.text(choices))
+        (folder / "history.json").write_text(json.dumps([{"loss": loss}]))
+    drawn = []
+    monkeypatch.setattr(
+        plotting, "learning_curve", lambda curves, path: drawn.append(curves)
+    )
+    path = report.draw_learning_curve(translation.Translation(), choices)
+    assert path == tmp_path / "learning_curve.png"
+    assert drawn == [{"loss": [3.0, 1.0]}]

@@ -440,12 +440,12 @@ def test_a_corpus_that_moved_is_trained_on(
         (["translate", "{run}", "", "--attention=a.png"], "all 1 that were"),
         (
             ["evaluate", "{run}/savedmodel", "--source={run}/config.yaml"],
-            "Give both --source",
+            "--source and --reference",
         ),
         (["evaluate", "{run}", "--source", "{run}/x"], "no file {run}/x"),
         (
             ["evaluate", "{run}", "--source", "{run}/config.yaml"],
-            "--reference, a file",
+            "--source and --reference",
         ),
         (["export", "{tmp}", "--to", "{tmp}/x"], "is not the folder of a run"),
         (["train", "--corpus", "{tmp}/nothing"], "There is no corpus"),

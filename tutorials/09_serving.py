@@ -661,7 +661,7 @@ try:
 except ValueError as error:
     message = str(error)
 print(message)
-assert "501 tokens in line 2" in message
+assert "line 2 has 501 tokens" in message
 assert len(served([long], truncate=True)) == 1
 
 # %% [markdown]

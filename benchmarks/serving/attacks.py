@@ -65,8 +65,8 @@ def http_cases():
     start = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
     return {
         "path traversal": ([*traversals()], "400 404"),
-        "a header of 2 MB": ([start + b"x: " + b"y" * 2**21], "400 none"),
-        "100,000 headers": ([start + lines], "400 none"),
+        "a header of 2 MB": ([start + b"x: " + b"y" * 2**21], "400 431 none"),
+        "100,000 headers": ([start + lines], "400 431 none"),
         "a body of 64 MB": ([post(bytes(2**26))], "413 none"),
         "the same in chunks": ([chunked(2**16, 2**10)], "413 none"),
         "200 MB of zeros in gzip": (
@@ -99,10 +99,20 @@ def http_cases():
                 numbers('["a", 2, 3]', "1"),
                 numbers("[1, 2, 3]", "1.5"),
                 numbers("[1, 2, 3]", "true"),
-                numbers("[1, 2]", "1"),
                 post(b'{"instances": [1]}'),
             ],
             "400",
+        ),
+        "another shape, which TensorFlow takes": (
+            [numbers("[1, 2]", "1")],
+            "200",
+        ),
+        "the names of another site": (
+            [
+                post(b"{}").replace(b"localhost", b"site.example"),
+                post(b"{}", "Origin: http://site.example"),
+            ],
+            "400 403",
         ),
         "two lengths": (
             [post(b"{}", "Content-Length: 5"), post(b"", "Content-Length: -1")],

@@ -175,7 +175,7 @@ def serve(
     arguments.import_tensorflow()
     import tensorflow as tf
 
-    from keras_attention.server import process
+    from keras_attention.server import application
 
     if "TF_NUM_INTRAOP_THREADS" not in os.environ:
         # The cores are for the batches: more threads would wait for them.
@@ -184,7 +184,7 @@ def serve(
     bounds = dataclasses.asdict(limits)
     num_threads = bounds.pop("num_batch_threads") or arguments.num_cores()
     timeout = bounds.pop("rest_api_timeout_in_ms") / 1000
-    process.run(
+    application.run(
         configs,
         Settings(
             host=options.host,

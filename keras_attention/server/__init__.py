@@ -3,5 +3,5 @@
 - A request comes in by `rest` or `grpc_services`, which turn it to arrays.
 - `predictor` finds its model in `registry`, checks it and queues it.
 - `batcher` takes what waits, and `execution` answers it in one call.
-- `application` starts all this and ends it; `process` does so by signals.
+- `application` starts all this and ends it.
 """

@@ -1,12 +1,15 @@
-"""The server: its ports, its start and its end."""
+"""The server: its ports, its start and its end, also by signals."""
 
 import asyncio
 import contextlib
+import gc
 import math
+import os
 import resource
+import signal
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import grpc
 import uvicorn
@@ -49,11 +52,6 @@ class _Http(uvicorn.Server):
 
 class Application:
     """A server. Create it in the event loop that runs it.
-
-    Args:
-        configs: the models to serve.
-        settings: how it runs.
-        limits: its limits.
 
     Attributes:
         predictor: what answers.
@@ -106,12 +104,14 @@ class Application:
             bound.close()
             raise
         self._grpc = server
+        # Whoever waits for the models asks the ports, so these open first.
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._grpc.start()
         config = uvicorn.Config(
             self._rest.connections,
             http="h11",
             ws="none",
+            # The application is started and ended here, and not by uvicorn.
             lifespan="off",
             log_config=None,
             access_log=False,
@@ -156,6 +156,7 @@ class Application:
                     "grpc.max_receive_message_length",
                     self._limits.max_body_bytes,
                 ),
+                # What a model answers has been computed: it is sent.
                 ("grpc.max_send_message_length", -1),
                 # A port that another server has is an error.
                 ("grpc.so_reuseport", 0),
@@ -208,6 +209,7 @@ class Application:
         if self._http is not None:
             endings.append(self._stop_http())
         await asyncio.gather(*endings)
+        # No request is left. So nobody waits for what these give up.
         await self.predictor.models.stop()
         await self.predictor.queue.stop()
         self.predictor.stop()
@@ -281,6 +283,7 @@ def _allow_files(num_connections: int) -> None:
         ValueError: If the system does not allow them.
     """
     needed = num_connections + connections.SPARE + _NUM_OTHER_FILES
+    # Usually, the soft limit is 1,024: too few for as many connections.
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY or soft >= needed:
         return
@@ -301,3 +304,71 @@ def _waiting(listener: socket.socket, most: int) -> list[socket.socket]:
         while len(found) < most:
             found.append(listener.accept()[0])
     return found
+
+
+async def _run(make: Callable, started: Callable) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+
+    def stop(number):
+        if stopping.is_set():
+            # Somebody does not want to wait for those in flight.
+            os._exit(128 + number)
+        stopping.set()
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop, number)
+    server = make()
+    start = asyncio.create_task(server.start())
+    stopped = asyncio.create_task(stopping.wait())
+    await asyncio.wait({start, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    if not start.done():
+        start.cancel()
+        await asyncio.gather(start, return_exceptions=True)
+        # Models that are loaded may have requests in flight.
+        await server.stop()
+        # A load cannot be interrupted.
+        os._exit(0)
+    await start
+    # Python looks for garbage again and again. In TensorFlow and the models,
+    # this takes tenths of a second, in which no request is answered.
+    gc.collect()
+    gc.freeze()
+    started(server)
+    failure = asyncio.create_task(server.fail())
+    await asyncio.wait({failure, stopped}, return_when=asyncio.FIRST_COMPLETED)
+    await server.stop()
+    if not stopped.done():
+        await failure
+    failure.cancel()
+    if server.is_busy:
+        # Nobody waits for what is computed or loaded now.
+        os._exit(0)
+
+
+def run(
+    configs: Sequence[model_configs.ModelConfig],
+    settings: server_settings.Settings,
+    limits: server_settings.Limits,
+    started: Callable[[Application], None],
+) -> None:
+    """Serves models until SIGTERM or SIGINT.
+
+    The first such signal lets it answer what is in flight. A second one ends
+    it at once.
+
+    Args:
+        configs, settings, limits: see `Application`.
+        started: called once it is ready.
+
+    Raises:
+        ValueError: As `Application.start`.
+    """
+    logs.begin()
+    # uvloop, where it is installed.
+    config = uvicorn.Config("", log_config=None)
+    loop_factory = config.get_loop_factory()
+    with asyncio.Runner(loop_factory=loop_factory) as runner:
+        runner.run(
+            _run(lambda: Application(configs, settings, limits), started)
+        )

@@ -11,7 +11,6 @@ goes before them, to whatever model.
 """
 
 import asyncio
-import collections
 import concurrent.futures
 import dataclasses
 import math
@@ -21,7 +20,7 @@ from collections.abc import Callable
 from keras_attention.server import errors
 from keras_attention.server.errors import Code, RequestError
 
-# The most requests that are refused in one turn of the event loop.
+# About so many requests are refused in one turn of the event loop.
 _REFUSALS_PER_TURN = 8
 
 
@@ -63,6 +62,8 @@ class Job:
     @property
     def size_class(self) -> int:
         """0 for a row, 1 for up to 8, 2 for up to 64, 3 for up to 512, ..."""
+        # A part waits with requests as large as its whole, or a large request
+        # would pass for many small ones.
         size = max(self.size, self.whole)
         return math.ceil((size - 1).bit_length() / 3)
 
@@ -123,7 +124,7 @@ class Batcher:
         self._lines = {}  # (model, size class) -> _Line
         # What the line of the last turn had been given before that turn.
         self._num_answered = 0
-        self._refusals = _Turns(_REFUSALS_PER_TURN)
+        self._refusals = asyncio.Semaphore(_REFUSALS_PER_TURN)
         self._arrival = asyncio.Event()
         self._executor = concurrent.futures.ThreadPoolExecutor(
             num_threads, thread_name_prefix="batch"
@@ -183,6 +184,7 @@ class Batcher:
             raise _too_late() from error
         finally:
             for job in jobs:
+                # One part has failed: the others are of no use.
                 job.result.cancel()
             if any(job.result.cancelled() for job in jobs):
                 # Rows of a client that is gone take no room.
@@ -217,7 +219,8 @@ class Batcher:
             and num_bytes + more_bytes <= self._max_queued_bytes
         ):
             return
-        await self._refusals.wait()
+        async with self._refusals:
+            await asyncio.sleep(0)
         raise RequestError(
             Code.RESOURCE_EXHAUSTED,
             f"{jobs[0].model} is busy: {num_rows} rows wait for it, and "
@@ -246,6 +249,8 @@ class Batcher:
             if not jobs:
                 self._arrival.clear()
                 continue
+            # TensorFlow computes outside of Python's lock: meanwhile, the loop
+            # reads the requests that make the next batch.
             call = self._executor.submit(self._computed, jobs)
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
@@ -283,6 +288,7 @@ class Batcher:
             for key, line in sorted(self._lines.items())
             if key[0] == model and key[1] != size_class
         ]
+        # The oldest goes, however large it is: otherwise it would never go.
         first = lines[0].jobs[0]
         batch, size = [first], first.size
         for job in (job for line in lines for job in line.jobs):
@@ -308,35 +314,6 @@ class Batcher:
                 if not job.result.done() and job.deadline <= now:
                     job.result.set_exception(_too_late())
             line.keep([job for job in line.jobs if not job.result.done()])
-
-
-class _Turns:
-    """Lets a few waiters go on in each turn of the event loop, oldest first.
-
-    Args:
-        most: the most of them in a turn.
-    """
-
-    def __init__(self, most: int):
-        self._most = most
-        self._waiting = collections.deque()
-
-    async def wait(self) -> None:
-        """Waits for a turn."""
-        loop = asyncio.get_running_loop()
-        turn = loop.create_future()
-        self._waiting.append(turn)
-        if len(self._waiting) == 1:
-            loop.call_soon(self._let_go, loop)
-        await turn
-
-    def _let_go(self, loop) -> None:
-        for _ in range(min(self._most, len(self._waiting))):
-            turn = self._waiting.popleft()
-            if not turn.done():  # A waiter that was cancelled is done.
-                turn.set_result(None)
-        if self._waiting:
-            loop.call_soon(self._let_go, loop)
 
 
 def _too_late() -> errors.RequestError:

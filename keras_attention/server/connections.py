@@ -6,6 +6,7 @@ import dataclasses
 import math
 import time
 
+from keras_attention.server import counters, logs
 from keras_attention.server import settings as server_settings
 
 # Connections beyond the limit that are let in, so that the server's health is
@@ -35,17 +36,16 @@ class Connections:
     the longest, among those of the address that has the most. So nobody can
     shut others out by connections that do nothing.
 
-    Args:
-        app: answers the requests.
-        limits: the server's `settings.Limits`.
-
     Attributes:
         is_ending: whether each answer is its connection's last.
     """
 
-    def __init__(self, app, limits: server_settings.Limits):
+    def __init__(
+        self, app, limits: server_settings.Limits, metrics: counters.Metrics
+    ):
         self._app = app
         self._limits = limits
+        self._metrics = metrics
         self._open = {}  # (host, port) of the client -> _Connection
         self.is_ending = False
 
@@ -65,6 +65,7 @@ class Connections:
         if one is None:  # Its client is gone.
             return
         one.idle_since = math.inf
+        # One timeout for the body, and one for the answer.
         self._set_timer(one, 2 * self._limits.timeout)
         try:
             await self._app(scope, receive, send_last)
@@ -87,7 +88,8 @@ class Connections:
                     super().data_received(data)
                 except Exception:
                     # h11 cannot refuse what follows a refusal.
-                    connections._open[self.address].transport.abort()
+                    transport = connections._open[self.address].transport
+                    transport.abort()
 
             def connection_lost(self, exc):
                 connections._remove(self.address)
@@ -102,7 +104,7 @@ class Connections:
         one = self._open[address] = _Connection(transport)
         one.idle_since = time.monotonic()
         if len(self) > self._limits.max_connections + SPARE:
-            transport.abort()
+            self._refuse(address, "full")
         self._set_timer(one, self._limits.timeout)
         return address
 
@@ -121,9 +123,19 @@ class Connections:
         ]
         if idle:
             address = min(idle)[-1]
-            self._open[address].transport.abort()
+            self._refuse(address, "idle")
             # The system tells of its end later.
             self._remove(address)
+
+    def _refuse(self, address, reason: str) -> None:
+        self._open[address].transport.abort()
+        self._metrics.count_connection(reason)
+        logs.event(
+            "connection_refused",
+            level="warning",
+            client=address[0],
+            reason=reason,
+        )
 
     def _set_timer(self, one: _Connection, seconds: float) -> None:
         if one.timer is not None:

@@ -144,6 +144,9 @@ class Metrics:
             _SAVED_MODEL + "load_latency", ("model_path",)
         )
         self._queue = Counter(":keras_attention:queued_rows", (), "gauge")
+        self._connections = Counter(
+            ":keras_attention:refused_connections", ("reason",)
+        )
 
     def count_request(
         self,
@@ -192,19 +195,18 @@ class Metrics:
         self._loads.add(1, path, "success" if is_good else "fail")
         self._load_times.add(seconds * 1e6, path)
 
+    def count_connection(self, reason: str) -> None:
+        """Counts a connection that is ended, as there are too many.
+
+        Args:
+            reason: "idle" for one that made place, "full" for a new one.
+        """
+        self._connections.add(1, reason)
+
     def text(self, queued_rows: int) -> str:
         """All of it, as Prometheus reads it."""
         self._queue.set(queued_rows)
-        every_metric = (
-            self._requests,
-            self._latency,
-            self._runtime,
-            self._waiting,
-            self._batches,
-            self._loads,
-            self._load_times,
-            self._queue,
-        )
+        metrics = vars(self).values()
         return "".join(
-            line + "\n" for metric in every_metric for line in metric.lines()
+            line + "\n" for metric in metrics for line in metric.lines()
         )

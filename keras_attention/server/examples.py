@@ -57,7 +57,7 @@ def _example(features) -> tf.train.Example:
 
 def _add(feature, name, value) -> None:
     if isinstance(value, bool):
-        value = int(value)
+        value = int(value)  # `tf.Example` has no truth values.
     elif isinstance(value, str) or json_inputs.is_bytes(value):
         value = json_inputs.to_bytes(value)
     kind = _KINDS.get(type(value))
@@ -102,9 +102,9 @@ def to_arrays(
     if {*signature.inputs} != {"inputs"} or not outputs & {*signature.outputs}:
         raise errors.RequestError(
             errors.Code.FAILED_PRECONDITION,
-            f"Expected {word} signature with the input 'inputs' and an output "
-            f"of {sorted(outputs)}. Received: {sorted(signature.inputs)}, "
-            f"{sorted(signature.outputs)}",
+            f"A {word} signature needs the input 'inputs' and an output of "
+            f"{sorted(outputs)}. This one has {sorted(signature.inputs)} and "
+            f"{sorted(signature.outputs)}.",
         )
     kind = given.WhichOneof("kind")
     examples = [] if kind is None else [*getattr(given, kind).examples]

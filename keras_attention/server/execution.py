@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.server import errors
-from keras_attention.serving import padding
+from keras_attention.serving import kinds
 
 Arrays = dict[str, np.ndarray]
 
@@ -42,6 +42,7 @@ def split_on_failure(
             found = run_batch(version, signature, [requests[p] for p in part])
         except Exception as error:
             if len(part) > 1:
+                # Halves find one bad request among N in 2 log N calls.
                 middle = len(part) // 2
                 halves = part[:middle], part[middle:]
                 alive = [[p for p in half if not is_gone(p)] for half in halves]
@@ -124,7 +125,7 @@ def _checked(version, signature, rows):
                 "Split the pair into sentences.",
                 lines[0],
             )
-    return padding.cut(rows, signature.padded)
+    return kinds.cut(rows, signature.padded)
 
 
 def split(arrays: Arrays, most: int) -> list[Arrays]:

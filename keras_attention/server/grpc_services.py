@@ -26,7 +26,7 @@ from keras_attention.server import (
     logs,
     model_configs,
     protos,
-    tensor_protos,
+    served_model,
 )
 from keras_attention.server import settings as server_settings
 from keras_attention.server.errors import Code, RequestError
@@ -67,12 +67,6 @@ class Parsing(grpc.aio.ServerInterceptor):
 class Calls:
     """What all services do around a call: its id, its log, its errors.
 
-    Args:
-        predictor: a `predictor.Predictor`.
-        limits: the server's `settings.Limits`.
-        metrics: a `counters.Metrics`.
-        log_texts: whether the log has the requests.
-
     Attributes:
         num_running: calls that are answered now.
         is_stopping: whether calls are refused, as the server is about to end.
@@ -92,7 +86,7 @@ class Calls:
         self.num_running = 0
         self.is_stopping = False
 
-    async def answer(self, request, context, api: str, function: Callable):
+    async def run(self, request, context, api: str, function: Callable):
         """Answers a call, logs it and counts it.
 
         Args:
@@ -153,10 +147,23 @@ class Calls:
         )
 
 
+def _answered(api: str) -> Callable:
+    """Makes a service's method of one that gets the log's fields, too."""
+
+    def decorate(method):
+        async def call(self, request, context):
+            function = functools.partial(method, self)
+            return await self._calls.run(request, context, api, function)
+
+        return call
+
+    return decorate
+
+
 def _spec(proto) -> ModelSpec:
     """A request's `ModelSpec`, from its message."""
     if not proto.name:
-        raise errors.invalid("Missing ModelSpec: expected a model's name")
+        raise errors.invalid("Missing ModelSpec: name a model.")
     choice = proto.WhichOneof("version_choice")
     return ModelSpec(
         proto.name,
@@ -167,39 +174,13 @@ def _spec(proto) -> ModelSpec:
 
 
 class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
-    """Predictions and the signatures of models.
-
-    Args:
-        calls: `Calls`.
-    """
+    """Predictions and the signatures of models."""
 
     def __init__(self, calls: Calls):
         self._calls = calls
 
-    async def Predict(self, request, context):
-        return await self._calls.answer(
-            request, context, "predict", self._predict
-        )
-
-    async def GetModelMetadata(self, request, context):
-        return await self._calls.answer(
-            request, context, "metadata", self._metadata
-        )
-
-    async def Classify(self, request, context):
-        examine = functools.partial(self._examine, "classify")
-        return await self._calls.answer(request, context, "classify", examine)
-
-    async def Regress(self, request, context):
-        examine = functools.partial(self._examine, "regress")
-        return await self._calls.answer(request, context, "regress", examine)
-
-    async def MultiInference(self, request, context):
-        return await self._calls.answer(
-            request, context, "multi_inference", self._infer
-        )
-
-    async def _predict(self, request, context, fields):
+    @_answered("predict")
+    async def Predict(self, request, context, fields):
         spec = _spec(request.model_spec)
         names = [*request.output_filter]
         for place, name in enumerate(names):
@@ -216,7 +197,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                     f"{sorted(signature.outputs)}."
                 )
             return {
-                name: tensor_protos.to_array(
+                name: protos.to_array(
                     proto,
                     signature.inputs[name],
                     name,
@@ -239,14 +220,23 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             answer.num_bytes, _response, spec, answer, names or answer.outputs
         )
 
-    async def _metadata(self, request, context, fields):
+    @_answered("metadata")
+    async def GetModelMetadata(self, request, context, fields):
         spec = _spec(request.model_spec)
         kinds = {*request.metadata_field}
         if kinds != {"signature_def"}:
             raise errors.invalid("The only metadata_field is signature_def.")
         return protos.metadata(self._calls.predictor, spec)
 
-    async def _examine(self, api, request, context, fields):
+    @_answered("classify")
+    async def Classify(self, request, context, fields):
+        return await self._examine("classify", request, context, fields)
+
+    @_answered("regress")
+    async def Regress(self, request, context, fields):
+        return await self._examine("regress", request, context, fields)
+
+    async def _examine(self, api, request, context, fields, status=None):
         """What a model says of examples."""
         spec = _spec(request.model_spec)
         predictor, limits = self._calls.predictor, self._calls.limits
@@ -257,6 +247,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             ),
             request.ByteSize(),
             _deadline(context),
+            status,
         )
         fields |= {"version": answer.version, "rows": answer.num_rows}
         result = await predictor.convert(
@@ -270,31 +261,39 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
         _fill_spec(response.model_spec, spec, answer)
         return response
 
-    async def _infer(self, request, context, fields):
-        """Some methods for the same examples."""
+    @_answered("multi_inference")
+    async def MultiInference(self, request, context, fields):
+        """Some methods for the same examples, by the first task's version."""
         tasks = request.tasks
         names = {task.model_spec.name for task in tasks}
         signature_names = {task.model_spec.signature_name for task in tasks}
         if not tasks or len(names) > 1 or len(signature_names) < len(tasks):
             raise errors.invalid(
-                "Expected tasks for one model, each with another signature. "
-                f"Received: {len(tasks)} tasks"
+                "The tasks must be for one model, each with another signature."
+            )
+        apis = [
+            task.method_name.removeprefix("tensorflow/serving/")
+            for task in tasks
+        ]
+        unknown = {*apis} - {*_RESPONSES}
+        if unknown:
+            raise RequestError(
+                Code.UNIMPLEMENTED,
+                f"Unsupported signature method_name: {min(unknown)[:200]}",
             )
         response = inference_pb2.MultiInferenceResponse()
-        for task in tasks:
-            api = task.method_name.removeprefix("tensorflow/serving/")
-            if api not in _RESPONSES:
-                raise RequestError(
-                    Code.UNIMPLEMENTED,
-                    f"Unsupported signature method_name: {api[:200]}",
+        status = self._calls.predictor.find(_spec(tasks[0].model_spec))
+        with served_model.in_use(status):
+            for api, task in zip(apis, tasks, strict=True):
+                single = classification_pb2.ClassificationRequest(
+                    model_spec=task.model_spec, input=request.input
                 )
-            single = classification_pb2.ClassificationRequest(
-                model_spec=task.model_spec, input=request.input
-            )
-            found = await self._examine(api, single, context, fields)
-            result = response.results.add(model_spec=found.model_spec)
-            field = examples.METHODS[api][0] + "_result"
-            getattr(result, field).CopyFrom(found.result)
+                found = await self._examine(
+                    api, single, context, fields, status
+                )
+                result = response.results.add(model_spec=found.model_spec)
+                field = examples.METHODS[api][0] + "_result"
+                getattr(result, field).CopyFrom(found.result)
         return response
 
 
@@ -302,9 +301,7 @@ def _response(spec, answer, names):
     response = predict_pb2.PredictResponse()
     _fill_spec(response.model_spec, spec, answer)
     for name in names:
-        response.outputs[name].CopyFrom(
-            tensor_protos.from_array(answer.outputs[name])
-        )
+        response.outputs[name].CopyFrom(protos.from_array(answer.outputs[name]))
     return response
 
 
@@ -323,7 +320,7 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
     """The states of versions, and another choice of models.
 
     Args:
-        calls: `Calls`.
+        calls: what all services do.
         folders: folders that a client may name in a reload.
         root: a folder below which a client may name any, too. None: no client
             may ask for a reload.
@@ -339,21 +336,13 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         self._folders = folders
         self._root = root
 
-    async def GetModelStatus(self, request, context):
-        return await self._calls.answer(
-            request, context, "status", self._status
-        )
-
-    async def HandleReloadConfigRequest(self, request, context):
-        return await self._calls.answer(
-            request, context, "reload", self._reload
-        )
-
-    async def _status(self, request, context, fields):
+    @_answered("status")
+    async def GetModelStatus(self, request, context, fields):
         spec = _spec(request.model_spec)
         return protos.status(self._calls.predictor, spec)
 
-    async def _reload(self, request, context, fields):
+    @_answered("reload")
+    async def HandleReloadConfigRequest(self, request, context, fields):
         if self._root is None:
             raise RequestError(
                 Code.PERMISSION_DENIED,

@@ -170,6 +170,7 @@ def _array(values, spec, name, max_rows) -> np.ndarray:
             f"The input {name!r} has {len(shape)} lists in each other, and at "
             f"most {_MOST_AXES} are taken."
         )
+    # Before the values are converted, which takes most of the time.
     spec.check(name, shape, max_rows)
     leaves = []
     if not _collect(values, shape, _converter(spec.dtype, name), leaves):

@@ -64,11 +64,6 @@ def from_arrays(outputs: Mapping[str, np.ndarray], rows: bool) -> dict:
     }
 
 
-def written(outputs: Mapping[str, np.ndarray], rows: bool) -> bytes:
-    """The bytes of the answer to a request. See `from_arrays`."""
-    return dump(from_arrays(outputs, rows))
-
-
 def dump(answer: Mapping) -> bytes:
     """The bytes of an answer.
 

@@ -56,7 +56,7 @@ def begin(stream=None) -> logging.Handler:
         logger = logging.getLogger(name)
         logger.setLevel(level)
         logger.addHandler(handler)
-        logger.propagate = False
+        logger.propagate = False  # The root's handlers would write it again.
     return handler
 
 

@@ -66,6 +66,7 @@ class ModelConfig:
 
     def select(self, numbers: Sequence[int]) -> set[int]:
         """Which of some versions are to be served: labelled ones, too."""
+        # A label on a version that is not served would be an error.
         ordered = sorted(numbers, reverse=True)
         chosen = self.specific or ordered[: self.num_latest]
         return {*numbers} & {*chosen, *self.labels.values()}
@@ -104,8 +105,8 @@ def from_file(path: str) -> list[ModelConfig]:
         )
     except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
         raise ValueError(
-            "Expected a file with `model_config_list { config { name: ... "
-            f"base_path: ... }} }}`. Received: {path}, {error}"
+            f"{path} is no file with `model_config_list {{ config {{ name: ... "
+            f"base_path: ... }} }}`: {error}"
         ) from error
     for model in config.model_config_list.config:
         # For whoever wrote the file, and for no client that asks for a reload.
@@ -123,7 +124,7 @@ def from_proto(config) -> list[ModelConfig]:
     protos = config.model_config_list.config
     if not protos:
         raise ValueError(
-            "Expected a model_config_list with a config in it. Received: none"
+            "There is no model: the model_config_list has no config in it."
         )
     configs = [_from_model_proto(proto) for proto in protos]
     check_names(configs)
@@ -140,21 +141,21 @@ def check_names(configs: Sequence[ModelConfig]) -> None:
     double = sorted(name for name, count in counts.items() if count > 1)
     if double:
         raise ValueError(
-            "Expected another name for each model: give it by --model_name, or "
-            f"in a file by --model_config_file. Received: {double[0]} twice"
+            f"Two models have the name {double[0]}. Give each its own in a "
+            "file: --model_config_file."
         )
 
 
 def _from_model_proto(proto) -> ModelConfig:
     if proto.model_platform not in ("", "tensorflow"):
         raise ValueError(
-            "Expected model_platform: 'tensorflow'. "
-            f"Received: {proto.model_platform!r} of {proto.name!r}"
+            f"{proto.name!r} has the model_platform {proto.model_platform!r}. "
+            "Only 'tensorflow' can be served."
         )
     if not proto.base_path or "\0" in proto.base_path:
         raise ValueError(
-            f"Expected a base_path of {proto.name!r}. "
-            f"Received: {proto.base_path[:200]!r}"
+            f"{proto.name!r} has no base_path that a folder can have: "
+            f"{proto.base_path[:200]!r}"
         )
     policy = proto.model_version_policy
     kind = policy.WhichOneof("policy_choice")
@@ -167,8 +168,8 @@ def _from_model_proto(proto) -> ModelConfig:
         num_latest = policy.latest.num_versions or 1
     if kind == "specific" and not specific:
         raise ValueError(
-            "Expected versions in a specific model_version_policy. "
-            f"Received: none for {proto.name!r}"
+            f"The specific model_version_policy of {proto.name!r} names no "
+            "versions."
         )
     return ModelConfig(
         proto.name,

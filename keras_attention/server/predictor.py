@@ -77,14 +77,8 @@ class _Request:
 class Predictor:
     """Answers requests with the models that are served.
 
-    Args:
-        models: a `registry.Models`.
-        limits: the server's `settings.Limits`.
-        metrics: a `counters.Metrics`.
-        num_threads: how many batches are computed at the same time.
-
     Attributes:
-        models: as given.
+        models: what it answers with.
         queue: the `batcher.Batcher`.
     """
 
@@ -116,6 +110,7 @@ class Predictor:
         to_arrays: Callable,
         num_bytes: int = 0,
         deadline: float = math.inf,
+        status: served_model.Status | None = None,
     ) -> Answer:
         """The outputs that a model gives.
 
@@ -124,13 +119,14 @@ class Predictor:
             to_arrays: function of a signature to the request's arrays.
             num_bytes: the size of the request.
             deadline: when the client stops waiting, by `time.monotonic`.
+            status: the version, if it was found before.
 
         Raises:
             RequestError: If the request is wrong, refused or too late, or if
                 the model fails.
         """
-        status = self.find(spec)
-        with served_model.in_use(status) as version:
+        # A reload that comes now frees the version when this is answered.
+        with served_model.in_use(status or self.find(spec)) as version:
             signature = find_signature(version, spec.signature_name)
             arrays, num_rows = await self.convert(
                 num_bytes, self._arrays, to_arrays, version, signature
@@ -161,6 +157,8 @@ class Predictor:
                 for job, outputs in zip(jobs, found, strict=True)
                 for array in outputs.values()
             )
+            # Otherwise nobody knows whose values they are: all is asked again,
+            # in one call.
             if have_rows:
                 return execution.join(found)
         (outputs,) = await self.queue.submit(_job(request, deadline, num_rows))
@@ -261,6 +259,7 @@ def _group(version, signature, arrays) -> tuple | None:
     if not signature.can_merge(arrays):
         return None
     shapes = [arrays[name].shape[1:] for name in signature.inputs]
+    # Not its number: a reload may put another version under the same number.
     return id(version), signature.name, *shapes
 
 
@@ -288,6 +287,6 @@ def find_signature(version, name: str) -> signatures.Signature:
         raise errors.RequestError(
             errors.Code.FAILED_PRECONDITION,
             f'Serving signature name: "{name[:200]}" not found in signature '
-            f"def. Expected one of {sorted(version.signatures)}",
+            f"def. It has {sorted(version.signatures)}.",
         )
     return version.signatures[name]

@@ -165,7 +165,7 @@ class Models:
                 for plan in plans:
                     self._drop(plan)
                 raise
-            # From here to the end nothing else is done in between.
+            # Nothing is awaited from here on: no request sees half a reload.
             models = {plan.config.name: plan.model for plan in plans}
             for name, model in self.by_name.items():
                 if models.get(name) is not model:
@@ -174,7 +174,7 @@ class Models:
                 self._take(plan)
             self.by_name = models
             if any(plan.fresh for plan in plans):
-                # As `process.run` does at the start.
+                # As `application.run` does at the start.
                 gc.freeze()
 
     async def _plan(self, model: ServedModel, config) -> _Plan:
@@ -190,6 +190,7 @@ class Models:
                 if not missing:
                     return plan
                 # A failure may bring an older version into the choice.
+                # The greatest first: it answers whoever names no version.
                 number = missing[-1]
                 status = await self._load(model, number, plan.wanted[number])
                 if status.error:
@@ -231,13 +232,13 @@ class Models:
                 self._load_files, path, number
             )
         except Exception as error:
-            status.fail(error, fingerprint, before)
+            status.fail(error, path, fingerprint, before)
             logs.event(
                 "refused",
                 level="error",
                 model=name,
                 version=number,
-                error=status.error,
+                error=served_model.first_line(error),
             )
         else:
             logs.event(
@@ -270,6 +271,7 @@ class Models:
         task.add_done_callback(self._tasks.discard)
 
     async def _drain(self, model, number, status) -> None:
+        # The requests that have begun keep it, see `served_model.in_use`.
         while status.num_requests:
             await asyncio.sleep(0.05)
         status.loaded = None
@@ -285,7 +287,7 @@ class Models:
 
 
 def _collect() -> None:
-    """Frees what is no longer used, among what `process.run` froze, too."""
+    """Frees what is no longer used, among what `application.run` froze, too."""
     gc.unfreeze()
     gc.collect()
     gc.freeze()
@@ -302,14 +304,14 @@ def _check(model: ServedModel, config, available) -> None:
         ]
         raise RequestError(
             Code.FAILED_PRECONDITION,
-            f"Expected a version of {name} that can be loaded. Received: "
-            f"{'; '.join(reasons) or f'no such version in {config.folder}'}",
+            f"{name} has no version that can be loaded: "
+            f"{'; '.join(reasons) or 'none is in its folder'}.",
         )
     for label, number in config.labels.items():
         if number not in available:
             raise RequestError(
                 Code.FAILED_PRECONDITION,
-                f"Expected the label {label[:200]!r} on a version of {name} "
-                f"that is served, one of {sorted(available)[:20]}. "
-                f"Received: {number}",
+                f"The label {label[:200]!r} is on version {number} of {name}, "
+                "which is not served. These are: "
+                f"{', '.join(map(str, sorted(available)[:20]))}.",
             )

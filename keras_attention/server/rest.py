@@ -9,22 +9,23 @@ import time
 import urllib.parse
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
+from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from keras_attention.server import (
-    bodies,
+    admission,
     connections,
     counters,
     errors,
     examples,
-    guard,
     json_inputs,
     json_outputs,
     logs,
-    pages,
+    page,
     protos,
 )
 from keras_attention.server import settings as server_settings
@@ -44,12 +45,6 @@ METRICS_PATH = "/monitoring/prometheus/metrics"
 class Rest:
     """The answers over HTTP.
 
-    Args:
-        predictor: a `predictor.Predictor`.
-        limits: the server's `settings.Limits`.
-        settings: how it runs.
-        metrics: a `counters.Metrics`.
-
     Attributes:
         connections: the application, for an ASGI server.
         is_stopping: whether the server is about to end.
@@ -67,35 +62,43 @@ class Rest:
         self._metrics = metrics
         self._log_texts = settings.log_texts
         self.is_stopping = False
-        self._bodies = bodies.Bodies(limits)
+        self._heads = admission.Heads(settings, limits)
+        self._bodies = admission.Bodies(limits)
         every = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"]
         app = Starlette(
             routes=[
                 Route(METRICS_PATH, self._show_metrics),
                 Route("/healthz", self._healthz),
                 Route("/readyz", self._readyz),
-                *pages.routes(),
+                *page.routes(),
                 *(
                     Route(f"/{root}/{{path:path}}", self._api, methods=every)
                     for root in ("v1", "V1")
                 ),
             ],
-            exception_handlers={404: _not_found, 405: _not_allowed},
+            exception_handlers={404: _unknown, 405: _unknown},
         )
         # "/v1" would lead to "/v1/" on the host that the request names.
         app.router.redirect_slashes = False
         if settings.has_cors:
             app = CORSMiddleware(app, ["*"], ["GET", "POST"], ["*"])
-        self.connections = connections.Connections(
-            guard.Guard(
-                app,
-                settings.host,
-                settings.allowed_hosts,
-                settings.has_cors,
-                limits.max_head_bytes,
-            ),
-            limits,
-        )
+        self._app = app
+        self.connections = connections.Connections(self, limits, metrics)
+
+    async def __call__(self, scope, receive, send) -> None:
+        """Answers a request, by the protocol ASGI, if its head is allowed."""
+        start = time.monotonic()
+        try:
+            self._heads.check(scope)
+        except RequestError as error:
+            request_id = Headers(scope=scope).get("x-request-id")
+            fields = {"id": logs.request_id(request_id)}
+            response = _refusal(error)
+            response.headers["connection"] = "close"
+            self._record(response, fields, "", error.code, start)
+            await response(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)
 
     async def _show_metrics(self, request: Request) -> Response:
         text = self._metrics.text(self._predictor.queue.queued_rows)
@@ -117,7 +120,7 @@ class Rest:
         """Answers a request, logs it and counts it."""
         start = time.monotonic()
         request_id = logs.request_id(request.headers.get("x-request-id"))
-        fields = {"id": request_id, "protocol": "REST"}
+        fields = {"id": request_id}
         code, api, response = Code.OK, "", None
         # A name may have a slash in it, as %2F.
         path = request.scope["raw_path"].decode("ascii")
@@ -154,20 +157,26 @@ class Rest:
             logs.failure("request_failed", error, **fields)
             code = Code.INTERNAL
             response = _json({"error": "The server failed"}, 500)
+        self._record(response, fields, api, code, start)
+        return await self._compressed(request, response)
+
+    def _record(self, response, fields, api, code, start) -> None:
+        """Counts a request and logs it, and tells its client its id."""
         seconds = time.monotonic() - start
         name = fields.get("model", "")
+        # A counter for each name that a client invents would fill the memory.
         known = name if name in self._predictor.models.by_name else ""
         self._metrics.count_request(known, code.name, api, "REST", seconds)
         logs.event(
             "request",
             **fields,
+            protocol="REST",
             api=api,
             code=code.name,
             status=response.status_code,
             seconds=round(seconds, 6),
         )
-        response.headers["x-request-id"] = request_id
-        return await self._compressed(request, response)
+        response.headers["x-request-id"] = fields["id"]
 
     async def _compressed(self, request: Request, response) -> Response:
         """In gzip, if the client takes it; in a thread, if it is long."""
@@ -208,6 +217,7 @@ class Rest:
             }
         name = document.get("signature_name", "")
         spec = ModelSpec(spec.name, spec.version, spec.label, name)
+        # The answer has the form of the request, which is forgotten by then.
         rows = json_inputs.is_row(document)
 
         def to_arrays(signature):
@@ -259,19 +269,23 @@ class Rest:
         described = protos.as_json(message)
         # TensorFlow Serving leaves the type out.
         del described["metadata"]["signature_def"]["@type"]
-        kind = self._predictor.find(spec).loaded.kind
-        if kind is not None:
+        version = self._predictor.find(spec).loaded
+        if version.kind is not None:
             # Clients of TensorFlow Serving read the signatures alone.
-            described["metadata"]["kind"] = dataclasses.asdict(kind)
+            described["metadata"] |= {
+                "kind": dataclasses.asdict(version.kind),
+                "card": version.card,
+            }
         return _json(described)
 
 
 def _written(api, answer, rows) -> bytes:
+    """The bytes of a request's answer."""
     if api == "predict":
-        return json_outputs.written(answer.outputs, rows)
-    return json_outputs.dump(
-        examples.to_json(api, answer.outputs, answer.num_rows)
-    )
+        found = json_outputs.from_arrays(answer.outputs, rows)
+    else:
+        found = examples.to_json(api, answer.outputs, answer.num_rows)
+    return json_outputs.dump(found)
 
 
 def _malformed(method: str, path: str) -> RequestError:
@@ -330,11 +344,7 @@ def _refusal(error: RequestError) -> Response:
     return response
 
 
-async def _not_found(request: Request, error: Exception) -> Response:
+async def _unknown(request: Request, error: HTTPException) -> Response:
     path = request.scope["path"][:200]
-    return _json({"error": f"Not found: {request.method} {path}"}, 404)
-
-
-async def _not_allowed(request: Request, error: Exception) -> Response:
-    path = request.scope["path"][:200]
-    return _json({"error": f"Not allowed: {request.method} {path}"}, 405)
+    message = f"{error.detail}: {request.method} {path}"
+    return _json({"error": message}, error.status_code)

@@ -5,6 +5,7 @@ import dataclasses
 import enum
 import math
 import pathlib
+import re
 import time
 from collections.abc import Collection
 
@@ -35,7 +36,8 @@ class Status:
 
     Attributes:
         state: where it is in its life.
-        error: why it could not be loaded, or "".
+        error: why it could not be loaded, without the folders of the
+            server's disk; or "".
         loaded: the version, while it is in memory.
         num_requests: requests that it answers now.
         fingerprint: its files, as it failed with them.
@@ -52,16 +54,23 @@ class Status:
     num_failures: int = 0
     retry: float = math.inf
 
-    def fail(self, error: Exception, fingerprint, before: "Status | None"):
+    def fail(
+        self,
+        error: Exception,
+        path: pathlib.Path,
+        fingerprint,
+        before: "Status | None",
+    ):
         """Notes why a version cannot be loaded.
 
         Args:
             error: what loading raised.
+            path: its folder.
             fingerprint: its files.
             before: the status before, or None.
         """
         self.state = State.END
-        self.error = str(error).split("\n")[0] or type(error).__name__
+        self.error = _without_folders(first_line(error), path.parent)
         self.fingerprint = fingerprint
         if isinstance(error, _LASTING):
             return
@@ -69,6 +78,7 @@ class Status:
         if before is not None and before.fingerprint == fingerprint:
             self.num_failures = before.num_failures
         self.num_failures += 1
+        # Each try reads gigabytes, perhaps. So tries become rare.
         self.retry = time.monotonic() + min(600, 2**self.num_failures)
 
 
@@ -148,8 +158,8 @@ class ServedModel:
         if self.is_starting and number not in available:
             raise RequestError(
                 Code.UNAVAILABLE,
-                f"Expected {self.config.name} to be loaded: try again later. "
-                "Received: a request while it is loaded",
+                f"{self.config.name} is still loading. Try again in a few "
+                "seconds.",
             )
         if number not in available:
             which = "Latest" if number is None else "Specific"
@@ -159,6 +169,19 @@ class ServedModel:
                 Code.NOT_FOUND, f"Servable not found for request: {which}({of})"
             )
         return self.statuses[number]
+
+
+def first_line(error: Exception) -> str:
+    """What an exception says first. TensorFlow's say much more."""
+    return str(error).split("\n")[0] or type(error).__name__
+
+
+def _without_folders(text: str, folder: pathlib.Path) -> str:
+    """A message for clients, who need not know where files are."""
+    # By name first: a folder's name may have blanks, which end a path below.
+    for known in (folder, folder.resolve()):
+        text = text.replace(str(known), known.name)
+    return re.sub(r"(?<![\w./])(/[^\s/'\"]+)*/(?=[^\s/])", "", text)
 
 
 @contextlib.contextmanager

@@ -21,8 +21,8 @@ def check_name(name: str) -> None:
     """
     if not _NAME.fullmatch(name):
         raise ValueError(
-            "Expected a model's name without blanks, slashes and colons. "
-            f"Received: {name!r}"
+            "A model's name has no blanks, slashes and colons, and at most "
+            f"200 characters. This one is {name!r}"
         )
 
 

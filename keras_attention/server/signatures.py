@@ -138,6 +138,7 @@ class Signature:
         return (
             self.is_batched
             and arrays.keys() == self.inputs.keys()
+            # A shape that TensorFlow alone takes may mean something else.
             and all(self.inputs[n].fits(a.shape) for n, a in arrays.items())
             and len({len(array) for array in arrays.values()}) == 1
         )
@@ -196,8 +197,7 @@ class Signature:
         }
         if self._is_exact and len({*rows.values()}) > 1:
             raise errors.invalid(
-                "Expected inputs with the same number of rows. "
-                f"Received: {rows}"
+                f"The inputs have different numbers of rows: {rows}."
             )
         return max(rows.values(), default=1)
 

@@ -10,7 +10,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_attention.server import signatures
-from keras_attention.serving import kinds, manifest, savedmodel
+from keras_attention.serving import cards, kinds, manifest, savedmodel
 
 WARMUP = pathlib.Path("assets.extra/tf_serving_warmup_requests")
 # As many as TensorFlow Serving takes.
@@ -29,6 +29,7 @@ class LoadedVersion:
         definitions: name -> `SignatureDef`, for a client that asks.
         kind: what it is, if it is a model of this package.
         has_manifest: whether its files were compared with a manifest.
+        card: what the README beside the versions says, as `cards.read`.
     """
 
     number: int
@@ -36,6 +37,7 @@ class LoadedVersion:
     definitions: Mapping
     kind: kinds.Kind | None
     has_manifest: bool
+    card: Mapping
     _loaded: object  # The functions do not keep its variables.
 
     def __post_init__(self):
@@ -97,6 +99,7 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     Raises:
         Exception: Whatever is wrong with its files.
     """
+    # The manifest first: to load a SavedModel is to run it.
     has_manifest = bool(manifest.places(path))
     if has_manifest:
         manifest.check(path)
@@ -122,12 +125,11 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
         definitions,
         kind,
         has_manifest,
+        cards.read(path.parent) if kind else {},
         loaded,
     )
     if not version.signatures:
-        raise ValueError(
-            "Expected a SavedModel with signatures. Received: one without"
-        )
+        raise ValueError("The SavedModel has no signatures to ask for.")
     _warm(version, path / WARMUP)
     return version
 
@@ -141,9 +143,7 @@ def _definitions(path) -> dict:
             definitions = dict(graph.signature_def)
             definitions.pop("__saved_model_init_op", None)
             return definitions
-    raise ValueError(
-        "Expected a SavedModel with the tag 'serve'. Received: one without"
-    )
+    raise ValueError("No graph in the SavedModel has the tag 'serve'.")
 
 
 def _kind(path, definitions) -> kinds.Kind | None:
@@ -172,7 +172,7 @@ def _warm(version: LoadedVersion, path: pathlib.Path) -> None:
     for record in records.as_numpy_iterator():
         log = prediction_log_pb2.PredictionLog.FromString(record)
         if log.WhichOneof("log_type") != "predict_log":
-            continue
+            continue  # TensorFlow Serving warms up by these, too.
         request = log.predict_log.request
         name = request.model_spec.signature_name or signatures.DEFAULT
         inputs = {

@@ -3,8 +3,8 @@
 - `kinds` declares what each kind of model takes and gives.
 - `translator.Translator`, `continuer.Continuer` and `labeller.Labeller` answer
   lists of texts, live or loaded (`loading.load`).
-- `TranslationGraph`, `ContinuationGraph` and `LabellingGraph` are their
-  functions of tensors, which `savedmodel.export` writes.
+- A `graph.Graph` beside each has its functions of tensors, which
+  `savedmodel.export` writes.
 """
 
 import typing

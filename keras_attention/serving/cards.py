@@ -4,8 +4,10 @@
 `tasks.run_cards`.
 """
 
+import json
 import os
 import pathlib
+from collections.abc import Sequence
 
 from keras_attention.serving import kinds
 
@@ -14,6 +16,9 @@ This SavedModel takes text and gives text. It loads with `tensorflow` and
 `tensorflow_text` alone.
 """
 UNKNOWN = "- Data, training and scores: "
+_DATA, _EXAMPLES = "- Data: ", "- Examples: "
+# Of a card. Longer texts would fill it.
+_MOST_EXAMPLES, _MOST_LETTERS = 3, 100
 _TRANSLATION = """\
 `attention` holds one row of weights for each target token. A row sums to 1 over
 the source tokens. Padding has weight 0, and so has everything that
@@ -111,6 +116,49 @@ def facts(graph) -> str:
   `truncated` of {_names(reporting)} reports this, and
   `num_tokens` lets you check first.
 {graph.facts}"""
+
+
+def examples(rows: Sequence) -> str:
+    """A card's line with the first short rows, "" if there are none.
+
+    Args:
+        rows: texts, or tuples of texts.
+    """
+    short = [
+        text
+        for row in rows
+        if len(text := json.dumps(row, ensure_ascii=False)) <= _MOST_LETTERS
+        and "`" not in text
+    ]
+    listed = ", ".join([*dict.fromkeys(short)][:_MOST_EXAMPLES])
+    return f"{_EXAMPLES}`[{listed}]`\n" if listed else ""
+
+
+def read(folder: pathlib.Path) -> dict:
+    """What a card says to whoever wants to try its model.
+
+    Args:
+        folder: that of the model's versions, with README.md.
+
+    Returns:
+        "data", what the model learned from, and "examples", rows of these; as
+        far as the card has them.
+    """
+    try:
+        lines = (folder / "README.md").read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return {}
+    found = {}
+    for line in lines:
+        if line.startswith(_DATA):
+            found["data"] = line.removeprefix(_DATA).replace("`", "")
+        elif line.startswith(_EXAMPLES):
+            try:
+                text = line.removeprefix(_EXAMPLES).strip("` ")
+                found["examples"] = json.loads(text)
+            except ValueError:
+                pass  # Somebody wrote it by hand.
+    return found
 
 
 def plain(graph) -> str:

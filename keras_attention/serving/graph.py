@@ -1,5 +1,6 @@
 """A Keras model and the functions of tensors that answer with it."""
 
+import contextlib
 import functools
 import inspect
 import os
@@ -7,9 +8,13 @@ import pathlib
 from collections.abc import Callable, Mapping, Sequence
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from keras_attention.serving import cards, kinds, savedmodel, stored_weights
+from keras_attention.serving import cards, kinds, savedmodel
+from keras_attention.tokens import PAD
+
+PRECISIONS = ("float32", "float16")
 
 
 class Graph:
@@ -29,7 +34,7 @@ class Graph:
 
     Attributes:
         model, stored_precision: as given.
-        weights: `stored_weights.StoredWeights`. A function computes inside of
+        weights: `StoredWeights`. A function computes inside of
             `weights.in_use()`.
         kind: `kinds.Kind`.
         signatures: name -> `tf.function`.
@@ -57,7 +62,7 @@ class Graph:
                 "it, or call its `build()`."
             )
         self.model = model
-        self.weights = stored_weights.StoredWeights(model, stored_precision)
+        self.weights = StoredWeights(model, stored_precision)
         self.stored_precision = stored_precision
         self._tokenizers = tokenizers
 
@@ -128,3 +133,95 @@ def _compiled(function: Callable, inputs: Sequence[str]):
     named = functools.partial(function)
     named.__signature__ = inspect.Signature(parameters)
     return tf.function(named, input_signature=specs, autograph=False)
+
+
+class StoredWeights:
+    """A model's weights as they are exported, and how to compute with them.
+
+    Args:
+        model: a built Keras model.
+        precision: "float32" leaves the model's own variables, "float16" makes
+            copies of those in float32.
+
+    Attributes:
+        precision: as given.
+        variables: list of `tf.Variable`, one for each of the model's.
+
+    Raises:
+        ValueError: If the precision is another one, or if the weights are too
+            large for it.
+    """
+
+    def __init__(self, model, precision: str):
+        if precision not in PRECISIONS:
+            raise ValueError(
+                f"Expected stored_precision to be one of {PRECISIONS}. "
+                f"Received: stored_precision={precision!r}"
+            )
+        self.precision = precision
+        self._rounded = []
+        self.variables = [
+            self._stored(variable) for variable in model.variables
+        ]
+
+    def _stored(self, variable):
+        if self.precision == "float32" or variable.dtype != "float32":
+            return variable.value
+        value = tf.cast(variable.value, self.precision)
+        if not np.isfinite(value).all():
+            raise ValueError(
+                f"{variable.path} has weights too large for {self.precision}: "
+                "keep them in float32."
+            )
+        stored = tf.Variable(value, trainable=False)
+        self._rounded.append((variable, stored))
+        return stored
+
+    def in_use(self):
+        """A context in which the model computes with what is stored."""
+        if not self._rounded:
+            return contextlib.nullcontext()
+        values = [
+            (variable, tf.cast(stored, variable.dtype))
+            for variable, stored in self._rounded
+        ]
+        return keras.StatelessScope(values, initialize_variables=False)
+
+
+def side_by_side(search, source_ids, max_lengths):
+    """Searches both halves of a batch at the same time.
+
+    A search is one long chain of small operations, which leaves all cores
+    but one idle. TensorFlow computes two chains at the same time. (On a GPU
+    they wait for each other.)
+
+    Args:
+        search: concrete function of ids [b, S] and lengths [b] to a
+            `SearchResult`.
+        source_ids: int [B, S].
+        max_lengths: int [B], the most tokens of each answer.
+
+    Returns:
+        `SearchResult` of all rows, in their order.
+    """
+    longest = tf.maximum(tf.reduce_max(max_lengths), 1)
+    batch_size = tf.shape(source_ids)[0]
+    half = batch_size // 2
+
+    def answers(rows):
+        result = search(source_ids[rows], max_lengths[rows])
+        missing = [0, longest - tf.shape(result.ids)[2]]
+        return result._replace(
+            ids=tf.pad(
+                result.ids, [[0, 0], [0, 0], missing], constant_values=PAD
+            ),
+            attention_weights=tf.pad(
+                result.attention_weights, [[0, 0], [0, 0], missing, [0, 0]]
+            ),
+        )
+
+    def both_halves():
+        halves = [answers(slice(half)), answers(slice(half, None))]
+        return tf.nest.map_structure(lambda *both: tf.concat(both, 0), *halves)
+
+    return tf.cond(batch_size < 2, lambda: answers(slice(None)), both_halves)

@@ -9,6 +9,8 @@ import json
 import pathlib
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+
 Axes = tuple[str, ...]
 Shapes = Mapping[
     str, tuple[Sequence[str], Mapping[str, Sequence[int | None] | None]]
@@ -262,3 +264,27 @@ def _narrowed(kind: Kind, shapes: Shapes) -> Kind:
         if {*inputs} == {*signature.inputs}:
             signatures[name] = dataclasses.replace(signature, outputs=outputs)
     return dataclasses.replace(kind, signatures=signatures)
+
+
+def cut(
+    outputs: Mapping[str, np.ndarray], padded: Mapping[str, Mapping[int, str]]
+) -> dict[str, np.ndarray]:
+    """The outputs of some rows without the padding that all of them have.
+
+    Args:
+        outputs: name -> array [B, ...].
+        padded: `Signature.padded`.
+    """
+    result = dict(outputs)
+    for name, axes in padded.items():
+        index = [slice(None)] * outputs[name].ndim
+        for axis, texts in axes.items():
+            index[axis] = slice(_longest(outputs[texts]))
+        result[name] = outputs[name][tuple(index)]
+    return result
+
+
+def _longest(texts: np.ndarray) -> int:
+    """The most texts of a row: strings [B, T] with "" as padding."""
+    places = np.flatnonzero((texts != b"").any(axis=0))
+    return int(places[-1]) + 1 if places.size else 0

@@ -138,8 +138,8 @@ def newest(path: str | os.PathLike) -> pathlib.Path:
     found = versions(version)
     if not found:
         raise ValueError(
-            "Expected a SavedModel's folder, with numeric versions in it, "
-            f"one version, or a run's folder. Received: {path}"
+            f"{path} has no SavedModel. Name a folder with numeric versions in "
+            "it, one version, or a run's folder."
         )
     return found[-1]
 

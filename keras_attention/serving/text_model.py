@@ -1,6 +1,5 @@
 """A model of texts, live or loaded: it answers lists of any length."""
 
-import dataclasses
 import os
 import pathlib
 import reprlib
@@ -11,27 +10,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.serving import kinds, padding
+from keras_attention.serving import kinds
 from keras_attention.serving.graph import Graph
 
 # A text, or the texts of a model with several inputs: in the order of these,
 # or by their names.
 Row = str | Sequence[str] | Mapping[str, str]
-
-
-@dataclasses.dataclass
-class _Batch:
-    """Some of the rows, and what a signature answers to them.
-
-    Attributes:
-        places: int [B], where the rows stand in the list.
-        inputs: name -> string tensor [B].
-        outputs: name -> tensor whose axis 0 is the batch.
-    """
-
-    places: np.ndarray
-    inputs: dict
-    outputs: dict = dataclasses.field(default_factory=dict)
 
 
 class TextModel:
@@ -165,10 +149,7 @@ class TextModel:
         batch_size: int = 64,
         truncate: bool = False,
     ) -> list[dict]:
-        """Answers with their tokens and attention.
-
-        Args:
-            rows, batch_size, truncate: as for a call.
+        """Answers with their tokens and attention. Arguments as for a call.
 
         Returns:
             For each row a dict of the signature's outputs, without padding:
@@ -184,9 +165,6 @@ class TextModel:
     def too_long(self, rows: Iterable[Row]) -> dict[int, tuple[int, int]]:
         """The rows over the limit, which a call refuses or `truncate` cuts.
 
-        Args:
-            rows: what is to be answered.
-
         Returns:
             Line, from 1 -> `(num_tokens, limit)`, of each row over the limit.
         """
@@ -198,11 +176,11 @@ class TextModel:
 
     def _ask(self, name, rows, batch_size, truncate, decode=None, **others):
         """What a signature answers to each row, see `_decoded`."""
-        function = self._function(name)
+        function, answers = self._function(name), []
         batches = self._batches(rows, batch_size, truncate, **others)
-        for batch in batches:
-            batch.outputs = function(**batch.inputs)
-        return self._decoded(name, batches, decode)
+        for places, inputs in batches:
+            answers.append((places, function(**inputs)))
+        return self._decoded(name, answers, decode)
 
     def _function(self, name: str) -> Callable:
         """A signature's function.
@@ -217,8 +195,13 @@ class TextModel:
             )
         return self.signatures[name]
 
-    def _batches(self, rows, batch_size, truncate, **others) -> list[_Batch]:
-        """Rows and other texts, one for each, in batches of like lengths."""
+    def _batches(self, rows, batch_size, truncate, **others) -> list[tuple]:
+        """Rows and other texts, one for each, in batches of like lengths.
+
+        Returns:
+            For each batch the places of its rows in the list, int [B], and
+            name -> string tensor [B].
+        """
         if batch_size < 1:
             raise ValueError(
                 "Expected batch_size of at least 1. "
@@ -230,16 +213,16 @@ class TextModel:
             columns[name] = encoded(texts)
             if len(columns[name]) != len(lengths):
                 raise ValueError(
-                    f"Expected one {name} for each text. Received: "
-                    f"{len(lengths)} texts, {len(columns[name])} {name}s"
+                    f"Each text needs one {name}. There are {len(lengths)} "
+                    f"texts and {len(columns[name])} {name}s."
                 )
         long_texts = _too_long(lengths, limits)
         if long_texts and not truncate:
             line, (num_tokens, limit) = next(iter(long_texts.items()))
             raise ValueError(
-                f"Expected texts of at most {limit} tokens: split the text "
-                "into sentences, or let it be cut (truncate=True, --truncate). "
-                f"Received: {num_tokens} tokens in line {line}"
+                f"The text in line {line} has {num_tokens} tokens, and the "
+                f"model takes at most {limit}. Split it into sentences, or let "
+                "it be cut (truncate=True, --truncate)."
             )
         order = np.argsort(lengths, kind="stable")
         batches = []
@@ -249,7 +232,7 @@ class TextModel:
                 name: tf.constant([column[place] for place in places])
                 for name, column in columns.items()
             }
-            batches.append(_Batch(places, inputs))
+            batches.append((places, inputs))
         return batches
 
     def _columns(self, rows) -> dict[str, list[bytes]]:
@@ -275,31 +258,32 @@ class TextModel:
         )
         return counted["num_tokens"].numpy(), counted["limit"].numpy()
 
-    def _decoded(self, name, batches: Iterable[_Batch], decode=None) -> list:
+    def _decoded(self, name, answers, decode=None) -> list:
         """The answers to all rows, in their order, as Python has them.
 
         Args:
             name: of the signature.
-            batches: with outputs.
+            answers: the places of each batch, and name -> tensor whose axis 0
+                is the batch.
             decode: if not the declaration's own `Signature.decode`.
         """
         signature = self.kind.signatures[name]
         decode = signature.decode if decode is None else decode
         names = decode or tuple(signature.outputs)
         padded = {} if decode else signature.padded
-        answers = {}
-        for batch in batches:
-            outputs = {name: batch.outputs[name].numpy() for name in names}
-            for row, place in enumerate(batch.places):
+        values_of = {}
+        for places, outputs in answers:
+            outputs = {name: outputs[name].numpy() for name in names}
+            for row, place in enumerate(places):
                 own = {k: array[row : row + 1] for k, array in outputs.items()}
                 values = {
                     name: _value(array[0])
-                    for name, array in padding.cut(own, padded).items()
+                    for name, array in kinds.cut(own, padded).items()
                 }
                 if decode:
                     values = tuple(values[name] for name in decode)
-                answers[place] = values[0] if len(decode) == 1 else values
-        return [answers[place] for place in sorted(answers)]
+                values_of[place] = values[0] if len(decode) == 1 else values
+        return [values_of[place] for place in sorted(values_of)]
 
 
 def _value(array):
@@ -340,14 +324,14 @@ def encoded(texts: Iterable[str]) -> list[bytes]:
     """
     if isinstance(texts, (str, bytes)):
         raise ValueError(
-            "Expected a list of texts; put a single text in a list. "
-            f"Received: {texts!r}"
+            "Put a single text in a list. This is no list of texts: "
+            f"{reprlib.repr(texts)}"
         )
     texts = list(texts)
     for line, text in enumerate(texts, 1):
         if not isinstance(text, str):
             raise ValueError(
-                f"Expected strings. Received: {text!r} in line {line}"
+                f"Each row is a text. Line {line} is {reprlib.repr(text)}"
             )
     # The graphs of older SavedModels read NUL as a byte that no model knows.
     return [text.replace("\0", "").encode("utf-8", "replace") for text in texts]

@@ -9,8 +9,8 @@ import tensorflow as tf
 
 from keras_attention import decoding
 from keras_attention.data import Tokenizer
-from keras_attention.serving import halves, kinds, token_rows
-from keras_attention.serving.graph import Graph
+from keras_attention.serving import kinds, token_rows
+from keras_attention.serving.graph import Graph, side_by_side
 from keras_attention.tokens import PAD
 
 
@@ -114,7 +114,7 @@ the text, and {limits.max_target_offset} more.
         """Text [B] to ids, ids to answers, answers to what `write` makes."""
         source_ids, lengths = self._encode_text(text)
         search = self._search_of_rows(num_beams, n_best)
-        answers = halves.side_by_side(
+        answers = side_by_side(
             search.get_concrete_function(),
             source_ids,
             self._max_lengths(source_ids),
@@ -141,7 +141,7 @@ the text, and {limits.max_target_offset} more.
             `decoding.SearchResult`.
         """
         search = self._search_of_rows(num_beams, n_best)
-        return halves.side_by_side(
+        return side_by_side(
             search.get_concrete_function(),
             source_ids,
             self._max_lengths(source_ids),
@@ -231,7 +231,7 @@ the text, and {limits.max_target_offset} more.
         aligned = tf.debugging.assert_equal(
             tf.size(text),
             tf.size(reference),
-            "Expected one `reference` for each `text`",
+            "There must be one `reference` for each `text`",
         )
         # A bare session runs nothing that no output depends on.
         with tf.control_dependencies([aligned]):

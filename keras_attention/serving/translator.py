@@ -101,12 +101,12 @@ class Translator(text_model.TextModel):
             ValueError: If `num_beams` is one that this translator does not
                 have, and as the class says.
         """
-        name = self._signature_of(num_beams)
+        # As `_ask`, which would be one more function on the way to a step.
+        name, answers = self._signature_of(num_beams), []
         translate = self._function(name)
-        batches = self._batches(texts, batch_size, truncate)
-        for batch in batches:
-            batch.outputs = translate(**batch.inputs)
-        return self._decoded(name, batches)
+        for places, inputs in self._batches(texts, batch_size, truncate):
+            answers.append((places, translate(**inputs)))
+        return self._decoded(name, answers)
 
     def _signature_of(self, num_beams: int | None) -> str:
         if num_beams is None or num_beams == self.num_beams:
@@ -114,9 +114,8 @@ class Translator(text_model.TextModel):
         if num_beams == 1:
             return "greedy"
         raise ValueError(
-            f"This translator searches with 1 or {self.num_beams} beams; make "
-            f"or export one with another number. Received: "
-            f"num_beams={num_beams}"
+            f"This translator searches with 1 or {self.num_beams} beams, not "
+            f"with {num_beams}. Make or export one with another number."
         )
 
     def n_best(
@@ -130,10 +129,9 @@ class Translator(text_model.TextModel):
         Args:
             texts, batch_size, truncate: as for a call.
         """
-        search = self._function("n_best")
-        batches = self._batches(texts, batch_size, truncate)
-        for batch in batches:
-            batch.outputs = search(**batch.inputs)
+        search, answers = self._function("n_best"), []
+        for places, inputs in self._batches(texts, batch_size, truncate):
+            answers.append((places, search(**inputs)))
         return [
             [
                 (text, float(score))
@@ -142,7 +140,7 @@ class Translator(text_model.TextModel):
                 )
                 if np.isfinite(score)
             ]
-            for row in self._decoded("n_best", batches)
+            for row in self._decoded("n_best", answers)
         ]
 
     def score(

@@ -49,6 +49,7 @@ def card(title, languages, config, scores, rows, servable) -> str:
 
 {cards.TAKES_TEXT}
 - Data: `{choices.data.corpus}`{languages}. {note}
+{cards.examples(scores.get("examples", ()))}\
 - Seed: {config.run.seed}
 - Training: `keras-attention train --config FILE.yaml`, with the configuration
   below in the file; exported by version {__version__}

@@ -13,14 +13,21 @@ from keras_attention import files, plotting
 from keras_attention.training import restore, run_directory
 from keras_attention.training.parts import Parts
 
+# Of these, the card shows the first ones that are short.
+_NUM_EXAMPLES = 10
+
 
 def saved_scores(evaluation, config) -> dict:
-    """The content of `scores.json`: scores, the split, and a search if any."""
+    """The content of `scores.json`: scores, and what they are of.
+
+    These are the split, its first rows, and a search if there is one.
+    """
     search = dataclasses.asdict(config.search)
     return {
         "split": evaluation.test_set.name,
         **{name: value for name, value in search.items() if value is not None},
         **evaluation.scores,
+        "examples": evaluation.test_set.sources[:_NUM_EXAMPLES],
     }
 
 

@@ -205,10 +205,24 @@ class Client:
         return b"".join(parts)
 
 
+# What was loaded, for other servers with the same files: it takes a second.
+_LOADED = {}
+
+
+def load(path, number):
+    """Loads a version for all servers of the tests."""
+    from keras_attention.server import served_model, versions
+
+    key = path, number, served_model.fingerprint(path)
+    if key not in _LOADED:
+        _LOADED[key] = versions.load(path, number)
+    return _LOADED[key]
+
+
 @contextlib.contextmanager
 def running(configs, limits=None, **settings):
-    """A server in a thread."""
-    from keras_attention.server import application
+    """A server in a thread, which ends sooner than others."""
+    from keras_attention.server import application, registry
     from keras_attention.server import settings as server_settings
 
     ready = threading.Event()
@@ -235,18 +249,21 @@ def running(configs, limits=None, **settings):
         await state["stop"].wait()
         await one.stop()
 
-    thread = threading.Thread(target=asyncio.run, args=[main()])
-    thread.start()
-    ready.wait()
-    if "error" in state:
-        thread.join()
-        raise state["error"]
-    one = state["application"]
-    try:
-        yield Client(one.rest_port, one.grpc_port, one)
-    finally:
-        state["loop"].call_soon_threadsafe(state["stop"].set)
-        thread.join()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry.Models.__init__, "__defaults__", (load,))
+        patch.setattr(server_settings, "GRACE", 0.1)
+        thread = threading.Thread(target=asyncio.run, args=[main()])
+        thread.start()
+        ready.wait()
+        if "error" in state:
+            thread.join()
+            raise state["error"]
+        one = state["application"]
+        try:
+            yield Client(one.rest_port, one.grpc_port, one)
+        finally:
+            state["loop"].call_soon_threadsafe(state["stop"].set)
+            thread.join()
 
 
 @pytest.fixture(scope="session")

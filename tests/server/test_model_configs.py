@@ -43,10 +43,10 @@ def test_a_file_says_names_folders_policies_and_labels(tmp_path):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("model_config_list {", "Expected a file with"),
-        ("", "with a config in it"),
+        ("model_config_list {", "is no file with"),
+        ("", "has no config in it"),
         ('model_config_list { config { name: "a" } }', "base_path"),
-        (FILE.replace('"b"', '"a"'), "a twice"),
+        (FILE.replace('"b"', '"a"'), "Two models have the name a"),
         (FILE.replace('name: "b"', 'name: "b/c"'), "slashes"),
         (FILE.replace('"tensorflow"', '"other"'), "model_platform"),
     ],

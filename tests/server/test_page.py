@@ -56,15 +56,15 @@ def test_the_index_is_the_root(server):
 @pytest.mark.parametrize(
     "path",
     [
-        "/page/../pages.py",
-        "/page/..%2fpages.py",
-        "/page/%2e%2e/pages.py",
+        "/page/../rest.py",
+        "/page/..%2frest.py",
+        "/page/%2e%2e/rest.py",
         "/page//etc/passwd",
         "/page/%2fetc%2fpasswd",
         "/page/__init__.py",
         "/page/",
         "/page/missing.js",
-        "/pages.py",
+        "/rest.py",
     ],
 )
 def test_no_path_leaves_the_folder(server, path):
@@ -254,6 +254,9 @@ def served(chromium, run_server, shouter, model_folders, tmp_path_factory):
     shouter(root / "shout", "newer ")
     for create in (continuer, labeller, pairs):
         savedmodel.export(create(), root / create.__name__)
+    (root / "pairs" / "README.md").write_text(
+        '- Data: `pairs`.\n- Examples: `[["one", "two"], ["a", "a"]]`\n'
+    )
     folders = [PHRASES, model_folders["numbers"], *sorted(root.iterdir())]
     configs = [
         model_configs.ModelConfig(folder.name, folder, num_latest=None)
@@ -641,6 +644,16 @@ def test_a_classifier_of_two_texts(open_page):
     assert page.locator("#readings svg").count() == 2
     # Its labels come with the answer.
     assert texts(page, "#probabilities li") == ["same0 %", "other100 %"]
+
+
+@pytest.mark.slow
+def test_examples_are_those_of_the_card(open_page):
+    page = open_page("pairs")
+    about = page.locator("#about")
+    assert "learned from pairs." in about.text_content()
+    about.get_by_text("a | a").click()
+    wait_for_text(page, "#label", "same")
+    assert page.input_value("#text-pair") == "a"
 
 
 @pytest.mark.slow

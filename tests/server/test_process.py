@@ -189,7 +189,7 @@ def test_a_long_batch_is_given_up_after_the_drain(serve, folder):
 
 LOADING = """
 import sys, time
-from keras_attention.server import model_configs, registry, process
+from keras_attention.server import application, model_configs, registry
 from keras_attention.server import settings, versions
 
 def load(path, number):
@@ -200,7 +200,7 @@ def load(path, number):
 registry.Models.__init__.__defaults__ = (load,)
 configs = [model_configs.from_folder(path) for path in sys.argv[1:]]
 ports = {"rest_port": 0, "grpc_port": 0}
-process.run(configs, settings.Settings(**ports), settings.Limits(), print)
+application.run(configs, settings.Settings(**ports), settings.Limits(), print)
 """
 
 
@@ -226,7 +226,7 @@ def test_sigterm_while_a_model_is_loaded_ends_cleanly(folder, tmp_path):
 
 FROZEN = """
 import gc, os, signal, sys
-from keras_attention.server import model_configs, process, settings
+from keras_attention.server import application, model_configs, settings
 
 def end(server):
     print(gc.get_freeze_count())
@@ -234,7 +234,7 @@ def end(server):
 
 configs = [model_configs.from_folder(sys.argv[1])]
 ports = {"rest_port": 0, "grpc_port": 0}
-process.run(configs, settings.Settings(**ports), settings.Limits(), end)
+application.run(configs, settings.Settings(**ports), settings.Limits(), end)
 """
 
 

@@ -42,7 +42,7 @@ def load(path, number):
     """A version is bad if its file says so."""
     text = (path / "saved_model.pb").read_text()
     if text == "bad":
-        raise ValueError("Expected a good version. Received: a bad one")
+        raise ValueError("This is a bad one")
     return Fake(number)
 
 
@@ -128,6 +128,32 @@ def test_a_bad_version_is_refused_and_tried_again_when_it_changes(tmp_path):
         assert model.available == [2]
 
     scenario(test, config(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "message, told",
+    [
+        ("{root}/m/1/x is missing", "m/1/x is missing"),
+        ("{root}/m has no manifest\nIt needs one", "m has no manifest"),
+        (
+            "[Errno 2] No such file: '{root}/m/1'",
+            "[Errno 2] No such file: 'm/1'",
+        ),
+        ("Not at:/etc/other/a.txt; try 1/2", "Not at:a.txt; try 1/2"),
+        ("See https://example.org/a/b", "See https://example.org/a/b"),
+    ],
+)
+def test_no_client_is_told_where_files_are(tmp_path, message, told):
+    root = tmp_path / "a folder"
+    put(root / "m", 1)
+
+    def fail(path, number):
+        raise ValueError(message.format(root=root))
+
+    async def test(served):
+        assert served.get("m").statuses[1].error == told
+
+    scenario(test, config(root / "m"), load=fail)
 
 
 def test_an_older_version_is_served_if_the_newest_is_bad_at_the_start(tmp_path):

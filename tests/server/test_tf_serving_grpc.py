@@ -5,6 +5,9 @@ the message. A row with a reason is one where this server answers something
 else.
 """
 
+import shutil
+import time
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -304,6 +307,37 @@ def test_multi_inference(channel):
         ([(HALF, "serving_default", "predict")], "UNIMPLEMENTED"),
     ):
         assert called(stub.MultiInference, inference(*tasks))[0] == code
+
+
+def test_one_version_answers_all_of_a_multi_inference(
+    run_server, slow_model, tmp_path
+):
+    versions = tf_serving_models.write(tmp_path / "all")[HALF]
+    folder = tmp_path / "served"
+    shutil.copytree(versions / "123", folder / "123")
+    config = model_configs.ModelConfig(HALF, folder)
+    tasks = [
+        (HALF, "regress_x_to_y", "regress"),
+        (HALF, "classify_x_to_y", "classify"),
+    ]
+    with run_server([config], poll_seconds=0.05) as server:
+        address = f"127.0.0.1:{server.grpc_port}"
+        with grpc.insecure_channel(address) as channel:
+            stub = prediction_service_pb2_grpc.PredictionServiceStub(channel)
+            asked = stub.MultiInference.future(inference(*tasks))
+            while not slow_model.batches:
+                time.sleep(0.01)
+            # A new version comes while the first task is computed.
+            shutil.copytree(versions / "124", tmp_path / "124")
+            (tmp_path / "124").rename(folder / "124")
+            model = server.application.predictor.models.by_name[HALF]
+            while model.available != [124]:
+                time.sleep(0.01)
+            slow_model.may_end.set()
+            found = [
+                one.model_spec.version.value for one in asked.result().results
+            ]
+    assert found == [123, 123]
 
 
 @pytest.mark.parametrize(

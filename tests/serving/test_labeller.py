@@ -123,9 +123,9 @@ def test_a_pair_is_two_texts(live_pairs):
 def test_texts_that_are_too_long(live, live_pairs):
     assert live.num_tokens([LONG, "one two"]) == [31, 3]
     assert live_pairs.num_tokens([("one", LONG), (LONG, "one")]) == [31, 31]
-    with pytest.raises(ValueError, match="at most 12 tokens.* 31 tokens .* 2"):
+    with pytest.raises(ValueError, match="line 2 has 31 tokens.* at most 12"):
         live(["one", LONG])
-    with pytest.raises(ValueError, match="at most 12 tokens.* 31 tokens .* 1"):
+    with pytest.raises(ValueError, match="line 1 has 31 tokens.* at most 12"):
         live_pairs([("one", LONG)])
     truncated = live.signatures["with_attention"](
         text=tf.constant(["one two", LONG])
@@ -137,7 +137,7 @@ def test_texts_that_are_too_long(live, live_pairs):
 def test_no_pair_is_refused(live_pairs, row):
     with pytest.raises(ValueError, match=r"\(text, text_pair\). Line 2 is"):
         live_pairs([("one", "two"), row])
-    with pytest.raises(ValueError, match="Expected strings. .* None in line 1"):
+    with pytest.raises(ValueError, match="Line 1 is None"):
         live_pairs([("one", None)])
 
 

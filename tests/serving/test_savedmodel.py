@@ -14,7 +14,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_attention as ka
 from keras_attention import files
-from keras_attention.serving import loading, manifest, savedmodel
+from keras_attention.serving import cards, loading, manifest, savedmodel
 
 LOADERS = pathlib.Path(__file__).with_name("loaders")
 # Names that would be control tokens, broken UTF-8, and what else hurts.
@@ -564,3 +564,19 @@ def test_a_loaded_savedmodel_is_exported_again(version, loaded, tmp_path):
     again = tf.saved_model.load(str(version))
     copied = ka.load(savedmodel.export(again, tmp_path / "copied"))
     assert copied(["one two"]) == loaded(["one two"])
+
+
+def test_what_a_card_says_to_whoever_tries_its_model(tmp_path):
+    assert cards.read(tmp_path) == {}
+    rows = ["one", ("a", "b"), "long " * 30, "`", "one", 'so "ä"', "last"]
+    line = cards.examples(rows)
+    (tmp_path / "README.md").write_text(
+        f"# A model\n\n- Data: `words`. Small.\n{line}- Seed: 1\n"
+    )
+    assert cards.read(tmp_path) == {
+        "data": "words. Small.",
+        "examples": ["one", ["a", "b"], 'so "ä"'],
+    }
+    assert cards.examples([]) == ""
+    (tmp_path / "README.md").write_text("- Examples: one, two\n")
+    assert cards.read(tmp_path) == {}

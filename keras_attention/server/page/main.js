@@ -1,5 +1,6 @@
 // The page: a model is chosen, and its kind decides which desk it gets.
 
+import { showCard } from "./card.js";
 import { classifier } from "./classifier.js";
 import { fill, html, setOptions } from "./elements.js";
 import { form } from "./form.js";
@@ -95,6 +96,7 @@ async function open() {
     fill(desk, template);
     find("desk").replaceWith(desk);
     bring(desk, model, typed, startHere);
+    showCard(desk, model);
     document.title = `${name} · keras-attention`;
     return true;
   } catch (error) {

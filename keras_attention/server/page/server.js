@@ -37,17 +37,18 @@ export async function openModel(name, version) {
     path += `/versions/${version}`;
   }
   const { metadata } = await answer(await fetched(`${path}/metadata`));
-  const { signature_def, kind } = metadata;
-  return new Model(name, path, signature_def.signature_def, kind);
+  const { signature_def, kind, card } = metadata;
+  return new Model(name, path, signature_def.signature_def, kind, card);
 }
 
 class Model {
-  /** A SavedModel of another package has no kind, see serving/kinds.py. */
-  constructor(name, path, signatures, kind) {
+  /** A SavedModel of another package has no kind and no card. */
+  constructor(name, path, signatures, kind, card) {
     this.name = name;
     this.path = path;
     this.signatures = signatures;
-    this.kind = kind;
+    this.kind = kind; // See serving/kinds.py,
+    this.card = card; // and serving/cards.py.
   }
 
   has(signature) {

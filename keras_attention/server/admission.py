@@ -1,27 +1,106 @@
-"""Bodies of requests over HTTP: read and decompressed, within limits."""
+"""Which requests over HTTP are let in: by their head, then by their body."""
 
 import asyncio
 import contextlib
+import ipaddress
+import urllib.parse
 import zlib
 from collections.abc import AsyncIterator
 
+from starlette.datastructures import Headers
 from starlette.requests import Request
 
 from keras_attention.server import errors
 from keras_attention.server import settings as server_settings
 from keras_attention.server.errors import Code, RequestError
 
+_LOOPBACK = "localhost"
 _IS_GZIP = 16  # As zlib counts it.
 _FEW_BYTES = 2**16
 _MOST_MEMBERS = 16
 
 
-class Bodies:
-    """Reads bodies. All that are in memory have a limit together.
+class Heads:
+    """Refuses requests by their head alone.
 
-    Args:
-        limits: the server's `settings.Limits`.
+    A page of another site can let a browser ask a server on the same machine.
+    The browser tells the page's name as `Origin`. If the page's site gives its
+    own name the address of this machine, the browser tells that as `Host`. So
+    a server that listens at a loopback address has names of loopback alone,
+    unless it was told others.
+
     """
+
+    def __init__(
+        self, settings: server_settings.Settings, limits: server_settings.Limits
+    ):
+        self._allowed = {name.lower() for name in settings.allowed_hosts}
+        self._is_open = "*" in self._allowed or not (
+            self._allowed or is_loopback(settings.host)
+        )
+        self._has_cors = settings.has_cors
+        self._max_bytes = limits.max_head_bytes
+
+    def check(self, scope) -> None:
+        """Checks a request's head.
+
+        Args:
+            scope: the request, as ASGI describes it.
+
+        Raises:
+            RequestError: If the request is refused.
+        """
+        # uvicorn measures a head that comes in pieces, and no other.
+        lengths = [len(name) + len(value) for name, value in scope["headers"]]
+        target = len(scope["raw_path"]) + len(scope["query_string"])
+        if target + sum(lengths) > self._max_bytes:
+            raise RequestError(
+                Code.INVALID_ARGUMENT,
+                f"The request's head has more than {self._max_bytes} bytes.",
+                http_status=431,
+            )
+        headers = Headers(scope=scope)
+        if {"content-length", "transfer-encoding"} <= {*headers}:
+            # A proxy may believe the other one (RFC 9112, 6.3).
+            raise errors.invalid(
+                "A request has either Content-Length or Transfer-Encoding."
+            )
+        host = _name(f"//{headers.get('host', _LOOPBACK)}")
+        if not self._has_name(host):
+            raise errors.invalid(
+                f"This server is not known as {host[:100]}. Start it with "
+                "--allowed_hosts=NAME to give it this name."
+            )
+        origin = _name(headers.get("origin", f"//{_LOOPBACK}"))
+        if not (self._has_cors or origin == host or self._has_name(origin)):
+            raise RequestError(
+                Code.PERMISSION_DENIED,
+                "A page of another site asks. Start the server with "
+                "--enable_cors_support to let it.",
+            )
+
+    def _has_name(self, name: str) -> bool:
+        return self._is_open or name in self._allowed or is_loopback(name)
+
+
+def _name(url: str) -> str:
+    """The name of a host, without its port."""
+    try:
+        return urllib.parse.urlsplit(url).hostname or "null"
+    except ValueError:
+        return "null"
+
+
+def is_loopback(name: str) -> bool:
+    """Whether a name is that of the machine itself."""
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return name == _LOOPBACK or name.endswith(f".{_LOOPBACK}")
+
+
+class Bodies:
+    """Reads bodies. All that are in memory have a limit together."""
 
     def __init__(self, limits: server_settings.Limits):
         self._limits = limits
@@ -96,8 +175,8 @@ class Bodies:
         if encoding not in ("gzip", "x-gzip"):
             raise RequestError(
                 Code.INVALID_ARGUMENT,
-                "Expected a body without compression or in gzip. "
-                f"Received: {encoding[:40]}",
+                f"The body is in {encoding[:40]}. Send it in gzip, or without "
+                "compression.",
                 http_status=415,
             )
         most = self._limits.max_body_bytes

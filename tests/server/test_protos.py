@@ -8,12 +8,12 @@ import pytest
 import tensorflow as tf
 from hypothesis import strategies
 
-from keras_attention.server import errors, signatures, tensor_protos
+from keras_attention.server import errors, protos, signatures
 
 
 def to_array(proto, dtype, shape=None, max_bytes=10**6):
     spec = signatures.Spec(dtype, shape, is_exact=True)
-    return tensor_protos.to_array(proto, spec, "x", 8, max_bytes)
+    return protos.to_array(proto, spec, "x", 8, max_bytes)
 
 
 @pytest.mark.parametrize(
@@ -28,7 +28,7 @@ def to_array(proto, dtype, shape=None, max_bytes=10**6):
     ],
 )
 def test_arrays_go_there_and_back(array):
-    proto = tensor_protos.from_array(array)
+    proto = protos.from_array(array)
     dtype = tf.dtypes.as_dtype(proto.dtype)
     found = to_array(proto, dtype)
     assert found.shape == array.shape
@@ -110,7 +110,7 @@ def test_a_shape_of_many_axes_takes_no_time():
         (proto(tf.string, [8], string_val=[b"a" * 999]), None, "7000 bytes"),
         (proto(tf.string, [9], string_val=[b"a"]), (None,), "at most 8 are"),
         (proto(tf.string, [2, 2], string_val=[b"a"]), (None,), "of shape"),
-        (proto(tf.int8, [1], int_val=[300]), None, "Expected the values"),
+        (proto(tf.int8, [1], int_val=[300]), None, "do not fit its type"),
     ],
 )
 def test_what_is_too_much_is_refused_at_once(wrong, shape, message):

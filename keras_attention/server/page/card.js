@@ -1,0 +1,32 @@
+// What a model can read: its data, and examples to try.
+
+import { html } from "./elements.js";
+
+/** Shows what a model's card says below its texts and its answer. */
+export function showCard(desk, { kind, card }) {
+  const pair = desk.querySelector(".pair");
+  if (!card?.data || !pair) {
+    return;
+  }
+  const fields = [...desk.querySelectorAll("textarea")];
+  const buttons = (card.examples ?? []).map((row) => {
+    const texts = [row].flat();
+    const attributes = { type: "button", dir: "auto" };
+    const button = html("button", attributes, texts.join(" | "));
+    button.addEventListener("click", () => {
+      texts.slice(0, kind.signatures.serving_default.inputs.length)
+        .forEach((text, i) => {
+          fields[i].value = text;
+          fields[i].dispatchEvent(new Event("input"));
+        });
+    });
+    return button;
+  });
+  const about = html("section", { class: "card", id: "about" },
+    html("p", { class: "note" }, `The model learned from ${card.data} `,
+      "It answers any other text too, badly and without a warning."));
+  if (buttons.length) {
+    about.append(html("p", {}, "Try ", ...buttons));
+  }
+  pair.after(about);
+}

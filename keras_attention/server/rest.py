@@ -346,5 +346,5 @@ def _refusal(error: RequestError) -> Response:
 
 async def _unknown(request: Request, error: HTTPException) -> Response:
     path = request.scope["path"][:200]
-    message = f"{error.detail}: {request.method} {path}"
+    message = f"{error.detail.capitalize()}: {request.method} {path}"
     return _json({"error": message}, error.status_code)

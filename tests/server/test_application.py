@@ -310,17 +310,13 @@ def test_who_watches_the_health_is_not_waited_for(run_server, configs):
 
 
 def test_what_is_not_answered_in_time_is_unavailable(
-    run_server, shouter, tmp_path
+    run_server, configs, slow_model
 ):
-    shouter(tmp_path / "shout", is_slow=True)
-    config = model_configs.ModelConfig("shout", tmp_path / "shout")
     with concurrent.futures.ThreadPoolExecutor(1) as threads:
         bounds = settings.Limits(drain_seconds=0.2)
-        with run_server([config], bounds, num_threads=1) as server:
-            request = {"signature_name": "slow", "instances": ["x" * 600]}
-            asked = threads.submit(server.request, PREDICT, request)
-            queue = server.application.predictor.queue
-            while not queue.is_computing:
+        with run_server(configs, bounds) as server:
+            asked = threads.submit(server.predict, "shout", instances=["a"])
+            while not slow_model.batches:
                 time.sleep(0.01)
             start = time.monotonic()
         assert time.monotonic() - start < 5

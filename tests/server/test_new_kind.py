@@ -88,7 +88,7 @@ def test_a_new_kind_is_loaded(version):
     assert blank["words"] == [] and blank["hits"].shape == (0,)
     assert last["words"] == ["two"] and last["hits"].tolist() == [1]
     assert loaded.num_tokens([("one two", "one")]) == [3]
-    with pytest.raises(ValueError, match="at most 9 tokens.* in line 1"):
+    with pytest.raises(ValueError, match="line 1 has 10 tokens.* at most 9"):
         loaded([("one " * 9, "one")])
 
 

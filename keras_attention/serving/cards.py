@@ -134,7 +134,7 @@ def examples(rows: Sequence) -> str:
     return f"{_EXAMPLES}`[{listed}]`\n" if listed else ""
 
 
-def read(folder: pathlib.Path) -> dict:
+def read(folder: str | os.PathLike) -> dict:
     """What a card says to whoever wants to try its model.
 
     Args:
@@ -145,17 +145,17 @@ def read(folder: pathlib.Path) -> dict:
         far as the card has them.
     """
     try:
-        lines = (folder / "README.md").read_text("utf-8").splitlines()
+        text = (pathlib.Path(folder) / "README.md").read_text("utf-8")
     except (OSError, UnicodeDecodeError):
         return {}
     found = {}
-    for line in lines:
+    for line in text.splitlines():
         if line.startswith(_DATA):
             found["data"] = line.removeprefix(_DATA).replace("`", "")
         elif line.startswith(_EXAMPLES):
             try:
-                text = line.removeprefix(_EXAMPLES).strip("` ")
-                found["examples"] = json.loads(text)
+                rows = line.removeprefix(_EXAMPLES).strip("` ")
+                found["examples"] = json.loads(rows)
             except ValueError:
                 pass  # Somebody wrote it by hand.
     return found

@@ -54,7 +54,7 @@ class Continuer(text_model.TextModel):
                 "Expected max_length >= 2 and max_new_tokens >= 1. Received: "
                 f"max_length={max_length}, max_new_tokens={max_new_tokens}"
             )
-        graph = ContinuationGraph(
+        graph = _ContinuationGraph(
             model, tokenizer, max_length, max_new_tokens, stored_precision
         )
         super().__init__(graph.kind, graph.signatures, graph)
@@ -119,7 +119,7 @@ class Continuer(text_model.TextModel):
         return rows
 
 
-class ContinuationGraph(Graph):
+class _ContinuationGraph(Graph):
     """A language model as functions in graph.
 
     Args, Attributes: as the arguments of `Continuer`.

@@ -65,7 +65,7 @@ class Labeller(text_model.TextModel):
                 "Expected max_length >= 2 and one label or more. Received: "
                 f"max_length={max_length}, classes={classes}"
             )
-        graph = LabellingGraph(
+        graph = _LabellingGraph(
             model, tokenizer, classes, max_length, kind, stored_precision
         )
         super().__init__(graph.kind, graph.signatures, graph)
@@ -101,7 +101,7 @@ class Labeller(text_model.TextModel):
         )
 
 
-class LabellingGraph(Graph):
+class _LabellingGraph(Graph):
     """A classifier of one text or two as functions in graph.
 
     Args, Attributes: as the arguments of `Labeller`.

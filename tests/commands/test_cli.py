@@ -417,7 +417,7 @@ def test_a_corpus_that_moved_is_trained_on(
         (["translate", "{run}", "1 " * 500], "line 1: 1001 tokens"),
         (
             ["translate", "{run}/savedmodel", "a", "--num_beams=7"],
-            "num_beams=7",
+            "not with 7",
         ),
         (["translate", "{run}", "a", "--n_best=0"], "n_best=0"),
         (

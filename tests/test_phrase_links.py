@@ -1,18 +1,12 @@
 """The true alignment of phrases: parts that say the same."""
 
 import datetime
-import importlib
 
 import phrase_links
 import pytest
 
 from keras_attention.data.embedded import phrases
 from keras_attention.evaluation import phrase_alignment
-
-# The module; the package's name for it is the function.
-generate = importlib.import_module(
-    "keras_attention.data.embedded.phrases.generate"
-)
 
 SIZES = {"train": 3000, "validation": 200, "test": 100}
 
@@ -49,16 +43,16 @@ def test_what_is_named_in_one_language_is_named_in_the_other(pairs):
 def pair_of(*writing):
     function, *arguments = writing
     texts = [function(*arguments, language) for language in ("en", "de")]
-    return generate.Pair(
+    return phrases.Pair(
         *(text.replace("\u202f", " ").replace("\xa0", " ") for text in texts),
         "",
-        generate.Writing(function, tuple(arguments)),
+        phrases.Writing(function, tuple(arguments)),
     )
 
 
 def test_every_year():
     for year in range(1100, 2100):
-        pair = pair_of(generate.words, year, "year")
+        pair = pair_of(phrases.words, year, "year")
         english, german = names(pair)
         # "nineteen eighty-four" is "neunzehn-hundert-vier-und-achtzig".
         assert english ^ german <= {"hundred"}, pair.source
@@ -87,39 +81,39 @@ MOMENT = datetime.datetime(2025, 3, 3, 19, 5, 9)
     "writing, expected",
     [
         (
-            (generate.words, 21, "cardinal"),
+            (phrases.words, 21, "cardinal"),
             "twenty=zwanzig -=und one=ein",
         ),
         (
-            (generate.words, 2301, "cardinal"),
+            (phrases.words, 2301, "cardinal"),
             "two=zwei thousand=tausend three=drei hundred=hundert one=eins",
         ),
         (
-            (generate.words, 2100, "ordinal"),
+            (phrases.words, 2100, "ordinal"),
             "two=zwei thousand=tausend one=ein hundredth=hundertste",
         ),
         (
-            (generate.words, 21, "ordinal"),
+            (phrases.words, 21, "ordinal"),
             "twenty=zwanzigste -=und first=ein",
         ),
         (
-            (generate.words, 1984, "year"),
+            (phrases.words, 1984, "year"),
             "nineteen=neunzehn eighty=achtzig -=und four=vier",
         ),
-        ((generate.words, 1905, "year"), "nineteen=neunzehn five=fünf"),
-        ((generate.words, 2005, "year"), "two=zwei thousand=tausend five=fünf"),
-        ((generate.day, MOMENT.date(), "long"), "March=März 3=3 2025=2025"),
+        ((phrases.words, 1905, "year"), "nineteen=neunzehn five=fünf"),
+        ((phrases.words, 2005, "year"), "two=zwei thousand=tausend five=fünf"),
+        ((phrases.day, MOMENT.date(), "long"), "March=März 3=3 2025=2025"),
         (
-            (generate.day_and_time, MOMENT, "short"),
+            (phrases.day_and_time, MOMENT, "short"),
             "3=03 3=03 25=25 7+PM=19 05=05",
         ),
-        ((generate.time_of_day, MOMENT, "medium"), "7+PM=19 05=05 09=09"),
+        ((phrases.time_of_day, MOMENT, "medium"), "7+PM=19 05=05 09=09"),
         (
-            (generate.money, 1234.5, "EUR", "standard"),
+            (phrases.money, 1234.5, "EUR", "standard"),
             "€=€ 1=1 ,=. 234=234 .=, 50=50",
         ),
         (
-            (generate.amount, 12.5, "mass-kilogram"),
+            (phrases.amount, 12.5, "mass-kilogram"),
             "12=12 .=, 5=5 kilograms=Kilogramm",
         ),
     ],

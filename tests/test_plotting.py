@@ -71,7 +71,7 @@ def test_the_suffix_says_the_format(name, suffix, begin, tmp_path):
 
 @pytest.mark.parametrize("name", ["picture", "picture.jpg", "picture.png.gz"])
 def test_another_suffix_is_refused_before_anything_is_written(name, tmp_path):
-    with pytest.raises(ValueError, match=r"ends in \.png.*Received: .*picture"):
+    with pytest.raises(ValueError, match=r"end in \.png.*Received: .*picture"):
         draw("learning_curve", tmp_path / "new" / name)
     assert list(tmp_path.iterdir()) == []
 

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from babel import Locale, dates
 
 from keras_attention.data.embedded import phrases
-from keras_attention.data.embedded.phrases.generate import (
+from keras_attention.data.embedded.phrases import (
     Pair,
     amount,
     day,
@@ -315,7 +315,7 @@ def _spans(found: list[Part]) -> dict[str, list[Span]]:
 
 def main():
     lines = [line(pair) for pair in phrases.generate("en", "de")["test"]]
-    path = pathlib.Path(phrases.__file__).with_name("test_links.tsv")
+    path = pathlib.Path(phrases.__file__).with_name("phrases_test_links.tsv")
     path.write_text("\n".join(lines) + "\n", "utf-8")
     print(path)
 

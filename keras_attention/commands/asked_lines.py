@@ -59,7 +59,7 @@ def of(model, lines: list[str], options) -> AskedLines:
 
     Args:
         model: from `runs.load`.
-        lines: B texts, or B rows of texts with tabs between them.
+        lines: B texts, or B rows of texts, see `data.readers.lines.row`.
         options: `commands.predict.Options`.
 
     Raises:
@@ -118,17 +118,15 @@ def _rows(names, lines) -> tuple[dict, dict[int, str]]:
     """Line -> its row, and line -> what is wrong with it."""
     if len(names) == 1:
         return dict(enumerate(lines, 1)), {}
+    # It imports TensorFlow, which the model needs, too.
+    from keras_attention.data.readers import lines as readers
+
     rows, problems = {}, {}
     for line, text in enumerate(lines, 1):
-        texts = tuple(text.split("\t"))
-        if len(texts) == len(names):
-            rows[line] = texts
-        else:
-            problems[line] = (
-                f"{len(texts) - 1} tabs, and a line is {' TAB '.join(names)}"
-                if text.strip()
-                else "blank"
-            )
+        try:
+            rows[line] = readers.row(text, names)
+        except ValueError as error:
+            problems[line] = str(error) if text.strip() else "blank"
     return rows, problems
 
 

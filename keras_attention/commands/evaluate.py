@@ -18,8 +18,8 @@ class Options(arguments.Search):
     source: str | None = choice(
         None,
         "A file of texts, one a line, plain or compressed. A pair of texts is "
-        "one line, with a tab between the two. By default the held-out "
-        "examples of the run's corpus.",
+        "one line, with a tab between the two, or a JSON object with their "
+        "names. By default the held-out examples of the run's corpus.",
         is_path=True,
     )
     reference: str | None = choice(

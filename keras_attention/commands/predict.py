@@ -61,8 +61,8 @@ Texts = Annotated[
         allow_leading_hyphen=True,
         help="Texts to answer. By default the lines of standard input. Where "
         "the model takes several texts, such as a premise and a hypothesis, a "
-        "tab stands between them. A word that begins with two dashes has to "
-        "stand behind `--`.",
+        "tab stands between them, or the line is a JSON object with their "
+        "names. A word that begins with two dashes has to stand behind `--`.",
     ),
 ]
 Input = Annotated[

@@ -316,9 +316,14 @@ def _check_together(config: TrainingConfig) -> None:
             "context=stream is for language models, which go on from the "
             f"texts before. {model} does not."
         )
+    if config.data.columns and task == "translation":
+        raise ValueError(
+            "--columns names the columns of tables with labels, and a table of "
+            f"{model} has pairs. Its header names their columns: source and "
+            "target, or the codes of the two languages."
+        )
     if config.data.columns and (
-        task in ("translation", "language_modelling")
-        or not is_folder(config.data.corpus)
+        task == "language_modelling" or not is_folder(config.data.corpus)
     ):
         raise ValueError(
             "--columns names the columns of your own tables of labelled texts; "

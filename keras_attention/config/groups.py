@@ -60,8 +60,9 @@ class Data(Choices):
         "language models, a folder holds train.txt and validation.txt. For "
         "classifiers, a folder holds train.tsv and validation.tsv, or the "
         "same in .csv or .jsonl, or a published data set such as TREC. For "
-        "questions about stories, a folder or a file is that of bAbI. A table "
-        "without a header has the label first, then the text or two texts. All "
+        "questions about stories, a folder or a file is that of bAbI, or is "
+        "like a classifier's with answer, story and question. A table without "
+        "a header has the label first, then the text or two texts. All "
         "files may be compressed.",
         is_path=True,
     )

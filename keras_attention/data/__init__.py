@@ -1,6 +1,6 @@
 """Text to batches: vocabularies, tokenizers and the stages of a pipeline.
 
-Corpora, which are read through TensorFlow Datasets, are in `data.corpora`.
+Corpora are in `data.corpora`, which is imported at first use.
 """
 
 import typing
@@ -8,18 +8,15 @@ import typing
 from keras_attention import on_demand
 from keras_attention.data.batches import (
     POOL_SIZE,
-    Report,
     batch_by_tokens,
-    count_blank,
-    filter_by_length,
     join,
-    plan_batches,
-    report,
     shuffle,
     to_examples,
     tokenize,
-    tokenize_by_sampling,
 )
+from keras_attention.data.columns import filter_by_length
+from keras_attention.data.plans import plan_batches
+from keras_attention.data.reports import Report, count_blank, report
 from keras_attention.data.vocabularies.tokenizer import Tokenizer, valid_utf8
 from keras_attention.data.vocabularies.vocabulary import (
     MODEL_TYPES,
@@ -43,7 +40,6 @@ __all__ = [
     "shuffle",
     "to_examples",
     "tokenize",
-    "tokenize_by_sampling",
     "train_vocabulary",
     "valid_utf8",
 ]

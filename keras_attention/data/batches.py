@@ -26,29 +26,10 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.data import columns
-from keras_attention.data.columns import (
-    Transform,
-    do_not_convert,
-    filter_by_length,
-)
-from keras_attention.data.plans import count_batches, plan_batches
-from keras_attention.data.reports import Report, count_blank, report
+from keras_attention.data.columns import Transform, do_not_convert
+from keras_attention.data.plans import plan_batches
+from keras_attention.data.reports import report
 from keras_attention.tokens import PAD
-
-__all__ = [
-    "POOL_SIZE",
-    "Report",
-    "batch_by_tokens",
-    "count_blank",
-    "filter_by_length",
-    "join",
-    "plan_batches",
-    "report",
-    "shuffle",
-    "to_examples",
-    "tokenize",
-    "tokenize_by_sampling",
-]
 
 POOL_SIZE = 100_000
 
@@ -68,29 +49,11 @@ def tokenize(
         {"source_ids", "target_ids"} ragged int32 [block, None], the source
         with END, the target from START to END.
     """
-    encoders = _of_pairs(source_tokenizer, target_tokenizer)
-    return columns.encode(columns.PAIR, encoders, block_size)
-
-
-def tokenize_by_sampling(
-    source_tokenizer, target_tokenizer=None, **options
-) -> Transform:
-    """Like `tokenize`, with another segmentation in each epoch.
-
-    Args:
-        source_tokenizer, target_tokenizer: see `tokenize`.
-        options: `seed`, `epoch`, and perhaps `alpha` and `block_size`, see
-            `columns.encode_by_sampling`.
-    """
-    encoders = _of_pairs(source_tokenizer, target_tokenizer)
-    return columns.encode_by_sampling(columns.PAIR, encoders, **options)
-
-
-def _of_pairs(source_tokenizer, target_tokenizer) -> dict:
-    return {
+    encoders = {
         "source": source_tokenizer,
         "target": target_tokenizer or source_tokenizer,
     }
+    return columns.encode(columns.PAIR, encoders, block_size)
 
 
 def join(pool_size: int = POOL_SIZE, block_size: int = 1000) -> Transform:
@@ -221,7 +184,7 @@ def batch_by_tokens(
             count is None
             and blocks.cardinality() != tf.data.INFINITE_CARDINALITY
         ):
-            count = count_batches(blocks, max_tokens, multiple_of)
+            count = report(blocks, 0, max_tokens, multiple_of).batches
         if count is None or count < 0:
             return batches
         # An epoch of so many batches: had the pairs another order in each

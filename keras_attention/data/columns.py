@@ -6,6 +6,7 @@ Text(start=True)}`. Blocks are many rows at once: a dict of ragged tensors
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
@@ -100,12 +101,10 @@ def encode(
 
     @do_not_convert
     def encode_block(rows):
-        return {
-            input_name(name, column): _encoded(
-                column, encoders.get(name), rows[name]
-            )
-            for name, column in columns.items()
-        }
+        def tokenize(place, tokenizer, texts):
+            return tokenizer.tokenize(texts)
+
+        return _block(columns, encoders, rows, tokenize)
 
     return lambda rows: rows.batch(block_size).map(
         encode_block, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True
@@ -141,7 +140,7 @@ def encode_by_sampling(
             return np.concatenate(ids), lengths
 
         ids, lengths = tf.numpy_function(
-            draw, (index, _shown(texts)), (tf.int32, tf.int64)
+            draw, (index, texts), (tf.int32, tf.int64)
         )
         ids.set_shape([None])
         lengths.set_shape([None])
@@ -149,15 +148,7 @@ def encode_by_sampling(
 
     @do_not_convert
     def sample_block(index, rows):
-        block = {}
-        for place, (name, column) in enumerate(columns.items()):
-            if isinstance(column, Text):
-                ids = sample(index, place, encoders[name], rows[name])
-                ids = _ended(ids, column.start)
-            else:
-                ids = _encoded(column, encoders.get(name), rows[name])
-            block[input_name(name, column)] = ids
-        return block
+        return _block(columns, encoders, rows, functools.partial(sample, index))
 
     return lambda rows: rows.batch(block_size).enumerate().map(sample_block)
 
@@ -174,23 +165,28 @@ def _of_lines(columns, encoders):
     return {name: of_lines(name, one) for name, one in encoders.items()}
 
 
-def _encoded(column, encoder, values) -> tf.RaggedTensor:
-    """A column's ragged rows; a class is a row of one place."""
-    if isinstance(column, Text):
-        return _ended(encoder.tokenize(_shown(values)), column.start)
-    if isinstance(column, Class):
-        found = values[:, None] == tf.constant(encoder)[None]  # [rows, C]
-        place = tf.argmax(found, axis=1, output_type=tf.int32)
-        place = tf.where(tf.reduce_any(found, axis=1), place, UNKNOWN)
-        return tf.RaggedTensor.from_tensor(place[:, None])
-    numbers = tf.cast(values, tf.float32)
-    rows = tf.reshape(numbers, [tf.shape(numbers)[0], -1])
-    return tf.RaggedTensor.from_tensor(rows)
-
-
-def _shown(texts):
-    """Texts; one that shows nothing has no tokens."""
-    return tf.where(tf.strings.regex_full_match(texts, BLANK), "", texts)
+def _block(columns, encoders, rows, ids_of) -> Block:
+    """The block of some rows; a class is a row of one place."""
+    block = {}
+    for place, (name, column) in enumerate(columns.items()):
+        values = rows[name]
+        if isinstance(column, Text):
+            # A text that shows nothing has no tokens, and no sentences.
+            is_blank = tf.strings.regex_full_match(values, BLANK)
+            shown = tf.where(is_blank, "", values)
+            ids = ids_of(place, encoders[name], shown)
+            ragged = _ended(ids, column.start)
+        elif isinstance(column, Class):
+            found = values[:, None] == tf.constant(encoders[name])[None]
+            label = tf.argmax(found, axis=1, output_type=tf.int32)  # [rows]
+            label = tf.where(tf.reduce_any(found, axis=1), label, UNKNOWN)
+            ragged = tf.RaggedTensor.from_tensor(label[:, None])
+        else:
+            numbers = tf.cast(values, tf.float32)
+            numbers = tf.reshape(numbers, [tf.shape(numbers)[0], -1])
+            ragged = tf.RaggedTensor.from_tensor(numbers)
+        block[input_name(name, column)] = ragged
+    return block
 
 
 def _ended(ids, start: bool) -> tf.RaggedTensor:
@@ -233,9 +229,15 @@ def blank_rows(block: Block):
     )
 
 
-def cut_rows(block: Block, max_length: int, keep: Mapping[str, str]):
-    """Bool [rows]: whether a text is over the limit, and keeps one end."""
-    return _any_text(block, lambda name, n: (n > max_length) & (name in keep))
+def cut_rows(max_length: int, keep: Mapping[str, str]) -> Callable:
+    """A function of a block: whether a row is kept and a text of it cut."""
+
+    def is_cut(block):
+        return ~blank_rows(block) & _any_text(
+            block, lambda name, n: (n > max_length) & (name in keep)
+        )
+
+    return is_cut
 
 
 def _any_text(block, test):

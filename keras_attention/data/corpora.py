@@ -1,29 +1,28 @@
 """Corpora: rows of named columns in splits, and where pairs come from."""
 
-import contextlib
 import dataclasses
-import io
 import os
 import pathlib
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from importlib import metadata
 
 import tensorflow as tf
-import tensorflow_datasets as tfds
 
-from keras_attention.data.embedded import addition
-from keras_attention.data.embedded.phrases import phrases_dataset_builder
+from keras_attention import files
+from keras_attention.data.embedded import addition, phrases
 from keras_attention.data.readers import (
     counted_pairs,
     lines,
     parallel_files,
     scan,
     tab_separated,
-    tfds_pairs,
 )
 from keras_attention.data.readers.lines import read_lines
 
 __all__ = ["Corpus", "load", "read_lines"]
+
+# They write the phrases.
+LIBRARIES = ("babel", "num2words")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,48 +100,30 @@ class Corpus:
                     yield text.decode("utf-8", "replace")
 
 
-def _prepared(config, folder: pathlib.Path) -> tfds.core.DatasetBuilder:
-    """A builder with its data: written elsewhere, then moved here whole."""
-
-    def builder(data_dir):
-        return phrases_dataset_builder.Builder(
-            config=config, data_dir=str(data_dir)
-        )
-
-    if folder.is_dir() and builder(folder).is_prepared():
-        return builder(folder)
-    tfds.disable_progress_bar()
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent) as temporary:
-        draft = pathlib.Path(temporary) / "draft"
-        # TFDS would announce a download, of which there is none.
-        with contextlib.redirect_stdout(io.StringIO()):
-            builder(draft).download_and_prepare()
-        try:
-            draft.rename(folder)
-        except OSError:
-            # Another process was faster.
-            if not builder(folder).is_prepared():
-                raise
-    return builder(folder)
-
-
 def _phrases(source: str, target: str, data_dir: pathlib.Path | None):
+    """Pairs of phrases, which are drawn once and kept in a file."""
     home = data_dir or lines.to_path(
         os.environ.get("KERAS_ATTENTION_HOME")
         or pathlib.Path.home() / ".cache" / "keras_attention"
     )
-    builder = _prepared(
-        phrases_dataset_builder.config_for(source, target),
-        home / phrases_dataset_builder.fingerprint(source, target),
-    )
-    splits = tfds_pairs.read_splits(
-        builder, {split: split for split in builder.info.splits}, source, target
-    )
-    sizes = {
-        split: info.num_examples for split, info in builder.info.splits.items()
-    }
-    return splits, sizes
+    # Other versions of the libraries may write other phrases.
+    versions = [f"{name}{metadata.version(name)}" for name in LIBRARIES]
+    name = "_".join((source, target, phrases.VERSION, *versions))
+    path = home / f"phrases_{name}.tsv"
+    if not path.is_file():
+        drawn = phrases.generate(source, target)
+        text = "".join(
+            f"{split}\t{pair.source}\t{pair.target}\n"
+            for split, pairs in drawn.items()
+            for pair in pairs
+        )
+        home.mkdir(parents=True, exist_ok=True)
+        files.write_atomically(path, text.encode())
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for line in read_lines(path):
+        split, *pair = line.split("\t")
+        pairs.setdefault(split, []).append(tuple(pair))
+    return _in_memory(pairs)
 
 
 def _in_memory(pairs: dict[str, list[tuple[str, str]]]):
@@ -163,17 +144,14 @@ def _folder(folder: pathlib.Path, source: str, target: str):
     splits, sizes = {}, {}
     for split in sorted(aligned.keys() | tables.keys()):
         if split in aligned and split in tables:
-            raise ValueError(
-                f"{split} has both {aligned[split][0]} and {tables[split]}. "
-                "Take one of them out of the folder."
+            raise parallel_files.two_files(
+                split, aligned[split][0], tables[split]
             )
-        if split in tables:
-            splits[split], sizes[split] = tab_separated.pairs(
-                tables[split], source, target
-            )
-        else:
-            sizes[split] = parallel_files.check_aligned(*aligned[split])
-            splits[split] = parallel_files.pairs(*aligned[split], sizes[split])
+        splits[split], sizes[split] = (
+            tab_separated.pairs(tables[split], source, target)
+            if split in tables
+            else parallel_files.pairs(*aligned[split])
+        )
     for split in ("train", "validation"):
         if split not in splits:
             raise ValueError(
@@ -214,8 +192,8 @@ def load(
     """
     if source == target:
         raise ValueError(
-            f"Expected two languages. Received: source={source!r}, "
-            f"target={target!r}"
+            "Source and target must be two languages. Received: "
+            f"source={source!r}, target={target!r}"
         )
     path = lines.to_path(name)
     data_dir = data_dir and lines.to_path(data_dir)
@@ -224,6 +202,9 @@ def load(
     elif name == "addition":
         splits, sizes = _in_memory(addition.generate())
     elif isinstance(name, str) and name.startswith("tfds:"):
+        # TensorFlow Datasets takes seconds to import.
+        from keras_attention.data.readers import tfds_pairs
+
         splits, sizes = tfds_pairs.load(
             name.removeprefix("tfds:"), source, target, data_dir
         )
@@ -235,8 +216,8 @@ def load(
         splits, sizes = tab_separated.split_by_source(path, source, target)
     else:
         raise ValueError(
-            'Expected "phrases", "addition", a folder of line-aligned files, a '
-            'file of tab-separated pairs or "tfds:NAME/CONFIG". '
-            f"Received: {os.fspath(name)!r}"
+            f"There is no corpus {os.fspath(name)!r}. Name phrases, addition, "
+            "a folder of line-aligned files, a table of pairs or "
+            "tfds:NAME/CONFIG."
         )
     return Corpus(os.fspath(name), splits, sizes, (source, target))

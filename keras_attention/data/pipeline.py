@@ -105,7 +105,8 @@ class Pipeline:
         blocks = self._in_memory(self._rows[split].apply(encode), split)
         num_cut = 0
         if self._keep:
-            num_cut = reports.count_cut(blocks, self._max_length, self._keep)
+            is_cut = columns.cut_rows(self._max_length, self._keep)
+            num_cut = reports.count(blocks, is_cut)
         self._counts[split] = reports.count_blank(blocks), num_cut
         return self._kept(blocks)
 

@@ -1,10 +1,6 @@
 """Which rows of a block make which batch, by a budget of tokens."""
 
 import numpy as np
-import tensorflow as tf
-
-from keras_attention.data import columns
-from keras_attention.data.readers import counted_pairs
 
 
 def plan_batches(
@@ -55,15 +51,3 @@ def plan_batches(
         start += size
         ends.append(start)
     return order.astype("int64"), np.array(ends, "int64")
-
-
-def count_batches(
-    blocks: tf.data.Dataset, max_tokens: int, multiple_of: int = 1
-) -> int:
-    """Reads the blocks once and counts what `batch_by_tokens` makes of them."""
-    count = 0
-    with counted_pairs.clear_errors():
-        for lengths in blocks.map(columns.row_lengths).as_numpy_iterator():
-            _, ends = plan_batches(*lengths, max_tokens, multiple_of)
-            count += len(ends)
-    return count

@@ -2,7 +2,7 @@
 
 import dataclasses
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable
 
 import numpy as np
 import tensorflow as tf
@@ -62,27 +62,16 @@ def count_blank(blocks: tf.data.Dataset) -> int:
     Args:
         blocks: encoded, not yet filtered.
     """
-    return _count(blocks, columns.blank_rows)
+    return count(blocks, columns.blank_rows)
 
 
-def count_cut(
-    blocks: tf.data.Dataset, max_length: int, keep: Mapping[str, str]
-) -> int:
-    """Reads the blocks once and counts the rows of which a text is cut.
+def count(blocks: tf.data.Dataset, test: Callable) -> int:
+    """Reads the blocks once and counts the rows for which a test holds.
 
     Args:
         blocks: encoded, not yet filtered.
-        max_length, keep: see `columns.filter_by_length`.
+        test: a function of a block; it gives a bool for each row.
     """
-
-    def is_cut(block):
-        blank = columns.blank_rows(block)
-        return columns.cut_rows(block, max_length, keep) & ~blank
-
-    return _count(blocks, is_cut)
-
-
-def _count(blocks, test) -> int:
     with counted_pairs.clear_errors():
         return sum(int(test(block).numpy().sum()) for block in blocks)
 
@@ -101,8 +90,8 @@ def report(
         blocks: encoded and filtered, as `batch_by_tokens` gets them.
         num_rows: rows before the filter.
         max_tokens, multiple_of: see `plan_batches`.
-        num_blank, num_cut: what `count_blank` and `count_cut` counted before
-            the filter.
+        num_blank, num_cut: rows that were counted before the filter: of which
+            a text is blank, and of which a text is cut.
 
     Returns:
         `Report`. Where blocks are shuffled into several pools, the number

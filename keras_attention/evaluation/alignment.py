@@ -47,8 +47,7 @@ def token_spans(pieces: Sequence[str], text: str) -> list[Span]:
     ]
     if added not in (0, 1) or b"".join(spelt)[added:] != text.encode():
         raise ValueError(
-            "Expected pieces that spell the text. Received: "
-            f"{list(pieces)} for {text!r}"
+            f"The pieces {list(pieces)} do not spell the text {text!r}."
         )
     ends = np.cumsum([len(piece) for piece in spelt]).tolist()
     return [

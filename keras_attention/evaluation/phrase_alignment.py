@@ -10,7 +10,7 @@ from keras_attention.evaluation import alignment
 
 MODEL_1 = "IBM Model 1"
 # `tutorials/phrase_links.py` writes it.
-LINKS = pathlib.Path(phrases.__file__).with_name("test_links.tsv")
+LINKS = pathlib.Path(phrases.__file__).with_name("phrases_test_links.tsv")
 
 
 def measure(

@@ -67,7 +67,7 @@ def bleu_tokenizer(target_language: str | None = None) -> str:
         return "13a"
     if not isinstance(target_language, str):
         raise ValueError(
-            'Expected a code of a language, such as "zh". '
+            'A language is a code, such as "zh". '
             f"Received: target_language={target_language!r}"
         )
     language, *subtags = re.split("[-_]", target_language.lower())
@@ -199,31 +199,34 @@ def bleu_by_length(
     lows = [0, *(edge + 1 for edge in edges)]
     rows = []
     for low, high in zip(lows, [*edges, None], strict=True):
-        chosen = [
-            index
-            for index, length in enumerate(lengths)
+        pairs = [
+            pair
+            for length, *pair in zip(
+                lengths, hypotheses, references, strict=True
+            )
             if low <= length and (high is None or length <= high)
         ]
-        if not chosen:
-            continue
-        bin_hypotheses = [hypotheses[index] for index in chosen]
-        bin_references = [references[index] for index in chosen]
-        result = _score(bleu, bin_hypotheses, bin_references)
-        row = {
-            "low": low,
-            "high": high,
-            "sentences": len(chosen),
-            "bleu": result["score"],
-            "signature": result["signature"],
-            "exact_match": _exact_match(bin_hypotheses, bin_references),
-        }
-        if num_samples:
-            [result] = _bootstrap(
-                [("", bin_hypotheses)], bin_references, bleu, num_samples
-            )
-            row["interval"] = float(result.ci)
-        rows.append(row)
+        if pairs:
+            row = _bin(bleu, *zip(*pairs, strict=True), num_samples)
+            rows.append({"low": low, "high": high, **row})
     return rows
+
+
+def _bin(bleu, hypotheses, references, num_samples):
+    """What a row of `bleu_by_length` says of its sentences."""
+    result = _score(bleu, hypotheses, references)
+    row = {
+        "sentences": len(hypotheses),
+        "bleu": result["score"],
+        "signature": result["signature"],
+        "exact_match": _exact_match(hypotheses, references),
+    }
+    if num_samples:
+        (result,) = _bootstrap(
+            [("", hypotheses)], references, bleu, num_samples
+        )
+        row["interval"] = float(result.ci)
+    return row
 
 
 def paired_bootstrap(

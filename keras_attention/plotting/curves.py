@@ -150,7 +150,7 @@ def _check_rows(rows_by_label, metric):
     rows = [row for rows in rows_by_label.values() for row in rows]
     if not rows or any(metric not in row for row in rows):
         raise ValueError(
-            f"Expected rows of `bleu_by_length` with a column {metric!r}. "
+            f"Give rows of `bleu_by_length`, each with a column {metric!r}. "
             f"Received: {dict(rows_by_label)}"
         )
 

@@ -134,8 +134,8 @@ def check_path(path):
     """
     if path is not None and _suffix(path) not in SUFFIXES:
         raise ValueError(
-            "Expected a path that ends in .png, .svg or .pdf, the formats of "
-            f"pictures. Received: {str(path)!r}"
+            "The name of a picture must end in .png, .svg or .pdf. Received: "
+            f"{str(path)!r}"
         )
 
 

@@ -65,7 +65,7 @@ def attention_heat_map(
         names = [f"head {index + 1}" for index in range(len(heads))]
     if names is not None and len(names) != len(heads):
         raise ValueError(
-            f"Expected one name for each of {len(heads)} panels. "
+            f"Give one name for each of {len(heads)} panels. "
             f"Received: {list(names)}"
         )
     sources = [_label(token) for token in source_tokens]

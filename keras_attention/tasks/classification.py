@@ -39,6 +39,7 @@ class Classification(Task):
                 choices.corpus,
                 len(self.texts),
                 [name.strip() for name in names] if choices.columns else (),
+                any(self.columns[name].sentences for name in self.texts),
             )
         return corpora.Corpus.of_rows(
             choices.corpus, self.columns, rows, unlabelled
@@ -140,7 +141,7 @@ class Classification(Task):
                 "Give both --source, a file of texts, and --reference, a file "
                 "of their labels."
             )
-        texts = lines.rows(lines.read_lines(source), len(self.texts))
+        texts = self._texts_of(source)
         references = list(map(labels.written, lines.read_lines(reference)))
         if len(texts) != len(references) or not texts:
             raise ValueError(
@@ -148,6 +149,19 @@ class Classification(Task):
                 f"labels in {reference}. Each text needs a label."
             )
         return TestSet(source.name, texts, references)
+
+    def _texts_of(self, path) -> list:
+        """The texts of a file's lines, or a tuple of texts for each line."""
+        found = lines.read_lines(path)
+        if len(self.texts) == 1:
+            return list(found)
+        rows = []
+        for number, line in enumerate(found, 1):
+            try:
+                rows.append(lines.row(line, self.kind.inputs))
+            except ValueError as error:
+                raise ValueError(f"{path}, line {number}: {error}.") from None
+        return rows
 
     def evaluate(self, servable, test_set, truncate=False, **options):
         if options:

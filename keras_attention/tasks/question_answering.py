@@ -32,9 +32,10 @@ class QuestionAnswering(classification.Classification):
     kind = kinds.QUESTION_ANSWERING
 
     def load(self, choices):
-        if choices.corpus in self.embedded:
+        is_embedded = choices.corpus in self.embedded
+        rows = None if is_embedded else babi.load(choices.corpus)
+        if rows is None:
             return super().load(choices)
-        rows = babi.load(choices.corpus)
         return corpora.Corpus.of_rows(choices.corpus, self.columns, rows)
 
     def load_tokenizers(self, directory):

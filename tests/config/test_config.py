@@ -265,6 +265,12 @@ def test_a_translator_has_no_stream():
         config.resolve(choices)
 
 
+def test_a_translator_finds_its_columns_in_the_header(tmp_path):
+    choices = config.make(model="luong", corpus=str(tmp_path), columns="a,b")
+    with pytest.raises(ValueError, match="source and target, or the codes"):
+        config.resolve(choices)
+
+
 def test_plain_gradient_descent_is_given_its_learning_rate():
     choices = config.make(model="rnn_language_model", optimizer="sgd")
     with pytest.raises(ValueError, match="sgd needs a learning_rate"):

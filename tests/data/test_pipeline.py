@@ -55,6 +55,13 @@ def make(rows, tokenizer, of_rows=COLUMNS, classes=tuple(CLASSES), **options):
     return pipeline.Pipeline(corpus, of_rows, encoders, **arguments)
 
 
+@pytest.fixture(scope="module")
+def made(rows, tokenizer):
+    """A pipeline, and the batches of three epochs."""
+    batches = make(rows, tokenizer)
+    return batches, [list(batches.training(n)) for n in range(3)]
+
+
 def rows_of(batches, tokenizer):
     """Every row with a weight: its label and its texts."""
     found = []
@@ -70,15 +77,18 @@ def rows_of(batches, tokenizer):
 
 
 @pytest.mark.parametrize("replicas", [1, 4])
-def test_every_text_comes_once_with_its_label(rows, tokenizer, replicas):
-    batches = make(rows, tokenizer, replicas=replicas)
-    epochs = [rows_of(batches.training(n), tokenizer) for n in range(2)]
-    for epoch in epochs:
+def test_every_text_comes_once_with_its_label(rows, tokenizer, made, replicas):
+    batches, epochs = made
+    if replicas > 1:
+        batches = make(rows, tokenizer, replicas=replicas)
+        epochs = [list(batches.training(n)) for n in range(2)]
+    found = [rows_of(epoch, tokenizer) for epoch in epochs]
+    for epoch in found:
         assert sorted(epoch) == sorted(rows["train"][:101])
-    assert epochs[0] != epochs[1]
+    assert found[0] != found[1]
     validation = rows_of(batches.validation(), tokenizer)
     assert sorted(validation) == sorted(rows["validation"])
-    for inputs, labels, weights in batches.training(0):
+    for inputs, labels, weights in epochs[0]:
         assert len(labels) % replicas == 0
         assert np.sum(weights) == pytest.approx(1)
         lengths = [ids.shape[1] for ids in inputs.values()]
@@ -88,9 +98,8 @@ def test_every_text_comes_once_with_its_label(rows, tokenizer, replicas):
             assert np.all(np.sum(ids == 3, axis=1) == 1)
 
 
-def test_an_epoch_goes_on_where_it_stopped(rows, tokenizer):
-    batches = make(rows, tokenizer)
-    whole = list(batches.training(2))
+def test_an_epoch_goes_on_where_it_stopped(rows, tokenizer, made):
+    batches, (*_, whole) = made
     assert len(whole) == batches.report.batches
     rest = list(make(rows, tokenizer).training(2, start=4, limit=3))
     assert len(rest) == 3
@@ -99,8 +108,8 @@ def test_an_epoch_goes_on_where_it_stopped(rows, tokenizer):
             np.testing.assert_array_equal(a, b)
 
 
-def test_the_report_counts_what_is_left_out(rows, tokenizer):
-    report = make(rows, tokenizer).report
+def test_the_report_counts_what_is_left_out(rows, made):
+    report = made[0].report
     assert (report.kept, report.too_long, report.blank) == (101, 1, 1)
     assert "101 rows kept, 1 too long, 1 blank" in str(report)
     words = sum(
@@ -109,11 +118,11 @@ def test_the_report_counts_what_is_left_out(rows, tokenizer):
     assert report.tokens == words + 2 * 101
 
 
-def test_another_label_is_another_corpus(rows, tokenizer):
+def test_another_label_is_another_corpus(rows, tokenizer, made):
     (label, *texts), *rest = rows["train"]
     other = ("low" if label != "low" else "odd", *texts)
     changed = rows | {"train": [other, *rest]}
-    first, second = (make(one, tokenizer).checksums for one in (rows, changed))
+    first, second = made[0].checksums, make(changed, tokenizer).checksums
     assert first[0] != second[0] and first[1] == second[1]
 
 
@@ -192,12 +201,13 @@ def test_a_sampled_epoch_has_other_pieces_of_the_same_rows(rows):
     texts = [text for _, *pair in rows["train"] for text in pair]
     subwords = data.Tokenizer(data.train_vocabulary(texts, 300), "texts")
     batches = make(rows, subwords, subword_sampling=0.1, max_length=60)
-    epochs = [rows_of(batches.training(n), subwords) for n in range(2)]
+    epochs = [list(batches.training(n)) for n in range(2)]
     kept = [row for row in rows["train"] if row[2]]
-    assert sorted(epochs[0]) == sorted(epochs[1]) == sorted(kept)
+    for epoch in epochs:
+        assert sorted(rows_of(epoch, subwords)) == sorted(kept)
     sizes = [
-        sum(int(np.sum(i["source_ids"] > 0)) for i, _, _ in batches.training(n))
-        for n in range(2)
+        sum(int(np.sum(inputs["source_ids"] > 0)) for inputs, _, _ in epoch)
+        for epoch in epochs
     ]
     assert sizes[0] != sizes[1]
 

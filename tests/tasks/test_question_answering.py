@@ -1,11 +1,15 @@
 """Stories of three columns: trained, answered, exported, learned."""
 
+import csv
+import io
+import json
+
 import keras
 import numpy as np
 import pytest
 
 import keras_attention as ka
-from keras_attention import config
+from keras_attention import cli, config, tasks
 from keras_attention.data.embedded import stories
 from keras_attention.serving import loading
 from keras_attention.tokens import END
@@ -34,6 +38,11 @@ def run(tmp_path_factory):
     patch.undo()
 
 
+@pytest.fixture(scope="module")
+def live(run):
+    return ka.load(run[1])
+
+
 def test_long_stories_are_cut_and_not_dropped(run):
     trained, _, rows = run
     report = trained.pipeline.report
@@ -60,13 +69,12 @@ def test_a_story_and_its_question_are_one_row(run):
     assert found == {(answer, asked) for answer, _, asked in rows["train"]}
 
 
-def test_a_run_and_its_savedmodel_answer_alike(run):
+def test_a_run_and_its_savedmodel_answer_alike(run, live):
     """And the report has a picture, titled with the answer."""
     trained, folder, rows = run
     pairs = [(story, question) for _, story, question in rows["test"]]
     assert report.finish(trained)["sentences"] == len(pairs)
     assert (folder / "attention.png").is_file()
-    live = ka.load(folder)
     loaded = loading.load(folder / "savedmodel")
     answers = live(pairs, truncate=True)
     assert answers == loaded(pairs, truncate=True)
@@ -85,6 +93,88 @@ def test_a_run_and_its_savedmodel_answer_alike(run):
         ).numpy()
         texts.append(("\n".join(one.decode() for one in story), asked.decode()))
     assert live(texts) == expected
+
+
+STORIES = [
+    (f"answer {number % 2}", f"one {number}\ntwo", f"which {number}")
+    for number in range(60)
+]
+
+
+def as_csv(rows):
+    file = io.StringIO()
+    csv.writer(file).writerows([("answer", "story", "question"), *rows])
+    return file.getvalue()
+
+
+def as_json(rows):
+    """A list of sentences in a row, a text with line breaks in the next."""
+    objects = [
+        {"answer": answer, "question": question, "story": story.split("\n")}
+        for answer, story, question in rows
+    ]
+    for row in objects[::2]:
+        row["story"] = "\n".join(row["story"])
+    return "".join(f"{json.dumps(row)}\n" for row in objects)
+
+
+@pytest.mark.parametrize("name, write", [("csv", as_csv), ("jsonl", as_json)])
+@pytest.mark.parametrize("in_splits", [False, True])
+def test_own_stories_are_read(tmp_path, name, write, in_splits):
+    path = tmp_path / f"all.{name}"
+    path.write_text(write(STORIES))
+    if in_splits:
+        path.rename(tmp_path / f"train.{name}")
+        (tmp_path / f"dev.{name}").write_text(write(STORIES[:9]))
+        path = tmp_path
+    task = tasks.get("question_answering")
+    corpus = task.load(config.make(corpus=str(path)).data)
+    read = {
+        split: [
+            *zip(*(corpus.texts(split, c) for c in task.columns), strict=True)
+        ]
+        for split in corpus.splits
+    }
+    if in_splits:
+        assert read == {"train": STORIES, "validation": STORIES[:9]}
+    else:
+        assert sorted(sum(read.values(), [])) == sorted(STORIES)
+        assert {*read} == {"train", "validation", "test"}
+
+
+def test_a_place_without_stories_is_refused(tmp_path):
+    task = tasks.get("question_answering")
+    for name in ("none", "."):
+        choices = config.make(corpus=str(tmp_path / name)).data
+        with pytest.raises(ValueError, match="no corpus|lacks train.tsv"):
+            task.load(choices)
+
+
+def test_lines_of_json_are_answered_and_scored(
+    run, live, tmp_path, monkeypatch, capsys
+):
+    _, folder, rows = run
+    pairs = [(story, asked) for _, story, asked in rows["test"]]
+    expected = live(pairs, truncate=True)
+    source, reference = tmp_path / "source", tmp_path / "reference"
+    source.write_text(as_json(rows["test"]))
+    reference.write_text("".join(f"{answer}\n" for answer in expected))
+    lines = io.TextIOWrapper(io.BytesIO(source.read_bytes()))
+    monkeypatch.setattr("sys.stdin", lines)
+    cli.main(["predict", str(folder), "--truncate"])
+    assert capsys.readouterr().out.splitlines() == expected
+    files = [f"--source={source}", f"--reference={reference}"]
+    cli.main(["evaluate", str(folder), "--truncate", *files])
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert (scores["accuracy"], scores["sentences"]) == (100, 30)
+
+
+def test_a_line_without_a_question_is_named(tmp_path):
+    (tmp_path / "source").write_text('a\tb\n{"story": ["a"]}\n')
+    (tmp_path / "reference").write_text("c\nd\n")
+    task = tasks.get("question_answering")
+    with pytest.raises(ValueError, match="source, line 2: 0 tabs, and a line"):
+        task.read_test_set(tmp_path / "source", tmp_path / "reference")
 
 
 def test_a_model_that_cannot_learn_it_is_refused():

@@ -19,7 +19,7 @@ NAME = re.compile(r"(qa\d+(?:_[\w-]+)?)_(train|valid|test)\.txt")
 Row = tuple[str, str, str]
 
 
-def load(path: str | os.PathLike) -> dict[str, list[Row]]:
+def load(path: str | os.PathLike) -> dict[str, list[Row]] | None:
     """Reads a folder of tasks, or one task by one of its files.
 
     Without a file for validation, each tenth story of train is for it.
@@ -29,29 +29,33 @@ def load(path: str | os.PathLike) -> dict[str, list[Row]]:
 
     Returns:
         Split -> rows of an answer, a story (a sentence on each line) and a
-        question. Sentences and questions are without their last mark.
+        question. Sentences and questions are without their last mark. None
+        if there are no such files.
 
     Raises:
-        ValueError: If there are no such files, or if a line is neither a
+        ValueError: If there are none for training, or if a line is neither a
             sentence nor a question. The message names file and line.
     """
     path = lines.to_path(path)
     folder, task = path, None
-    if path.is_file():
+    if not path.is_dir():
         found = NAME.fullmatch(lines.without_compression(path.name))
-        folder, task = path.parent, found and found[1]
-        if task is None:
-            raise _missing(path)
-    if not folder.is_dir():
-        raise _missing(path)
+        if found is None or not path.is_file():
+            return None
+        folder, task = path.parent, found[1]
     stories: dict[str, list[list[Row]]] = {}
     for file in sorted(folder.iterdir()):
         found = NAME.fullmatch(lines.without_compression(file.name))
         if found and task in (None, found[1]):
             split = SPLITS[found[2]]
             stories.setdefault(split, []).extend(read(file))
+    if not stories:
+        return None
     if "train" not in stories:
-        raise _missing(path)
+        raise ValueError(
+            f"{folder} has stories of bAbI, and none for training. Put a file "
+            "such as qa1_single-supporting-fact_train.txt beside them."
+        )
     if "validation" not in stories:
         train = stories["train"]
         stories["validation"] = train[::10]
@@ -60,13 +64,6 @@ def load(path: str | os.PathLike) -> dict[str, list[Row]]:
         split: [row for story in of_split for row in story]
         for split, of_split in stories.items()
     }
-
-
-def _missing(path) -> ValueError:
-    return ValueError(
-        f"{path} has no stories. Name a folder with files such as "
-        "qa1_single-supporting-fact_train.txt, or one of these files."
-    )
 
 
 def read(path: str | os.PathLike) -> list[list[Row]]:

@@ -14,9 +14,8 @@ Pairs = Iterator[tuple[bytes, bytes]]
 def changed(num_pairs: int, origin: str) -> ValueError:
     """The error of a corpus that is no longer as it was counted."""
     return ValueError(
-        f"Expected the {num_pairs:,} pairs that were counted: start again, "
-        "and leave the corpus alone meanwhile. "
-        f"Received: {origin}, changed since"
+        f"{origin} changed after {num_pairs:,} pairs were counted. Start "
+        "again, and leave the corpus alone meanwhile."
     )
 
 

@@ -7,7 +7,7 @@ from keras_attention.data.readers import labels
 # What headers call a label, and one or two texts, in small letters.
 LABELS = (
     *("label", "gold_label", "labels", "class", "category", "sentiment"),
-    *("target", "intent", "topic"),
+    *("target", "intent", "topic", "answer"),
 )
 TEXTS = {
     1: [
@@ -23,6 +23,7 @@ TEXTS = {
         ("sentence_a", "sentence_b"),
         ("question1", "question2"),
         ("question", "sentence"),
+        ("story", "question"),
     ],
 }
 

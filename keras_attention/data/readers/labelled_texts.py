@@ -7,6 +7,7 @@ columns are read. One file alone is split by its first texts.
 """
 
 import collections
+import functools
 import hashlib
 import os
 import pathlib
@@ -24,7 +25,10 @@ from keras_attention.data.readers.labels import Row
 
 
 def load(
-    path: str | os.PathLike, num_texts: int, names: Sequence[str] = ()
+    path: str | os.PathLike,
+    num_texts: int,
+    names: Sequence[str] = (),
+    sentences: bool = False,
 ) -> tuple[dict[str, list[tuple[str, ...]]], int]:
     """Reads a folder or a file of labelled texts.
 
@@ -33,6 +37,8 @@ def load(
         num_texts: 1, or 2 for pairs.
         names: of the columns of label and texts, in this order, or their
             numbers, from 1.
+        sentences: whether the JSON of a text may be a list of sentences. The
+            text then has a line break between two of them.
 
     Returns:
         `(splits, unlabelled)`: split -> its rows, a label and the texts; and
@@ -43,7 +49,9 @@ def load(
             missing, or if a row is not like the others; it names the row.
     """
     path = lines.to_path(path)
-    names = tuple(names)
+    read = functools.partial(
+        _tables, num_texts=num_texts, names=tuple(names), sentences=sentences
+    )
     if names and len(names) != num_texts + 1:
         raise ValueError(
             f"Name {num_texts + 1} columns: that of the label, then "
@@ -51,15 +59,13 @@ def load(
             f". Received: {', '.join(names)}"
         )
     if path.is_file():
-        splits = _split_by_text(*_tables({"": path}, num_texts, names).values())
+        splits = _split_by_text(*read({"": path}).values())
     elif path.is_dir():
-        splits = _published(path, num_texts, names) or _tables(
-            _files(path), num_texts, names
-        )
+        splits = _published(path, num_texts, names) or read(_files(path))
     else:
         raise ValueError(
-            "Expected a folder with train.tsv and validation.tsv, or a "
-            f"published data set. Received: {os.fspath(path)!r}"
+            f"There is no corpus {os.fspath(path)!r}. Name a table, or a "
+            "folder with train.tsv and validation.tsv or a published data set."
         )
     num_rows = sum(map(len, splits.values()))
     splits = labels.only_labelled(splits)
@@ -86,10 +92,9 @@ def _check_splits(path, splits, num_rows) -> None:
                 "validation files."
             )
         raise ValueError(
-            f"Expected {split}.tsv, {split}.csv or {split}.jsonl, plain or "
-            "compressed, or a published data set (to split one file alone, "
-            f"name the file). Received: {path} with "
-            f"{sorted(splits) or 'no split'}"
+            f"{path} has {', '.join(sorted(splits)) or 'no split'}, and lacks "
+            f"{split}.tsv, {split}.csv or {split}.jsonl, plain or compressed. "
+            "To split one file alone, name the file."
         )
 
 
@@ -122,11 +127,11 @@ def _files(folder: pathlib.Path) -> dict[str, pathlib.Path]:
     return dict(sorted(files.items(), key=lambda file: file[0] != "train"))
 
 
-def _tables(files, num_texts, names) -> dict[str, list[Row]]:
+def _tables(files, num_texts, names, sentences) -> dict[str, list[Row]]:
     """Split -> the rows of its file."""
     splits, without_header = {}, []
     for split, path in files.items():
-        splits[split], has_names = _rows(path, num_texts, names)
+        splits[split], has_names = _rows(path, num_texts, names, sentences)
         if splits[split] and not has_names:
             without_header.append(splits[split])
     _check_header(without_header)
@@ -156,7 +161,7 @@ def _check_header(tables_of_rows) -> None:
         )
 
 
-def _rows(path, num_texts, names) -> tuple[list[Row], bool]:
+def _rows(path, num_texts, names, sentences) -> tuple[list[Row], bool]:
     """The rows of a file, and whether their columns were named or numbered."""
     table = [
         (number, row)
@@ -179,6 +184,8 @@ def _rows(path, num_texts, names) -> tuple[list[Row], bool]:
             label, *texts = (cells[key] for key in keys)
         except KeyError as error:
             raise ValueError(f"{place} has no {error}.") from None
+        if sentences:
+            texts = [lines.text_of(text) or text for text in texts]
         rows.append(Row(place, label, _checked(place, label, texts)))
     is_object = isinstance(table[0][1], dict)
     return rows, bool(names or has_header or is_object)

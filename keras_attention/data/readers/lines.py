@@ -10,13 +10,15 @@ line. Memory does not grow with the file, only with its longest line.
 """
 
 import bz2
+import contextlib
 import gzip
 import io
+import json
 import lzma
 import os
 import pathlib
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import BinaryIO
 
 from backports import zstd
@@ -61,25 +63,39 @@ def split_lines(file: BinaryIO) -> Iterator[bytes]:
                 yield part
 
 
-def rows(texts: Iterable[str], count: int) -> list:
-    """What stands in lines: a text in each, or `count` texts with tabs.
+def row(line: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The texts that stand in one line.
 
-    Returns:
-        Texts if `count` is 1, otherwise tuples of texts.
+    Args:
+        line: texts with tabs between them, or a JSON object with a text for
+            each name. In place of a text, it may have a list of sentences.
+        names: of the texts.
 
     Raises:
-        ValueError: If a line has another number of texts.
+        ValueError: If the line has other texts.
     """
-    if count == 1:
-        return list(texts)
-    found = [tuple(text.split("\t")) for text in texts]
-    for line, row in enumerate(found, 1):
-        if len(row) != count:
-            raise ValueError(
-                f"Put {count} texts into each line, with a tab between them. "
-                f"Line {line} has {len(row)}: {' '.join(row)[:50]!r}"
-            )
-    return found
+    texts = line.split("\t")
+    with contextlib.suppress(ValueError):
+        found = json.loads(line)
+        if isinstance(found, dict):
+            texts = [text_of(found.get(name)) for name in names]
+    if len(texts) != len(names) or None in texts:
+        raise ValueError(
+            f"{line.count(chr(9))} tabs, and a line is {' TAB '.join(names)} "
+            "or a JSON object with these names"
+        )
+    return tuple(texts)
+
+
+def text_of(value) -> str | None:
+    """A text, or a list of sentences as a text; None for what is neither.
+
+    In a text of several sentences, a line break stands between two of them.
+    """
+    sentences = value if isinstance(value, list) else [value]
+    if not all(isinstance(sentence, str) for sentence in sentences):
+        return None
+    return "\n".join(sentences)
 
 
 def read_bytes(path: str | os.PathLike) -> Iterator[bytes]:
@@ -106,8 +122,8 @@ def read_bytes(path: str | os.PathLike) -> Iterator[bytes]:
         if getattr(e, "errno", None) is not None:
             raise
         raise ValueError(
-            f"Expected a whole {kind} file: copy it again. "
-            f"Received: {path}, after line {number}: {e}"
+            f"{path} is no whole {kind} file after line {number}: {e}. Copy "
+            "it again."
         ) from e
 
 
@@ -123,7 +139,7 @@ def read_lines(path: str | os.PathLike) -> Iterator[str]:
             text = line.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(
-                "Expected UTF-8: convert the file, or repair the line. "
-                f"Received: {path}, line {number}: {error}"
+                f"{path}, line {number} is not UTF-8: {error}. Convert the "
+                "file, or repair the line."
             ) from error
         yield text

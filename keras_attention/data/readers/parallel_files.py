@@ -8,9 +8,6 @@ from collections.abc import Collection
 import tensorflow as tf
 
 from keras_attention.data.readers import counted_pairs, lines
-from keras_attention.data.readers.lines import read_lines
-
-__all__ = ["SPLITS", "check_aligned", "find_files", "pairs", "read_lines"]
 
 # The names that people give to two of the splits.
 SPLITS = {
@@ -89,14 +86,19 @@ def find_files(
     }
 
 
-def check_aligned(source: str | os.PathLike, target: str | os.PathLike) -> int:
-    """Reads both files once and counts their pairs.
+def pairs(
+    source: str | os.PathLike, target: str | os.PathLike
+) -> tuple[tf.data.Dataset, int]:
+    """The pairs of two files in their order, and how many they are.
+
+    Returns:
+        {"source", "target"} string scalars, and the number of lines.
 
     Raises:
         ValueError: If a file is empty, is not UTF-8, or has another number
             of lines than its partner; it names the files and the line.
     """
-    counts = [sum(1 for _ in read_lines(path)) for path in (source, target)]
+    counts = [sum(1 for _ in lines.read_lines(p)) for p in (source, target)]
     for path, count in zip((source, target), counts, strict=True):
         if count == 0:
             raise ValueError(f"{path}, line 1: the file is empty")
@@ -107,30 +109,13 @@ def check_aligned(source: str | os.PathLike, target: str | os.PathLike) -> int:
             f"{longer}, line {min(counts) + 1} has no partner. Both need a "
             "line for each sentence."
         )
-    return counts[0]
-
-
-def pairs(
-    source: str | os.PathLike,
-    target: str | os.PathLike,
-    num_pairs: int | None = None,
-) -> tf.data.Dataset:
-    """{"source", "target"} string scalars, in the order of the files.
-
-    Args:
-        source, target: the files.
-        num_pairs: what `check_aligned` counted; by default it counts now.
-    """
-    if num_pairs is None:
-        num_pairs = check_aligned(source, target)
-
     origin = f"{source} and {target}"
 
     def read():
         sides = lines.read_bytes(source), lines.read_bytes(target)
         for pair in itertools.zip_longest(*sides):
             if None in pair:
-                raise counted_pairs.changed(num_pairs, origin)
+                raise counted_pairs.changed(counts[0], origin)
             yield pair
 
-    return counted_pairs.dataset(read, num_pairs, origin)
+    return counted_pairs.dataset(read, counts[0], origin), counts[0]

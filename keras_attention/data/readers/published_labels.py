@@ -17,6 +17,7 @@ Here each tenth line is the test, beginning with the first, and each tenth
 beginning with the second validates: one fold of ten, the same at every call.
 """
 
+import functools
 import itertools
 import pathlib
 import re
@@ -64,19 +65,19 @@ def _latin(path) -> Iterator[str]:
             yield line.decode("latin-1")
 
 
-def _unexpected(expected: str, path, number: int, line: str) -> ValueError:
+def _unexpected(path, number: int, line: str, expected: str) -> ValueError:
     """The error of a line that is not as it should be."""
     return ValueError(
-        f"Expected {expected}. Received: {path}, line {number}: {line[:50]!r}"
+        f"{path}, line {number} must be {expected}: {line[:50]!r}"
     )
 
 
-def _folds(labelled) -> dict[str, Rows]:
-    """Label -> lines, as splits: one fold of ten."""
+def _folds(labels: tuple[str, str], *paths) -> dict[str, Rows]:
+    """A file for each label, as splits: one fold of ten."""
     splits: dict[str, Rows] = {"train": [], "validation": [], "test": []}
     names = ("test", "validation", *["train"] * 8)
-    for label, texts in labelled.items():
-        for number, text in enumerate(texts):
+    for label, path in zip(labels, paths, strict=True):
+        for number, text in enumerate(_latin(path)):
             splits[names[number % 10]].append((label, text))
     return splits
 
@@ -89,7 +90,7 @@ def _questions(train, test) -> dict[str, Rows]:
             label, _, text = line.partition(" ")
             if not text:
                 raise _unexpected(
-                    "a label, a blank and a question", path, number, line
+                    path, number, line, "a label, a blank and a question"
                 )
             yield label.partition(":")[0], text
 
@@ -97,16 +98,6 @@ def _questions(train, test) -> dict[str, Rows]:
     for number, row in enumerate(rows(train)):
         splits["train" if number % 10 else "validation"].append(row)
     return {**splits, "test": list(rows(test))}
-
-
-def _polarity(positive, negative) -> dict[str, Rows]:
-    return _folds({"positive": _latin(positive), "negative": _latin(negative)})
-
-
-def _subjectivity(subjective, objective) -> dict[str, Rows]:
-    return _folds(
-        {"subjective": _latin(subjective), "objective": _latin(objective)}
-    )
 
 
 def _is_of_trees(path) -> bool:
@@ -125,7 +116,7 @@ def _trees(train, validation, test) -> dict[str, Rows]:
             phrases = _phrases(line)
             if not phrases:
                 raise _unexpected(
-                    "a tree such as (3 (2 It) (4 works))", path, number, line
+                    path, number, line, "a tree such as (3 (2 It) (4 works))"
                 )
             yield phrases
 
@@ -180,13 +171,13 @@ def _pairs(train, validation, test) -> dict[str, Rows]:
         _, head = next(table, (1, ""))
         names = head.split("\t")
         if not set(COLUMNS) <= set(names):
-            expected = f"columns with the names {', '.join(COLUMNS)}"
-            raise _unexpected(expected, path, 1, head)
+            expected = f"names of columns, with {', '.join(COLUMNS)}"
+            raise _unexpected(path, 1, head, expected)
         for number, line in table:
             row = dict(zip(names, line.split("\t"), strict=False))
             if not set(COLUMNS) <= set(row):
                 expected = f"{len(names)} columns with tabs between them"
-                raise _unexpected(expected, path, number, line)
+                raise _unexpected(path, number, line, expected)
             label, first, second = (row[name] for name in COLUMNS)
             yield label.lower(), first, second
 
@@ -196,8 +187,12 @@ def _pairs(train, validation, test) -> dict[str, Rows]:
 
 FORMATS = {
     ("train_5500.label", "TREC_10.label"): _questions,
-    ("rt-polarity.pos", "rt-polarity.neg"): _polarity,
-    ("quote.tok.gt9.5000", "plot.tok.gt9.5000"): _subjectivity,
+    ("rt-polarity.pos", "rt-polarity.neg"): functools.partial(
+        _folds, ("positive", "negative")
+    ),
+    ("quote.tok.gt9.5000", "plot.tok.gt9.5000"): functools.partial(
+        _folds, ("subjective", "objective")
+    ),
     ("train.txt", "dev.txt", "test.txt"): _trees,
     (
         "SICK_train.txt",

@@ -19,17 +19,11 @@ import os
 import pathlib
 import re
 
-from keras_attention.data.readers import lines
+from keras_attention.data.readers import lines, parallel_files
 
 HELD_OUT = 1000
 FILE = re.compile(r"tasks_(train|test)_(\w+)\.txt")
 LINE = re.compile(r"IN: (.+?) OUT: (.+)")
-
-
-def _parts(path: pathlib.Path) -> tuple[str, str] | None:
-    """Half and split of a file's name: ("train", "length")."""
-    match = FILE.fullmatch(lines.without_compression(path.name))
-    return match and match.groups()
 
 
 def name_of(path: str | os.PathLike) -> str | None:
@@ -37,8 +31,9 @@ def name_of(path: str | os.PathLike) -> str | None:
 
     `tasks_train_length.txt.gz` belongs to "length".
     """
-    parts = _parts(lines.to_path(path))
-    return parts and parts[1]
+    name = lines.without_compression(os.path.basename(path))
+    match = FILE.fullmatch(name)
+    return match and match[2]
 
 
 def find_files(folder: str | os.PathLike) -> dict[str, dict[str, pathlib.Path]]:
@@ -49,16 +44,13 @@ def find_files(folder: str | os.PathLike) -> dict[str, dict[str, pathlib.Path]]:
     """
     files: dict[str, dict[str, pathlib.Path]] = {}
     for path in sorted(lines.to_path(folder).iterdir()):
-        parts = _parts(path)
-        if parts is None:
+        match = FILE.fullmatch(lines.without_compression(path.name))
+        if match is None:
             continue
-        half, name = parts
+        half, name = match.groups()
         other = files.setdefault(name, {}).setdefault(half, path)
         if other != path:
-            raise ValueError(
-                f"Expected one file for {half} of {name}. "
-                f"Received: {other} and {path}"
-            )
+            raise parallel_files.two_files(f"{half} of {name}", other, path)
     return files
 
 
@@ -73,15 +65,11 @@ def read(path: str | os.PathLike) -> list[tuple[str, str]]:
         match = LINE.fullmatch(line.strip())
         if match is None:
             raise ValueError(
-                'Expected "IN: command OUT: actions". '
-                f"Received: {path}, line {number}: {line!r}"
+                f'{path}, line {number} is not "IN: command OUT: actions": '
+                f"{line[:50]!r}"
             )
         pairs.append(match.groups())
     return pairs
-
-
-def _hash(command: str) -> bytes:
-    return hashlib.sha256(command.encode()).digest()
 
 
 def load(path: str | os.PathLike) -> dict[str, list[tuple[str, str]]]:
@@ -103,28 +91,27 @@ def load(path: str | os.PathLike) -> dict[str, list[tuple[str, str]]]:
     files, name = find_files(folder), name_of(path)
     if path.is_dir():
         if len(files) != 1:
-            trained = [pair.get("train") for pair in files.values()]
+            trained = [str(pair.get("train")) for pair in files.values()]
             raise ValueError(
-                "Expected one split of SCAN: name its training file in place "
-                f"of the folder. Received: {', '.join(map(str, trained))}"
+                f"{path} has several splits of SCAN. Name the training file of "
+                f"one in place of the folder: {', '.join(trained)}"
             )
         (name,) = files
     for half in ("train", "test"):
         if half not in files[name]:
             raise ValueError(
-                f"Expected tasks_{half}_{name}.txt, plain or compressed, "
-                f"beside its partner. Received: {folder}"
+                f"{folder} lacks tasks_{half}_{name}.txt, plain or "
+                "compressed. Put it beside its partner."
             )
     pairs = read(files[name]["train"])
     counts = collections.Counter(command for command, _ in pairs)
     once = [command for command, count in counts.items() if count == 1]
-    num_held_out = min(HELD_OUT, len(once) // 10)
-    held_out = set(sorted(once, key=_hash)[:num_held_out])
+    once.sort(key=lambda command: hashlib.sha256(command.encode()).digest())
+    held_out = set(once[: min(HELD_OUT, len(once) // 10)])
     if not held_out:
         raise ValueError(
-            "Expected ten commands or more that training has once, of which "
-            f"a tenth is held out. Received: {files[name]['train']} with "
-            f"{len(once)}"
+            f"{files[name]['train']} has {len(once)} commands once. It needs "
+            "ten or more, as a tenth of them is held out for validation."
         )
     return {
         "train": [pair for pair in pairs if pair[0] not in held_out],

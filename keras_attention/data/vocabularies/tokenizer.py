@@ -1,5 +1,6 @@
 """Text to token ids and back, in graph, through SentencePiece."""
 
+import contextlib
 import functools
 import os
 import pathlib
@@ -23,22 +24,12 @@ def _import_tensorflow_text():
         import tensorflow_text
     except Exception as error:
         raise ImportError(
-            "Expected tensorflow-text of the same minor version as "
-            f"TensorFlow {tf.__version__}, and not 2.21.0, which does not "
-            "import. Repair with: python -m pip install --force-reinstall "
-            f'"tensorflow-text>=2.21.1,<2.22" "tensorflow>=2.21,<2.22". '
-            f"Received: {error}"
+            "tensorflow-text does not import beside TensorFlow "
+            f"{tf.__version__}. It must have the same minor version, "
+            "and 2.21.0 never imports. Repair with: python -m pip install "
+            '--force-reinstall "tensorflow-text>=2.21.1,<2.22" '
+            f'"tensorflow>=2.21,<2.22". ({error})'
         ) from error
-    minors = [
-        version.split(".")[:2]
-        for version in (tf.__version__, tensorflow_text.__version__)
-    ]
-    if minors[0] != minors[1]:
-        raise ImportError(
-            "TensorFlow and tensorflow-text must have the same minor "
-            "version. Received: tensorflow "
-            f"{tf.__version__}, tensorflow-text {tensorflow_text.__version__}"
-        )
     return tensorflow_text
 
 
@@ -315,37 +306,33 @@ def _load_processor(model):
 
 def _string_tensor(text):
     """Text as a tensor, string [] or [B]."""
-    try:
+    tensor = None
+    with contextlib.suppress(TypeError, ValueError):
         tensor = tf.convert_to_tensor(text, tf.string)
-    except (TypeError, ValueError) as error:
+    if tensor is None or (tensor.shape.rank or 0) > 1:
         raise ValueError(
-            "Expected a string or a sequence of strings. "
+            "Give a string, or strings of shape [B]. "
             f"Received: {_described(text)}"
-        ) from error
-    if tensor.shape.rank is not None and tensor.shape.rank > 1:
-        raise ValueError(
-            "Expected strings of shape [] or [B]. "
-            f"Received: shape {tensor.shape}"
         )
     return tensor
 
 
 def _id_tensor(ids):
     """Ids as an integer tensor [T] or [B, T], or ragged [B, None]."""
-    tensor = ids
-    if not isinstance(ids, tf.RaggedTensor):
-        try:
+    tensor = ids if isinstance(ids, tf.RaggedTensor) else None
+    if tensor is None:
+        with contextlib.suppress(TypeError, ValueError):
             tensor = _dense_or_ragged(ids)
-        except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"Expected ids. Received: {_described(ids)}"
-            ) from error
-    if tensor.shape.num_elements() == 0:
+    if tensor is not None and tensor.shape.num_elements() == 0:
         tensor = tf.cast(tensor, tf.int32)  # [[]] has no dtype of its own.
-    if not tensor.dtype.is_integer or tensor.shape.rank not in (1, 2, None):
+    if (
+        tensor is None
+        or not tensor.dtype.is_integer
+        or tensor.shape.rank not in (1, 2, None)
+    ):
         raise ValueError(
-            "Expected integers of shape [T] or [B, T]. "
-            f"Received: {tensor.dtype.name} of shape {tensor.shape}"
+            "Give ids, integers of shape [T] or [B, T]. "
+            f"Received: {_described(ids)}"
         )
     return tensor
 

@@ -69,10 +69,15 @@ def test_another_file_is_refused(tmp_path, text, message):
 
 
 @pytest.mark.parametrize("name", ["", "none", "notes.txt"])
-def test_a_place_without_stories_is_refused(tmp_path, name):
+def test_a_place_without_stories(tmp_path, name):
     (tmp_path / "notes.txt").write_text("nothing")
-    with pytest.raises(ValueError, match="has no stories. Name a folder"):
-        babi.load(tmp_path / name)
+    assert babi.load(tmp_path / name) is None
+
+
+def test_stories_without_training_are_refused(tmp_path):
+    (tmp_path / NAME.format("test")).write_text(STORY)
+    with pytest.raises(ValueError, match="and none for training"):
+        babi.load(tmp_path)
 
 
 def test_the_published_stories(tmp_path):

@@ -48,7 +48,7 @@ def test_trec(tmp_path):
 def test_a_line_of_trec_without_a_question_is_refused(tmp_path):
     train = ["NUM:date When was it ?", ""]
     write(tmp_path, {"train_5500.label": train, "TREC_10.label": []})
-    message = "Expected a label, .*train_5500.label, line 2: ''"
+    message = "train_5500.label, line 2 must be a label, .*: ''"
     with pytest.raises(ValueError, match=message):
         labelled_texts.load(tmp_path, 1)
 
@@ -118,7 +118,7 @@ def test_trees_of_phrases(tmp_path):
 def test_a_broken_tree_is_refused(tmp_path, line):
     files = {"train.txt": [TREES[0], line], "dev.txt": [], "test.txt": []}
     write(tmp_path, files)
-    message = f"Expected a tree .*train.txt, line 2: {re.escape(repr(line))}"
+    message = f"train.txt, line 2 must be a tree .*: {re.escape(repr(line))}"
     with pytest.raises(ValueError, match=message):
         labelled_texts.load(tmp_path, 1)
 
@@ -135,10 +135,13 @@ def test_sick(tmp_path):
 @pytest.mark.parametrize(
     "table, message",
     [
-        ([SICK_HEAD, ""], "Expected 5 columns .*, line 2: ''"),
-        ([SICK_HEAD, "1\tA dog runs"], "Expected 5 columns .*, line 2: '1"),
-        (["pair_ID\tsentence_A"], "names .*sentence_B.*, line 1: 'pair_ID"),
-        ([], "names .*SICK_train.txt, line 1: ''"),
+        ([SICK_HEAD, ""], "line 2 must be 5 columns .*: ''"),
+        ([SICK_HEAD, "1\tA dog runs"], "line 2 must be 5 columns .*: '1"),
+        (
+            ["pair_ID\tsentence_A"],
+            "line 1 must be .*sentence_B.*: 'pair_ID",
+        ),
+        ([], "SICK_train.txt, line 1 must be names .*: ''"),
     ],
 )
 def test_a_broken_table_of_sick_is_refused(tmp_path, table, message):
@@ -183,7 +186,7 @@ def test_one_file_of_objects_is_split_by_its_premises(tmp_path):
 @pytest.mark.parametrize(
     "files, num_texts, message",
     [
-        ({"train.tsv": ["a\tb"]}, 1, "Expected validation.tsv"),
+        ({"train.tsv": ["a\tb"]}, 1, "lacks validation.tsv"),
         ({"train.tsv": ["a"], "dev.tsv": ["a\tb"]}, 1, "1 columns: 'a'.*"),
         ({"train.tsv": ["a\tb", "a\tb\tc"]}, 1, "line 2 has 3 columns"),
         (
@@ -214,7 +217,7 @@ def test_what_is_no_corpus_is_refused(tmp_path, files, num_texts, message):
 
 
 def test_a_folder_that_is_missing_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="Expected a folder .*missing"):
+    with pytest.raises(ValueError, match="There is no corpus .*missing"):
         labelled_texts.load(tmp_path / "missing", 1)
 
 

@@ -74,9 +74,9 @@ def test_counter_and_dataset_read_the_same_lines(
     path = tmp_path / f"train.en{suffix}"
     path.write_bytes(COMPRESS[suffix](content))
     assert list(lines.read_lines(path)) == expected
-    assert parallel_files.check_aligned(path, path) == len(expected)
-    pairs = read(parallel_files.pairs(path, path))
-    assert pairs == [(line, line) for line in expected]
+    pairs, count = parallel_files.pairs(path, path)
+    assert count == len(expected)
+    assert read(pairs) == [(line, line) for line in expected]
 
 
 @pytest.mark.parametrize("content, expected", ODD.values(), ids=ODD)
@@ -93,15 +93,15 @@ def test_joined_compressed_files_are_read_to_the_end(tmp_path, read, suffix):
     members = [b"a\nb", b"", b"c\n" + BOM + b"d\n", b""]
     path.write_bytes(b"".join(map(compress, members)))
     assert list(lines.read_lines(path)) == ["a", "bc", "d"]
-    pairs = read(parallel_files.pairs(path, path))
-    assert [source for source, _ in pairs] == ["a", "bc", "d"]
+    pairs, _ = parallel_files.pairs(path, path)
+    assert [source for source, _ in read(pairs)] == ["a", "bc", "d"]
 
 
 def test_zero_bytes_after_gzip_are_nothing(tmp_path, read):
     path = tmp_path / "train.en.gz"
     path.write_bytes(gzip.compress(b"a\nb\n") + bytes(512))
     assert list(lines.read_lines(path)) == ["a", "b"]
-    assert len(read(parallel_files.pairs(path, path))) == 2
+    assert len(read(parallel_files.pairs(path, path)[0])) == 2
 
 
 @pytest.mark.parametrize("suffix", COMPRESS)
@@ -136,7 +136,7 @@ KINDS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz", ".zst": "zstd"}
 def test_damaged_compression_is_refused(tmp_path, damage, suffix):
     path = tmp_path / f"train.en{suffix}"
     path.write_bytes(damage(COMPRESS[suffix](TEXT)))
-    message = f"whole {KINDS[suffix]} file.*train.en{suffix}, after line"
+    message = f"train.en{suffix} is no whole {KINDS[suffix]} file after line"
     with pytest.raises(ValueError, match=message):
         list(lines.read_lines(path))
 
@@ -159,3 +159,27 @@ def test_home_in_a_path(tmp_path, monkeypatch, kind):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "größe.en").write_bytes(b"a\n")
     assert list(lines.read_lines(kind("~/größe.en"))) == ["a"]
+
+
+@pytest.mark.parametrize(
+    "line, expected",
+    [
+        ("a\tb", ("a", "b")),
+        ("\t", ("", "")),
+        ('{"one": "a\\tb", "two": ["c", "d"], "three": 3}', ("a\tb", "c\nd")),
+        # What is no object is text.
+        ('{"one"}\t[1]', ('{"one"}', "[1]")),
+        ("a", None),
+        ("a\tb\tc", None),
+        ('{"one": "a"}', None),
+        ('{"one": "a", "two": [1]}', None),
+        ('{"one": "a", "two": null}', None),
+        ("[1, 2]", None),
+    ],
+)
+def test_the_texts_of_a_line(line, expected):
+    if expected is None:
+        with pytest.raises(ValueError, match="tabs, and a line is one TAB two"):
+            lines.row(line, ("one", "two"))
+    else:
+        assert lines.row(line, ("one", "two")) == expected

@@ -107,7 +107,7 @@ def test_a_file_that_changed_is_an_error(write, load, language, change):
     path.unlink()
     if change is not None:
         path.write_bytes(change)
-    with pytest.raises(ValueError, match="3 pairs.*counted.*train.en.*changed"):
+    with pytest.raises(ValueError, match="train.en.*changed after 3 pairs"):
         with counted_pairs.clear_errors():
             list(train.batch(2))
 
@@ -167,7 +167,9 @@ def test_bad_utf8_names_file_and_line(write, load, suffix):
             **VALIDATION,
         }
     )
-    with pytest.raises(ValueError, match=rf"train.en{suffix}, line 3: .*utf-8"):
+    with pytest.raises(
+        ValueError, match=rf"train.en{suffix}, line 3 is not UTF-8"
+    ):
         load(folder)
 
 
@@ -200,5 +202,5 @@ def test_two_files_for_one_side_are_refused(write, load):
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path, load):
-    with pytest.raises(ValueError, match="Received: '.*nowhere'"):
+    with pytest.raises(ValueError, match="There is no corpus '.*nowhere'"):
         load(tmp_path / "nowhere")

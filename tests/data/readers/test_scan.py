@@ -69,7 +69,7 @@ def test_a_training_file_names_its_split(folder):
     splits = scan.load(folder / "tasks_train_addprim_jump.txt")
     assert splits["test"] == TEST[:1]
     assert len(splits["train"]) + len(splits["validation"]) == 10
-    with pytest.raises(ValueError, match="name its training file in place"):
+    with pytest.raises(ValueError, match="several splits .* in place of"):
         scan.load(folder)
 
 
@@ -86,24 +86,24 @@ def test_it_is_a_corpus(folder):
 
 def test_a_missing_half(folder):
     (folder / "tasks_test_length.txt.gz").unlink()
-    with pytest.raises(ValueError, match="Expected tasks_test_length.txt"):
+    with pytest.raises(ValueError, match="lacks tasks_test_length.txt"):
         corpora.load(folder)
 
 
 def test_two_files_for_one_half(folder):
     write(folder / "tasks_train_length.txt.gz", PAIRS)
-    with pytest.raises(ValueError, match="one file for train of length"):
+    with pytest.raises(ValueError, match="train of length has two files"):
         scan.load(folder)
 
 
 def test_a_damaged_line(folder):
     path = folder / "tasks_train_length.txt"
     path.write_text("IN: jump OUT: I_JUMP\njump\n")
-    with pytest.raises(ValueError, match="line 2: 'jump'"):
+    with pytest.raises(ValueError, match="line 2 is not .*: 'jump'"):
         scan.load(folder)
 
 
 def test_too_few_commands(folder):
     write(folder / "tasks_train_length.txt", PAIRS[:9])
-    with pytest.raises(ValueError, match="with 9"):
+    with pytest.raises(ValueError, match="has 9 commands once"):
         scan.load(folder)

@@ -141,7 +141,7 @@ def test_a_file_for_each_split(tmp_path, read):
         (tmp_path / f"test.{language}").write_text("x\n")
     assert corpora.load(tmp_path).sizes["test"] == 1
     write_pairs(tmp_path / "test.tsv", [("a", "b")])
-    with pytest.raises(ValueError, match="test has both"):
+    with pytest.raises(ValueError, match="test has two files"):
         corpora.load(tmp_path)
     write_pairs(tmp_path / "val.tsv", [("a", "b")])
     with pytest.raises(ValueError, match="validation has two files"):

@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import textwrap
-import types
 import unicodedata
 
 import keras
@@ -433,15 +432,6 @@ def test_every_model_type_knows_its_controls(model_type):
 # TensorFlow and tensorflow-text are a pair.
 
 
-def test_another_minor_version_is_refused(monkeypatch):
-    other = types.ModuleType("tensorflow_text")
-    other.__version__ = "2.0.0"
-    monkeypatch.setitem(sys.modules, "tensorflow_text", other)
-    with pytest.raises(ImportError, match="tensorflow-text 2.0.0") as caught:
-        tokenizer_module._import_tensorflow_text()
-    assert f"tensorflow {tf.__version__}" in str(caught.value)
-
-
 @pytest.mark.parametrize(
     "error", [ImportError("undefined symbol"), RuntimeError("no op")]
 )
@@ -456,7 +446,7 @@ def test_a_broken_pair_says_how_to_repair_it(monkeypatch, error):
     monkeypatch.setattr(builtins, "__import__", broken)
     with pytest.raises(ImportError, match="python -m pip install") as caught:
         tokenizer_module._import_tensorflow_text()
-    assert str(caught.value).endswith(f"Received: {error}")
+    assert str(caught.value).endswith(f"({error})")
     assert caught.value.__cause__ is error
 
 
@@ -510,7 +500,7 @@ def test_rows_of_several_lengths(tokenizer):
     "text", [3, None, ["a", 3], [["a"]], tf.ragged.constant([["a"]])], ids=repr
 )
 def test_what_is_no_text_is_refused(tokenizer, text):
-    with pytest.raises(ValueError, match="Expected .*string.*Received: "):
+    with pytest.raises(ValueError, match="Give a string.*Received: "):
         tokenizer.tokenize(text)
 
 
@@ -520,7 +510,7 @@ def test_what_is_no_text_is_refused(tokenizer, text):
     ids=repr,
 )
 def test_what_are_no_ids_is_refused(tokenizer, ids):
-    with pytest.raises(ValueError, match="Expected i.*Received: "):
+    with pytest.raises(ValueError, match="Give ids.*Received: "):
         tokenizer.detokenize(ids)
 
 

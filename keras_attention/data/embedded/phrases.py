@@ -19,6 +19,10 @@ from collections.abc import Callable, Iterator
 import num2words
 from babel import dates, numbers, units
 
+__all__ = ["CATEGORIES", "Pair", "generate"]
+
+# It changes with what is drawn here: no two styles of date look alike.
+VERSION = "2.0.0"
 Pair = collections.namedtuple(
     "Pair", ["source", "target", "category", "writing"]
 )
@@ -185,9 +189,9 @@ def _written(writing: Writing, language: str) -> str:
         return _clean(writing.function(*writing.arguments, language))
     except Exception as error:
         raise ValueError(
-            "Expected a language code whose numbers and dates both Babel and "
-            "num2words can write, such as en, de, fr or es. "
-            f"Received: {language!r}: {type(error).__name__}: {error}"
+            f"Babel or num2words cannot write the language {language!r}. Both "
+            "can write en, de, fr and es, for example. "
+            f"({type(error).__name__}: {error})"
         ) from error
 
 
@@ -235,7 +239,7 @@ def generate(
     """
     if train < 101 or min(validation, test) < 1:
         raise ValueError(
-            "Expected train >= 101, validation >= 1 and test >= 1. Received: "
+            "train must be 101 or more, validation and test 1. Received: "
             f"train={train}, validation={validation}, test={test}"
         )
     codes = source, target
@@ -265,8 +269,8 @@ def generate(
         take(pairs, round(wanted) - len(drawn), drawn)
     if len(basic) + len(drawn) < total:
         raise ValueError(
-            f"Expected sizes that can be drawn: {total:,} pairs were asked "
-            f"for. Received: {len(basic) + len(drawn):,} that differ"
+            f"{total:,} pairs were asked for, and {len(basic) + len(drawn):,} "
+            "that differ were found. Ask for fewer."
         )
     random.Random(f"{seed} order").shuffle(drawn)
     held_out = validation + test

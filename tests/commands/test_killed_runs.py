@@ -90,9 +90,16 @@ def same_checkpoints(whole, broken):
         expected, expected_meta = checkpoints.load(whole / name)
         resumed, resumed_meta = checkpoints.load(broken / name)
         assert expected_meta == resumed_meta
-        assert expected.keys() == resumed.keys()
-        for key, array in expected.items():
-            assert array.tobytes() == resumed[key].tobytes(), key
+        pairs = zip(expected.items(), resumed.items(), strict=True)
+        for (key, array), (same_key, same) in pairs:
+            # Keras numbers the optimizers of a process: a later stage is the
+            # first one of a process that goes on with it.
+            assert without_number(key) == without_number(same_key)
+            assert array.tobytes() == same.tobytes(), key
+
+
+def without_number(key):
+    return re.sub(r"/adam(_\d+)?/", "/adam/", key)
 
 
 def timed_run(arguments, options):

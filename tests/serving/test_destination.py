@@ -61,7 +61,7 @@ def test_a_folder_that_is_closed_is_refused(tmp_path, monkeypatch):
         os, "access", lambda path, mode: os.fspath(path) != os.fspath(tmp_path)
     )
     refused(tmp_path, "may not write in")
-    refused(tmp_path / "model", f"where {tmp_path} is closed")
+    refused(tmp_path / "model", f"{tmp_path} is closed")
     (tmp_path / "model").mkdir()
     destination.check(tmp_path / "model")
 

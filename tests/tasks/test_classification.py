@@ -235,7 +235,7 @@ def test_a_run_that_was_stopped_goes_on_exactly(
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (("translate", "{run}", "a\tb", "--n_best=2"), "--n_best works with"),
+        (("translate", "{run}", "a\tb", "--n_best=2"), "models take --n_best"),
         (("export", "{run}", "--to=x", "--num_beams=2"), "num_beams"),
         (("evaluate", "{run}", "--num_beams=2"), "leave num_beams out"),
         (("evaluate", "{run}", "--source={run}/classes.txt"), "--reference"),

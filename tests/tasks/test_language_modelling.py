@@ -170,7 +170,7 @@ def test_a_stream_is_continued_on_its_last_line(stream_run, tmp_path, capsys):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        (["translate", "{run}", "a", "--n_best=2"], "--n_best works with"),
+        (["translate", "{run}", "a", "--n_best=2"], "models take --n_best"),
         (["translate", "{run}", "a", "--length_penalty=0"], "length_penalty"),
         (
             ["translate", "{run}/savedmodel", "a", "--length_penalty=0"],

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import urllib.request
 
 import pytest
@@ -248,6 +249,10 @@ def running(configs, limits=None, **settings):
             ready.set()
         await state["stop"].wait()
         await one.stop()
+        # What was given up closes its connection in a later turn of the loop.
+        end = time.monotonic() + 2
+        while one._http.server_state.connections and time.monotonic() < end:
+            await asyncio.sleep(0.01)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(registry.Models.__init__, "__defaults__", (load,))

@@ -19,8 +19,9 @@ tf.config.set_logical_device_configuration(
 # Two processes test at a time.
 tf.config.threading.set_intra_op_parallelism_threads(1)
 
-from keras_attention import data, models  # noqa: E402
-from keras_attention.models import catalog  # noqa: E402
+import tiny  # noqa: E402
+
+from keras_attention import data  # noqa: E402
 from keras_attention.serving.translator import Translator  # noqa: E402
 
 
@@ -44,39 +45,6 @@ gc.set_threshold(100_000, 10, 10)
 
 ENGLISH = "zero one two three four five six seven eight nine".split()
 GERMAN = "null eins zwei drei vier fünf sechs sieben acht neun".split()
-SMALL = {"embedding_dim": 16, "units": 16}
-SMALL_TRANSFORMER = {
-    "num_layers": 2,
-    "hidden_dim": 16,
-    "intermediate_dim": 32,
-    "num_heads": 2,
-}
-# Arguments of every model in the catalogue: fast, and of no use.
-SMALL_SIZES = {
-    "transformer": SMALL_TRANSFORMER,
-    "roformer": SMALL_TRANSFORMER,
-    "rnnsearch": SMALL | {"readout_dim": 16},
-    "luong": SMALL | {"num_layers": 2},
-    "rnn_encoder_decoder": SMALL | {"readout_dim": 16},
-    "lstm_encoder_decoder": SMALL | {"num_layers": 2},
-    "conv_seq2seq": {"num_layers": 2, "embedding_dim": 16, "hidden_dim": 16},
-    "bytenet": {"num_sets": 1, "hidden_dim": 8},
-    "rnn_language_model": SMALL | {"num_layers": 2},
-    "transformer_language_model": SMALL_TRANSFORMER,
-    "encoder_classifier": SMALL_TRANSFORMER,
-    "self_attentive_embedding": SMALL
-    | {"attention_units": 16, "num_hops": 2, "hidden_dim": 16},
-    "bag_of_vectors": SMALL,
-    "decomposable_attention": SMALL,
-    "bag_of_vector_pairs": SMALL | {"projection_dim": 16},
-    "extended_neural_gpu": {"filters": 16, "height": 2},
-    "lstmn": SMALL,
-    "char_cnn_language_model": {
-        "filters": ((1, 3), (2, 5)),
-        "units": 16,
-        "projection_dim": 8,
-    },
-}
 
 
 def lines(words, count=1000):
@@ -86,12 +54,6 @@ def lines(words, count=1000):
         " ".join(generator.choice(words, generator.integers(1, 9)))
         for _ in range(count)
     ]
-
-
-@pytest.fixture(scope="session")
-def small_sizes():
-    """Name of a model -> the arguments that make it small."""
-    return SMALL_SIZES
 
 
 @pytest.fixture
@@ -118,9 +80,8 @@ def random_translator(tokenizers):
     @functools.cache
     def create(name, **options):
         keras.utils.set_random_seed(3)
-        model_class = getattr(models, catalog.CATALOG[name].class_name)
         source, target = (one.vocabulary_size for one in tokenizers)
-        model = model_class(target, source, **SMALL_SIZES[name])
+        model = tiny.create(name, target, source)
         model.build()
         for variable in model.trainable_variables:
             # Larger logits: one answer is clearly the best.

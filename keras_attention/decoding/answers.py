@@ -5,19 +5,22 @@ import collections
 from keras import ops
 
 Rules = collections.namedtuple(
-    "Rules", ["max_lengths", "end_id", "pad_id", "forbidden_ids", "prefix_ids"]
+    "Rules", "max_lengths start_id end_id pad_id forbidden_ids prefix_ids"
 )
 Rules.__doc__ = """Which tokens a hypothesis may hold.
 
 - `max_lengths`: int32 [B]; a row at its limit can only end.
-- `end_id`, `pad_id`: ids of END and PAD.
+- `start_id`, `end_id`, `pad_id`: ids of START, which the first step reads, of
+  END and PAD.
 - `forbidden_ids`: ids that are never chosen.
 - `prefix_ids`: int32 [B, P], the tokens that each row begins with, then
   `pad_id`; or None.
 """
 
 
-def check_rules(max_lengths, end_id, pad_id, forbidden_ids, prefix_ids):
+def check_rules(
+    max_lengths, start_id, end_id, pad_id, forbidden_ids, prefix_ids
+):
     """The `Rules` of a search.
 
     Raises:
@@ -26,30 +29,26 @@ def check_rules(max_lengths, end_id, pad_id, forbidden_ids, prefix_ids):
     """
     if end_id in forbidden_ids:
         raise ValueError(
-            "Expected an end_id that is not forbidden: each answer ends in "
-            f"it. Received: end_id={end_id}, forbidden_ids={forbidden_ids}"
+            "Each answer ends in end_id, so it cannot be forbidden. "
+            f"Received: end_id={end_id}, forbidden_ids={forbidden_ids}"
         )
     max_lengths = ops.cast(max_lengths, "int32")
     if len(max_lengths.shape) != 1:
         raise ValueError(
-            "Expected `max_lengths` to hold one limit for each row: shape "
-            f"[batch]. Received: shape {tuple(max_lengths.shape)}"
+            "`max_lengths` must hold one limit for each row: shape [batch]. "
+            f"Received: shape {tuple(max_lengths.shape)}"
         )
     if prefix_ids is not None:
         prefix_ids = ops.cast(prefix_ids, "int32")
         if len(prefix_ids.shape) != 2:
             raise ValueError(
-                "Expected `prefix_ids` to hold one row of ids for each "
-                "answer: shape [batch, length]. Received: shape "
+                "`prefix_ids` must hold one row of ids for each answer: "
+                "shape [batch, length]. Received: shape "
                 f"{tuple(prefix_ids.shape)}"
             )
-    return Rules(max_lengths, end_id, pad_id, forbidden_ids, prefix_ids)
-
-
-def limits(rules):
-    """What the rules say of each row: the fields with an axis B, by name."""
-    fields = {"max_lengths": rules.max_lengths, "prefix_ids": rules.prefix_ids}
-    return {name: one for name, one in fields.items() if one is not None}
+    return Rules(
+        max_lengths, start_id, end_id, pad_id, forbidden_ids, prefix_ids
+    )
 
 
 def must_end(rules, position):
@@ -57,10 +56,10 @@ def must_end(rules, position):
     return position + 1 >= rules.max_lengths
 
 
-def given_tokens(rules, position):
+def given_tokens(rules, position, must_end):
     """The prefix at one position.
 
-    A prefix that leaves no room for END is cut.
+    A prefix that leaves no room for END is cut: `must_end`, bool [B].
 
     Returns:
         `(token_ids, given)`: int32 [B], and bool [B], whether the row's
@@ -74,7 +73,7 @@ def given_tokens(rules, position):
     token_ids = ops.take(padded, ops.minimum(position, last), axis=1)
     given = ops.logical_and(
         ops.not_equal(token_ids, rules.pad_id),
-        ops.logical_not(must_end(rules, position)),
+        ops.logical_not(must_end),
     )
     return token_ids, given
 
@@ -91,5 +90,6 @@ def num_chosen(rules, lengths):
     # What was given has log 1: it must not count in the length penalty.
     given = ops.not_equal(rules.prefix_ids, rules.pad_id)
     num_given = ops.sum(ops.cast(given, "int32"), axis=1)
+    # A prefix without room for END was cut.
     num_given = ops.minimum(num_given, rules.max_lengths - 1)
     return ops.maximum(lengths - num_given[:, None], 0)

@@ -37,13 +37,12 @@ def forced_search(
         token_ids = ops.take(labels, position, axis=1)
         log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         chosen = ops.take_along_axis(log_probs, token_ids[:, None], axis=1)
+        # A row that was cut has no END that would stop it.
         padding = ops.equal(token_ids, pad_id)
         return token_ids, ops.where(padding, 0.0, chosen[:, 0])
 
-    rules = answers.Rules(lengths, end_id, pad_id, (), None)
-    loop = one_path.loop(
-        choose, step, memory, state, source_mask, start_id, rules
-    )
+    rules = answers.Rules(lengths, start_id, end_id, pad_id, (), None)
+    loop = one_path.loop(choose, step, memory, state, source_mask, rules)
     path = one_path.result(ops.while_loop(*loop), rules)
     # A row of padding alone has no END.
     real = real[:, None, : ops.shape(path.ids)[2]]  # [B, 1, L]

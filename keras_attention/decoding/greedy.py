@@ -46,28 +46,29 @@ def greedy_search(
     """
     penalties.check_penalties(alpha, beta)
     rules = answers.check_rules(
-        max_lengths, end_id, pad_id, forbidden_ids, prefix_ids
+        max_lengths, start_id, end_id, pad_id, forbidden_ids, prefix_ids
     )
     source_mask = source.mask_of(source_mask, ops.shape(rules.max_lengths)[0])
 
     def choose(logits, position):
-        log_probs, token_ids = next_tokens.best_extensions(
-            logits, 1, position, rules
+        offers = next_tokens.best_extensions(logits, 1, rules)
+        log_probs, token_ids = next_tokens.within_limits(
+            *offers, position, rules
         )
         # One word beside END, of which END has not yet been compared.
         log_probs, best = ops.top_k(log_probs, 1)
         token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
         return token_ids[:, 0], log_probs[:, 0]
 
-    loop = one_path.loop(
-        choose, step, memory, state, source_mask, start_id, rules
-    )
+    loop = one_path.loop(choose, step, memory, state, source_mask, rules)
+    # Penalties cannot change the only hypothesis of a row: they come last.
     path = one_path.result(ops.while_loop(*loop), rules)
-    lengths = answers.num_chosen(rules, path.lengths)
-    score = path.log_probability / penalties.length_penalty(lengths, alpha)
-    if beta:
-        attention_sums = ops.sum(path.attention_weights, axis=2)
-        score += penalties.coverage_penalty(
-            attention_sums, source_mask[:, None], beta
-        )
+    score = penalties.score(
+        path.log_probability,
+        answers.num_chosen(rules, path.lengths),
+        ops.sum(path.attention_weights, axis=2),
+        source_mask,
+        alpha,
+        beta,
+    )
     return path._replace(score=score)

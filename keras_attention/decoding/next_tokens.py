@@ -22,35 +22,37 @@ def allowed_log_probs(logits, position, rules):
         normalised again, so that sums equal forced scores. A given token is
         at log 1, and all others are then at log 0.
     """
+    # In half precision, sums over a long answer would lose digits.
     log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
     ids = ops.arange(logits.shape[-1])
     for forbidden_id in rules.forbidden_ids:
         log_probs = ops.where(ids == forbidden_id, IMPOSSIBLE, log_probs)
-    must_end = answers.must_end(rules, position)[:, None]
-    impossible = ops.logical_and(must_end, (ids != rules.end_id)[None, :])
+    must_end = answers.must_end(rules, position)
+    impossible = ops.logical_and(
+        must_end[:, None], (ids != rules.end_id)[None, :]
+    )
     log_probs = ops.where(impossible, IMPOSSIBLE, log_probs)
     if rules.prefix_ids is None:
         return log_probs
-    given_ids, given = answers.given_tokens(rules, position)
+    given_ids, given = answers.given_tokens(rules, position, must_end)
     certain = ops.where(ids == given_ids[:, None], 0.0, IMPOSSIBLE)
     return ops.where(given[:, None], certain, log_probs)
 
 
-def best_extensions(logits, count, position, rules):
+def best_extensions(logits, count, rules):
     """The next tokens worth a look: the `count` best ones, and END.
 
-    The same log-probabilities as `allowed_log_probs`, of these tokens only,
-    without sorting the vocabulary.
+    They have the log-probabilities of `allowed_log_probs`, without sorting
+    the vocabulary. `within_limits` does what depends on the row.
 
     Args:
-        logits: [B, V].
+        logits: [A, V].
         count: how many beside END.
-        position, rules: see `allowed_log_probs`.
+        rules: `answers.Rules`, of the whole batch.
 
     Returns:
-        `(log_probs, token_ids)`: float32 and int32 [B, C], best first, END
-        last: of equals it is the last choice. A given token comes first, at
-        log 1, and all others are then at log 0.
+        `(log_probs, token_ids)`: float32 and int32 [A, C], best first, END
+        last: of equals it is the last choice.
     """
     logits = ops.cast(logits, "float32")
     # Some of the best may be forbidden, or be END.
@@ -60,17 +62,36 @@ def best_extensions(logits, count, position, rules):
     # a softmax is one operation in TensorFlow, exp and sum are two.
     greatest = buffers.pick(ops.softmax(logits, axis=-1), token_ids[:, :1])
     normaliser = best[:, :1] - ops.log(greatest)
-    left_out = answers.must_end(rules, position)[:, None]
-    for token_id in (*rules.forbidden_ids, rules.end_id):
+    left_out = ops.equal(token_ids, rules.end_id)
+    for token_id in rules.forbidden_ids:
         left_out = ops.logical_or(left_out, ops.equal(token_ids, token_id))
     best = ops.where(left_out, IMPOSSIBLE, best - normaliser)
     end = logits[:, rules.end_id, None] - normaliser
     end_ids = ops.full_like(token_ids[:, :1], rules.end_id)
     log_probs = ops.concatenate([best, end], axis=1)
-    token_ids = ops.concatenate([token_ids, end_ids], axis=1)
+    return log_probs, ops.concatenate([token_ids, end_ids], axis=1)
+
+
+def within_limits(log_probs, token_ids, position, rules):
+    """The best extensions of each row that its limit and its prefix allow.
+
+    Args:
+        log_probs, token_ids: [B, C], of `best_extensions`.
+        position, rules: see `allowed_log_probs`.
+
+    Returns:
+        `(log_probs, token_ids)`. Only END is possible at the limit. A given
+        token comes first, at log 1, and all others are then at log 0.
+    """
+    must_end = answers.must_end(rules, position)
+    impossible = ops.logical_and(
+        must_end[:, None], ops.not_equal(token_ids, rules.end_id)
+    )
+    log_probs = ops.where(impossible, IMPOSSIBLE, log_probs)
     if rules.prefix_ids is None:
         return log_probs, token_ids
-    given_ids, given = answers.given_tokens(rules, position)
+    given_ids, given = answers.given_tokens(rules, position, must_end)
+    # One of all offers to a row: its beams branch only after the prefix.
     first = ops.arange(token_ids.shape[-1]) == 0
     certain = ops.where(first, 0.0, IMPOSSIBLE)[None, :]
     return (

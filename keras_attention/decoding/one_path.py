@@ -1,77 +1,74 @@
-"""The loop of the searches that follow one hypothesis a row."""
+"""The searches that follow one hypothesis a row."""
+
+import collections
 
 from keras import ops
 
-from keras_attention.decoding import buffers, rows, search_result, source
+from keras_attention.decoding import (
+    buffers,
+    positions,
+    rows,
+    search_result,
+    source,
+)
+
+# Each hypothesis so far; its last token, and whether it has ended.
+_Path = collections.namedtuple(
+    "_Path",
+    "token_ids parents stopped ids lengths log_probability attention_weights",
+)
 
 
-def loop(choose, step, memory, state, source_mask, start_id, rules):
+def loop(choose, step, memory, state, source_mask, rules):
     """What extends one hypothesis a row, until END.
-
-    The searches run it themselves: so few functions lie between a text and
-    the step.
 
     Args:
         choose: `choose(logits, position)` -> `(token_ids, log_probs)`, both
             [B].
         step, memory, state: see the package.
         source_mask: bool [B, S].
-        start_id: what the first step gets.
         rules: `answers.Rules`.
 
     Returns:
-        The arguments of `ops.while_loop`.
+        The arguments of `ops.while_loop`, see `positions.loop`.
     """
     batch_size, source_length = ops.shape(source_mask)
     max_length = ops.max(rules.max_lengths, initial=1)
 
-    # The loop ends when every row has, and not at the limit of the longest.
-    def proceed(position, last_ids, ids, lengths, log_probs, weights, computed):
-        return ops.logical_and(
-            position < max_length, ops.any(ops.equal(lengths, 0))
-        )
+    def read(logits, weights):
+        return logits, source.weights_over(weights, logits, source_length)
 
-    def body(position, last_ids, ids, lengths, log_probs, weights, computed):
-        # Only rows that still go on are worth a step of the model.
-        last_ids = rows.of(computed, last_ids)
-        logits, state, step_weights = step(
-            last_ids, computed.memory, computed.state
-        )
-        step_weights = source.weights_over(
-            step_weights, (ops.shape(last_ids)[0], source_length)
-        )
-        computed = computed._replace(state=state)
+    def advance(position, seen, path):
         # All rows of the batch: what is drawn depends on a row's place in it.
-        token_ids, chosen = choose(rows.spread(computed, logits), position)
+        logits, weights = seen
+        token_ids, chosen = choose(logits, position)
         # A hypothesis that has ended gets padding, and nothing changes it.
-        alive = ops.equal(lengths, 0)
+        alive = ops.logical_not(path.stopped)
         token_ids = ops.where(alive, token_ids, rules.pad_id)
-        step_weights = ops.where(
-            alive[:, None], rows.spread(computed, step_weights), 0.0
-        )
+        weights = ops.where(alive[:, None], weights, 0.0)
         ended = ops.logical_and(alive, ops.equal(token_ids, rules.end_id))
-        lengths = ops.where(ended, position + 1, lengths)
-        return (
-            position + 1,
+        return _Path(
             token_ids,
-            buffers.write(ids, position, token_ids),
-            lengths,
-            log_probs + ops.where(alive, chosen, 0.0),
-            buffers.write(weights, position, step_weights),
-            rows.without(computed, lengths > 0),
+            (),  # A cache need not be copied, as no hypothesis moves.
+            ops.logical_or(path.stopped, ended),
+            buffers.write(path.ids, position, token_ids),
+            ops.where(ended, position + 1, path.lengths),
+            path.log_probability + ops.where(alive, chosen, 0.0),
+            buffers.write(path.attention_weights, position, weights),
         )
 
     room = (batch_size, max_length)
-    start = (
-        ops.convert_to_tensor(0, dtype="int32"),
-        ops.full((batch_size,), start_id, dtype="int32"),
-        buffers.empty_rows(*room, value=rules.pad_id, dtype="int32"),
-        ops.zeros((batch_size,), dtype="int32"),
-        ops.zeros((batch_size,), dtype="float32"),
-        buffers.empty_rows(*room, source_length),
-        rows.every(batch_size, memory, state),
+    path = _Path(
+        token_ids=ops.full((batch_size,), rules.start_id, dtype="int32"),
+        parents=(),
+        stopped=ops.zeros((batch_size,), dtype="bool"),
+        ids=buffers.empty_rows(*room, value=rules.pad_id, dtype="int32"),
+        lengths=ops.zeros((batch_size,), dtype="int32"),
+        log_probability=ops.zeros((batch_size,), dtype="float32"),
+        attention_weights=buffers.empty_rows(*room, source_length),
     )
-    return proceed, body, start
+    computed = rows.every(batch_size, memory, state)
+    return positions.loop(step, computed, read, advance, path, max_length)
 
 
 def result(end, rules):
@@ -84,11 +81,12 @@ def result(end, rules):
     Returns:
         `SearchResult` with N = 1, its scores without penalties.
     """
-    _, _, ids, lengths, log_probability, weights, _ = end
+    _, path, _ = end
     max_length = ops.max(rules.max_lengths, initial=1)
-    ids = buffers.fill(ids, max_length, rules.pad_id)
-    weights = buffers.fill(weights, max_length)
-    best = (ids, lengths, log_probability, log_probability, weights)
+    ids = buffers.fill(path.ids, max_length, rules.pad_id)
+    weights = buffers.fill(path.attention_weights, max_length)
+    log_probability = path.log_probability
+    best = (ids, path.lengths, log_probability, log_probability, weights)
     return search_result.SearchResult(
         *(ops.expand_dims(leaf, 1) for leaf in best)
     )

@@ -23,6 +23,19 @@ def check_penalties(alpha, beta):
         )
 
 
+def score(log_probability, lengths, attention_sums, source_mask, alpha, beta):
+    """Equation 14: scores [B, N] from log-probabilities [B, N].
+
+    The sums are [B, N, S], the mask is bool [B, S]; without beta, neither
+    matters.
+    """
+    score = log_probability / length_penalty(lengths, alpha)
+    if beta:
+        mask = source_mask[:, None]
+        score += coverage_penalty(attention_sums, mask, beta)
+    return score
+
+
 def length_penalty(lengths, alpha):
     """`lp(Y) = ((5 + |Y|) / 6)^alpha` (Wu et al. 2016, equation 14).
 

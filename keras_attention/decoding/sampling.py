@@ -127,7 +127,7 @@ def sampling_search(
     # A smaller one would be 0 in float32, and 0 / 0 is no number.
     temperature = max(temperature, SMALLEST_TEMPERATURE)
     rules = answers.check_rules(
-        max_lengths, end_id, pad_id, forbidden_ids, prefix_ids
+        max_lengths, start_id, end_id, pad_id, forbidden_ids, prefix_ids
     )
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
@@ -143,7 +143,5 @@ def sampling_search(
         chosen = ops.take_along_axis(allowed, token_ids[:, None], axis=1)
         return token_ids, chosen[:, 0]
 
-    loop = one_path.loop(
-        choose, step, memory, state, source_mask, start_id, rules
-    )
+    loop = one_path.loop(choose, step, memory, state, source_mask, rules)
     return one_path.result(ops.while_loop(*loop), rules)

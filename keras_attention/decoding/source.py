@@ -27,18 +27,20 @@ def mask_of(source_mask, batch_size):
     return source_mask
 
 
-def weights_over(attention_weights, shape):
+def weights_over(attention_weights, logits, source_length):
     """Where a step looked, as one weight for each source token.
 
     Args:
         attention_weights: [B, S], or [B, H, S] of several heads, whose mean
             is taken, or None of a step that looks nowhere.
-        shape: `(B, S)`.
+        logits: [B, V], of the same step.
+        source_length: S.
 
     Returns:
         [B, S]; 0 for None.
     """
     if attention_weights is None:
+        shape = (ops.shape(logits)[0], source_length)
         return ops.zeros(shape, dtype="float32")
     if len(attention_weights.shape) == 3:
         return ops.mean(attention_weights, axis=1)

@@ -101,7 +101,7 @@ def check_separate(expected, arguments):
     for argument in arguments:
         if isinstance(argument, (list, tuple, dict)):
             raise ValueError(
-                f"Expected each tensor by keyword: {expected}. Received: a "
+                f"Each tensor goes by keyword: {expected}. Received: a "
                 f"{type(argument).__name__} of {len(argument)}"
             )
 
@@ -111,7 +111,7 @@ def check_sequences(**tensors):
     for name, tensor in tensors.items():
         if tensor is not None and len(tensor.shape) != 3:
             raise ValueError(
-                f"Expected `{name}` of shape [batch, length, width]: a batch "
+                f"`{name}` must have the shape [batch, length, width]. A batch "
                 "of single vectors has length 1. Received: shape "
                 f"{tuple(tensor.shape)}"
             )

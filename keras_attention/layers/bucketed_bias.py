@@ -52,8 +52,8 @@ class BucketedBias(positions.Positions):
         one_way = num_buckets // 2 if bidirectional else num_buckets
         if one_way < 2 or max_distance <= one_way // 2:
             raise ValueError(
-                "Expected at least 2 buckets for each direction, and a "
-                "`max_distance` greater than half of them. Received: "
+                "Each direction needs at least 2 buckets, and `max_distance` "
+                "must be greater than half of them. Received: "
                 f"num_buckets={num_buckets}, max_distance={max_distance}, "
                 f"bidirectional={bidirectional}"
             )

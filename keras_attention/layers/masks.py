@@ -91,6 +91,6 @@ def _check_rank(name, mask, ranks):
     if mask is not None and len(ops.shape(mask)) not in ranks:
         expected = " or ".join(map(str, ranks))
         raise ValueError(
-            f"Expected `{name}` of rank {expected}. Received: shape "
+            f"`{name}` must have rank {expected}. Received: shape "
             f"{tuple(mask.shape)}"
         )

@@ -186,9 +186,8 @@ class MultiHeadAttention(head_projections.HeadProjections):
         """
         if self.positions is not None and position is None:
             raise ValueError(
-                "Expected the query's position: this attention has "
-                f"{self.positions.__class__.__name__}. "
-                "Received: position=None"
+                f"An attention with {self.positions.__class__.__name__} needs "
+                "the position of the query. Received: position=None"
             )
         weights.check_ready(self, query)
         query = self._linear(query, self.query_kernel, self.query_bias)

@@ -51,7 +51,7 @@ class RotaryPositions(positions.Positions):
     def build(self, heads_shape):
         if heads_shape[-1] % 2:
             raise ValueError(
-                "Expected heads of an even width: features are rotated in "
+                "Heads must have an even width, as features are rotated in "
                 f"pairs. Received: key_dim={heads_shape[-1]}"
             )
 

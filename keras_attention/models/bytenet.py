@@ -320,13 +320,13 @@ def _check(num_sets, kernel_size, unfolding_factor, unfolding_offset):
         )
     if kernel_size % 2 == 0:
         raise ValueError(
-            "Expected an odd `kernel_size`: the encoder's kernels are "
-            f"centred. Received: kernel_size={kernel_size}"
+            "`kernel_size` must be odd, as the encoder's kernels are centred. "
+            f"Received: kernel_size={kernel_size}"
         )
     if unfolding_factor < 1 or unfolding_offset < 0:
         raise ValueError(
-            "Expected an unfolding that is no shorter than the source: "
-            "`unfolding_factor` of at least 1, `unfolding_offset` of at "
-            f"least 0. Received: unfolding_factor={unfolding_factor}, "
+            "The unfolding must be no shorter than the source: "
+            "`unfolding_factor` at least 1 and `unfolding_offset` at least 0. "
+            f"Received: unfolding_factor={unfolding_factor}, "
             f"unfolding_offset={unfolding_offset}"
         )

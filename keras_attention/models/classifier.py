@@ -45,8 +45,8 @@ class Classifier(paper_model.PaperModel):
         ):
             found = sorted(tensors) or type(inputs).__name__
             raise ValueError(
-                f"Expected a dict of integer tensors (batch, length): "
-                f"{', '.join(names)}. Received: {found}"
+                "This classifier takes a dict of integer tensors (batch, "
+                f"length): {', '.join(names)}. Received: {found}"
             )
         return super().__call__(inputs, *args, **kwargs)
 

@@ -186,7 +186,7 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         self._check_layers(num_layers)
         if kernel_size % 2 == 0:
             raise ValueError(
-                "Expected an odd `kernel_size`: the encoder's kernels are "
+                "`kernel_size` must be odd, as the encoder's kernels are "
                 f"centred. Received: kernel_size={kernel_size}"
             )
         self.config = {

@@ -90,8 +90,8 @@ class EncoderClassifier(classifier.Classifier):
         super().__init__(**kwargs)
         if answer_position is not None and answer_position >= 0:
             raise ValueError(
-                "Expected a negative answer_position, counted from the end, or "
-                f"None for the mean. Received: {answer_position}"
+                "`answer_position` must be negative, as it is counted from the "
+                f"end, or None for the mean. Received: {answer_position}"
             )
         self.config = {
             "vocabulary_size": vocabulary_size,

@@ -61,7 +61,7 @@ class ConvolutionalGRU(keras.layers.Layer):
         super().__init__(**kwargs)
         if filters < 1 or kernel_size % 2 != 1:
             raise ValueError(
-                "Expected positive `filters` and an odd `kernel_size`. "
+                "`filters` must be positive, and `kernel_size` odd. "
                 f"Received: filters={filters}, kernel_size={kernel_size}"
             )
         self.filters = filters

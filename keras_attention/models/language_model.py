@@ -47,8 +47,9 @@ class LanguageModel(paper_model.PaperModel):
             if shape is not None:
                 what = f"{token_ids.dtype} of shape {tuple(shape)}"
             raise ValueError(
-                "Expected one integer tensor of shape (batch, length): START "
-                f"and the tokens before each label. Received: {what}"
+                "A language model takes one integer tensor of shape (batch, "
+                "length): START and the tokens before each label. Received: "
+                f"{what}"
             )
         return super().__call__(token_ids, *args, **kwargs)
 
@@ -92,6 +93,8 @@ class LanguageModel(paper_model.PaperModel):
 
     def build(self, input_shape=None):
         """Creates all weights by one call on a tiny batch."""
+        # Search, export and summary need weights before any real call. What
+        # was loaded has them.
         if not self.built:
             self.call(ops.ones((1, 2), dtype="int32"))
             self.built = True

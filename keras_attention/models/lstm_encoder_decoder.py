@@ -112,6 +112,8 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
     def encode(self, source_ids, training=None):
         """The last states of all layers, and the word read last."""
         mask = layers.padding_mask(source_ids, PAD)  # [B, S]
+        # A step says where it looks. Without attention it is the word whose
+        # state the decoder got: the one that the encoder has read last.
         last = ops.sum(ops.cast(mask, "int32"), axis=1) - 1
         if self.reverse_source:
             source_ids = layers.reverse_sequences(source_ids, mask)

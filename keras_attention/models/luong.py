@@ -276,8 +276,8 @@ def _attention(name, scoring, half_width, policy):
 def _encoder_layer(units, bidirectional, name, policy):
     if bidirectional and units % 2:
         raise ValueError(
-            "Expected an even number of units for an encoder of two "
-            f"directions, half of them each. Received: units={units}"
+            "`units` must be even: each of the encoder's two directions has "
+            f"half of them. Received: units={units}"
         )
     lstm = keras.layers.LSTM(
         units // 2 if bidirectional else units,

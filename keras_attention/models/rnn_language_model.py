@@ -181,7 +181,7 @@ def _check(embedding_dim, units, num_layers, cell, tied):
         )
     if tied and embedding_dim != units:
         raise ValueError(
-            "Expected embedding_dim equal to units: tied, the last layer's "
+            "`tied=True` needs embedding_dim equal to units: the last layer's "
             "output meets the embeddings. Received: "
             f"embedding_dim={embedding_dim}, units={units}"
         )

@@ -165,6 +165,8 @@ class RNNSearch(seq2seq.Seq2Seq):
         embedded = self.dropout(
             self.target_embedding(inputs["target_ids"]), training=training
         )  # [B, T, E]
+        # Logits are no part of the recurrence: after the loop they are one
+        # product for all positions.
         states = layers.unroll(
             lambda x, state: self._advance(x, memory, state)[0],
             self.initial_state(memory),

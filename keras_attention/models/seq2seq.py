@@ -76,8 +76,8 @@ class Seq2Seq(paper_model.PaperModel):
         if not isinstance(inputs, dict) or not names <= inputs.keys():
             keys = f" of {list(inputs)}" if isinstance(inputs, dict) else ""
             raise ValueError(
-                "Expected a dict of `source_ids` and `target_ids`: START "
-                "and the tokens before each label. Received: a "
+                "A translator takes a dict of `source_ids` and `target_ids`: "
+                "START and the tokens before each label. Received: a "
                 f"{type(inputs).__name__}{keys}"
             )
         return super().__call__(inputs, *args, **kwargs)
@@ -120,6 +120,7 @@ class Seq2Seq(paper_model.PaperModel):
         )
         log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         chosen = ops.take_along_axis(log_probs, labels[..., None], axis=-1)
+        # PAD has a log-probability as any id, which is not the target's.
         real = ops.not_equal(labels, PAD)
         return ops.sum(ops.where(real, ops.squeeze(chosen, -1), 0.0), axis=-1)
 
@@ -150,6 +151,8 @@ class Seq2Seq(paper_model.PaperModel):
 
     def build(self, input_shape=None):
         """Creates all weights by one call on a tiny batch."""
+        # Search, export and summary need weights before any real call. What
+        # was loaded has them.
         if not self.built:
             ids = ops.ones((1, 2), dtype="int32")
             self.call({"source_ids": ids, "target_ids": ids})

@@ -92,8 +92,9 @@ class VisionTransformer(paper_model.PaperModel):
         height, width, _ = image_shape
         if num_layers < 1 or height % patch_size or width % patch_size:
             raise ValueError(
-                "Expected a layer, and patches that fill a picture. Received: "
-                f"num_layers={num_layers}, image_shape={image_shape}, "
+                "`num_layers` must be at least 1, and `patch_size` must divide "
+                "the picture's height and width. Received: num_layers="
+                f"{num_layers}, image_shape={image_shape}, "
                 f"patch_size={patch_size}"
             )
         self.config = {

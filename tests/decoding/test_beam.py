@@ -4,7 +4,6 @@ import math
 
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_attention import decoding
 from keras_attention.tokens import END, PAD, START, UNK
@@ -222,14 +221,7 @@ def test_rows_do_not_depend_on_each_other(draw_chain):
     settings = {"num_beams": 3, "n_best": 2, "alpha": 0.6, "beta": 0.1}
     together = decoding.beam_search(**chain.arguments(), **settings)
     for row, limit in enumerate(limits):
-        one = slice(row, row + 1)
-        alone = type(chain)(
-            chain.logits[one],
-            chain.weights[one],
-            chain.source_mask[one],
-            [limit],
-        )
-        result = decoding.beam_search(**alone.arguments(), **settings)
+        result = decoding.beam_search(**chain.row(row).arguments(), **settings)
         np.testing.assert_array_equal(
             together.ids[row, :, :limit], result.ids[0]
         )
@@ -251,52 +243,6 @@ def test_forbidden_ids_are_never_produced(draw_chain, check_hypothesis):
         for rank, ids in enumerate(best):
             check_hypothesis(result, row, rank, chain, ids)
         assert not result.lengths[row, num_hypotheses:].numpy().any()
-
-
-def test_no_rows_give_no_rows(draw_chain):
-    result = decoding.beam_search(
-        **draw_chain(0, []).arguments(), num_beams=3, n_best=2
-    )
-    assert result.ids.shape == (0, 2, 1)
-    assert result.lengths.shape == result.score.shape == (0, 2)
-    assert result.attention_weights.shape == (0, 2, 1, 3)
-
-
-def test_in_a_graph_of_unknown_shapes(draw_chain, check_hypothesis):
-    step = draw_chain(0, [1]).step
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, 4, 4, 4]),
-            tf.TensorSpec([None, 4, 4, None, None]),
-            tf.TensorSpec([None, None], "bool"),
-            tf.TensorSpec([None], "int32"),
-        ]
-    )
-    def search(logits, weights, source_mask, max_lengths):
-        rows = tf.shape(max_lengths)
-        memory = {"logits": logits, "weights": weights}
-        state = {"before": tf.fill(rows, START)}
-        arguments = (step, memory, state, source_mask, max_lengths)
-        return decoding.beam_search(
-            *arguments, num_beams=40, n_best=2
-        ), decoding.greedy_search(*arguments)
-
-    for limits, source_length in (([4, 2, 3], 3), ([3], 5)):
-        chain = draw_chain(5, limits, source_length=source_length)
-        values = {**chain.arguments(), **chain.arguments()["memory"]}
-        beam, greedy = search(
-            values["logits"],
-            values["weights"],
-            values["source_mask"],
-            values["max_lengths"],
-        )
-        eager = decoding.greedy_search(**chain.arguments())
-        np.testing.assert_array_equal(greedy.ids, eager.ids)
-        for row in range(len(limits)):
-            best = chain.all_hypotheses(row)
-            for rank in range(2):
-                check_hypothesis(beam, row, rank, chain, best[rank])
 
 
 @pytest.mark.parametrize(

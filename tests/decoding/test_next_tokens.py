@@ -10,7 +10,9 @@ from keras_attention.tokens import END, PAD, START, UNK
 
 def test_what_is_allowed_keeps_its_log_probability():
     logits = np.random.default_rng(0).normal(size=(2, 6)).astype("float32")
-    rules = answers.Rules(np.array([2, 9]), END, PAD, (PAD, UNK, START), None)
+    rules = answers.Rules(
+        np.array([2, 9]), START, END, PAD, (PAD, UNK, START), None
+    )
     allowed = next_tokens.allowed_log_probs(logits, 1, rules).numpy()
     expected = np.log(np.exp(logits) / np.exp(logits).sum(1, keepdims=True))
     # The first row is at its limit: END alone. The other may go on.
@@ -43,13 +45,10 @@ def test_the_best_extensions_are_those_of_all(rng, forbidden):
     logits = rng.normal(size=(4, 8000)).astype("float32")
     logits[0, END] = logits[1, START] = logits[2, 17] = 9.0
     max_lengths = tf.constant([5, 5, 5, 2])  # The last can only end.
-    rest = (1, answers.Rules(max_lengths, END, PAD, forbidden, None))
-    everything = next_tokens.allowed_log_probs(
-        tf.constant(logits), *rest
-    ).numpy()
-    log_probs, token_ids = next_tokens.best_extensions(
-        tf.constant(logits), 4, *rest
-    )
+    rules = answers.Rules(max_lengths, START, END, PAD, forbidden, None)
+    everything = next_tokens.allowed_log_probs(logits, 1, rules).numpy()
+    offers = next_tokens.best_extensions(tf.constant(logits), 4, rules)
+    log_probs, token_ids = next_tokens.within_limits(*offers, 1, rules)
     for row, (ours, ids) in enumerate(
         zip(log_probs.numpy(), token_ids.numpy(), strict=True)
     ):

@@ -1,10 +1,7 @@
 """Answers that begin with given tokens, of another number in each row."""
 
-import functools
-
 import numpy as np
 import pytest
-import tensorflow as tf
 
 from keras_attention import decoding
 from keras_attention.tokens import END, PAD, START, UNK
@@ -13,16 +10,6 @@ PENALTIES = [(0.0, 0.0), (0.6, 0.0), (1.0, 0.3)]
 LIMITS = [5, 3, 4, 6]
 PREFIXES = [(2, 1), (), (1,), (2, 2, 1)]
 PREFIX_IDS = np.array([[2, 1, 0, 0], [0, 0, 0, 0], [1, 0, 0, 0], [2, 2, 1, 0]])
-
-searches = pytest.mark.parametrize(
-    "search",
-    [
-        decoding.greedy_search,
-        functools.partial(decoding.sampling_search, seed=0),
-        functools.partial(decoding.beam_search, num_beams=2, n_best=2),
-    ],
-    ids=["greedy", "sampling", "beam"],
-)
 
 
 def follow_greedily(chain, row, prefix):
@@ -33,17 +20,6 @@ def follow_greedily(chain, row, prefix):
         at_limit = len(ids) - 2 == chain.max_lengths[row] - 1
         ids.append(END if at_limit else int(np.argmax(log_probs)))
     return tuple(ids[2:])
-
-
-def one_row(chain, row):
-    """The chain of one row alone."""
-    rows = slice(row, row + 1)
-    return type(chain)(
-        chain.logits[rows],
-        chain.weights[rows],
-        chain.source_mask[rows],
-        chain.max_lengths[rows],
-    )
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -130,7 +106,6 @@ def test_sampling_draws_what_follows_the_prefix(draw_chain, check_hypothesis):
     assert (np.abs(counts - num_rows * expected) <= 5 * deviation).all()
 
 
-@searches
 def test_rows_do_not_depend_on_each_other(draw_chain, search):
     chain = draw_chain(23, LIMITS)
     together = search(**chain.arguments(), prefix_ids=PREFIX_IDS)
@@ -138,7 +113,7 @@ def test_rows_do_not_depend_on_each_other(draw_chain, search):
     for row in rows:
         limit, prefix = LIMITS[row], PREFIXES[row]
         alone = search(
-            **one_row(chain, row).arguments(),
+            **chain.row(row).arguments(),
             prefix_ids=np.array([prefix], "int32").reshape(1, -1),
         )
         np.testing.assert_array_equal(
@@ -149,7 +124,6 @@ def test_rows_do_not_depend_on_each_other(draw_chain, search):
         )
 
 
-@searches
 @pytest.mark.parametrize("width", [0, 2])
 def test_an_empty_prefix_changes_nothing(draw_chain, search, width):
     chain = draw_chain(5, LIMITS)
@@ -159,7 +133,6 @@ def test_an_empty_prefix_changes_nothing(draw_chain, search, width):
         np.testing.assert_array_equal(ours, expected)
 
 
-@searches
 def test_a_prefix_may_hold_what_is_forbidden(draw_chain, search):
     chain = draw_chain(5, [4])
     result = search(
@@ -169,7 +142,6 @@ def test_a_prefix_may_hold_what_is_forbidden(draw_chain, search):
     assert UNK not in result.ids[0, 0, 2:].numpy()
 
 
-@searches
 def test_a_prefix_that_leaves_no_room_is_cut(draw_chain, search):
     # The other row must not lend its room.
     chain = draw_chain(5, [3, 6])
@@ -185,7 +157,6 @@ def test_a_prefix_that_leaves_no_room_is_cut(draw_chain, search):
     assert (result.lengths[0].numpy() == [3, 0][: len(result.ids[0])]).all()
 
 
-@searches
 def test_a_prefix_with_an_end_is_the_whole_answer(draw_chain, search):
     chain = draw_chain(5, [9, 9])
     result = search(
@@ -197,45 +168,6 @@ def test_a_prefix_with_an_end_is_the_whole_answer(draw_chain, search):
     np.testing.assert_array_equal(result.score[:, 0], [0.0, 0.0])
 
 
-@searches
 def test_a_prefix_for_all_rows_is_refused(draw_chain, search):
     with pytest.raises(ValueError, match=r"Received: shape \(2,\)"):
         search(**draw_chain(0, LIMITS).arguments(), prefix_ids=[1, 2])
-
-
-@searches
-def test_in_a_graph_of_unknown_shapes(draw_chain, search):
-    step = draw_chain(0, [1]).step
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, 4, 4, 4]),
-            tf.TensorSpec([None, 4, 4, None, None]),
-            tf.TensorSpec([None, None], "bool"),
-            tf.TensorSpec([None], "int32"),
-            tf.TensorSpec([None, None], "int32"),
-        ]
-    )
-    def in_graph(logits, weights, source_mask, max_lengths, prefix_ids):
-        return search(
-            step=step,
-            memory={"logits": logits, "weights": weights},
-            state={"before": tf.fill(tf.shape(max_lengths), START)},
-            source_mask=source_mask,
-            max_lengths=max_lengths,
-            prefix_ids=prefix_ids,
-        )
-
-    for limits, width in ((LIMITS, 4), (LIMITS[:1], 2), (LIMITS[:1], 0)):
-        chain = draw_chain(5, limits)
-        prefix_ids = PREFIX_IDS[: len(limits), :width].astype("int32")
-        ours = in_graph(
-            chain.logits,
-            chain.weights,
-            chain.source_mask,
-            chain.max_lengths,
-            prefix_ids,
-        )
-        expected = search(**chain.arguments(), prefix_ids=prefix_ids)
-        np.testing.assert_array_equal(ours.ids, expected.ids)
-        np.testing.assert_allclose(ours.score, expected.score, rtol=1e-5)

@@ -57,7 +57,10 @@ def in_a_graph(search, arguments, known=None):
     del rest["step"]
 
     def of_any_size(one):
-        return tf.TensorSpec([None, *one.shape[1:]], one.dtype)
+        # Nor does it know the length of a source, a prefix, or labels.
+        lengths = {2: [None], 5: [*one.shape[1:3], None, None]}
+        sizes = lengths.get(len(one.shape), one.shape[1:])
+        return tf.TensorSpec([None, *sizes], one.dtype)
 
     signature = {
         name: tf.nest.map_structure(
@@ -121,10 +124,16 @@ def test_a_language_model_finds_the_same(name, chain):
         np.testing.assert_allclose(others, values, atol=1e-6)
 
 
-def test_no_rows_give_no_rows(draw_chain):
-    for name in SEARCHES:
-        found = in_a_graph(SEARCHES[name], draw_chain(0, []).arguments())
-        assert len(found.ids) == len(found.score) == 0
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_no_rows_give_no_rows(name, draw_chain):
+    """With a source, and without."""
+    chain = draw_chain(0, [])
+    found = in_a_graph(SEARCHES[name], chain.arguments())
+    assert len(found.ids) == len(found.score) == 0
+    search = functools.partial(SEARCHES[name], source_mask=None)
+    arguments = chain.language_model_arguments()
+    del arguments["source_mask"]
+    assert in_a_graph(search, arguments).attention_weights.shape[2:] == (1, 0)
 
 
 @pytest.mark.parametrize("num_beams", [None, 1, 3])

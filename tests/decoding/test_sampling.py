@@ -213,7 +213,7 @@ def test_settings_out_of_range_are_refused(draw_chain, kwargs, message):
 
 
 def test_sampling_may_not_forbid_the_end(draw_chain):
-    with pytest.raises(ValueError, match="end_id that is not forbidden"):
+    with pytest.raises(ValueError, match="cannot be forbidden"):
         decoding.sampling_search(
             **draw_chain(0, [1, 2]).arguments(), seed=0, forbidden_ids=(END,)
         )

@@ -46,47 +46,6 @@ def test_a_language_model_gives_what_a_model_with_a_source_does(
     assert result.attention_weights.shape == (*expected.ids.shape, 0)
 
 
-@pytest.mark.parametrize(
-    "search",
-    [
-        decoding.greedy_search,
-        functools.partial(decoding.beam_search, num_beams=3, n_best=2),
-    ],
-    ids=["greedy", "beam"],
-)
-def test_no_rows_give_no_rows(draw_chain, search):
-    result = search(**draw_chain(0, []).language_model_arguments())
-    assert result.ids.shape[0] == result.attention_weights.shape[0] == 0
-    assert result.attention_weights.shape[2:] == (1, 0)
-
-
-@searches
-def test_in_a_graph_of_unknown_shapes(draw_chain, search):
-    arguments = draw_chain(0, [1]).language_model_arguments()
-
-    @tf.function(
-        input_signature=[
-            tf.TensorSpec([None, 6, 6, 6]),
-            tf.TensorSpec([None, 6, 6, None, None]),
-            tf.TensorSpec([None], "int32"),
-            tf.TensorSpec([None], "int32"),
-        ]
-    )
-    def in_graph(logits, weights, before, max_lengths):
-        state = {"logits": logits, "weights": weights, "before": before}
-        return search(
-            **{**arguments, "state": state, "max_lengths": max_lengths}
-        )
-
-    chain = draw_chain(7, LIMITS, vocabulary_size=6)
-    values = chain.language_model_arguments()
-    expected = search(**values)
-    result = in_graph(**values["state"], max_lengths=values["max_lengths"])
-    np.testing.assert_array_equal(result.ids, expected.ids)
-    np.testing.assert_allclose(result.score, expected.score, rtol=1e-5)
-    assert result.attention_weights.shape == (*expected.ids.shape, 0)
-
-
 @searches
 def test_a_step_may_look_nowhere(draw_chain, search):
     """A model with a source, but without attention."""
@@ -109,7 +68,7 @@ def test_mean_over_heads(heads):
     weights = np.random.default_rng(0).random(shape).astype("float32")
     expected = weights if heads is None else weights.mean(axis=1)
     np.testing.assert_allclose(
-        source.weights_over(tf.constant(weights), (2, 5)),
+        source.weights_over(tf.constant(weights), None, 5),
         expected,
         rtol=1e-6,
     )

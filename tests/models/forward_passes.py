@@ -10,26 +10,15 @@ import sys
 
 import keras
 import numpy as np
+import tiny
 
 from keras_attention import layers, models
+from keras_attention.models import catalog
 
 V, SOURCE_V, D = 23, 19, 14
 INPUTS = {
     "source_ids": np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]], "int32"),
     "target_ids": np.array([[2, 19, 5, 9], [2, 22, 4, 0]], "int32"),
-}
-SIZES = {"embedding_dim": 7, "units": 11}
-TRANSFORMER = {
-    "num_layers": 2,
-    "hidden_dim": D,
-    "intermediate_dim": 13,
-    "num_heads": 7,
-}
-CHAR_CNN = {
-    "character_dim": 3,
-    "filters": ((1, 5), (2, 7)),
-    "units": 11,
-    "max_word_length": 4,
 }
 
 
@@ -63,55 +52,20 @@ def models_and_layers():
         "learned_positions": layers.LearnedPositions(5),
         "encoder": layers.TransformerEncoderLayer(7, 11),
         "decoder": layers.TransformerDecoderLayer(7, 11, **norm_first),
-        "rnn_encoder_decoder": models.RNNEncoderDecoder(
-            V, **SIZES, readout_dim=5
-        ),
-        "lstm_encoder_decoder": models.LSTMEncoderDecoder(
-            V, **SIZES, num_layers=2
-        ),
-        "rnnsearch": models.RNNSearch(V, SOURCE_V, **SIZES, readout_dim=5),
-        "luong": models.Luong(V, **SIZES, num_layers=2),
-        "luong_bidirectional": models.Luong(
-            V, embedding_dim=7, units=12, num_layers=2, bidirectional=True
-        ),
         "causal_convolution": layers.CausalConvolution(11, 3, 2),
-        "conv_seq2seq": models.ConvSeq2Seq(
-            V, num_layers=2, embedding_dim=7, hidden_dim=11
+        **{name: tiny.create(name, V) for name in catalog.CATALOG},
+        "vision": tiny.create("vision_transformer"),
+        "rnnsearch": tiny.create("rnnsearch", V, SOURCE_V),
+        "luong_bidirectional": tiny.create(
+            "luong", V, units=12, bidirectional=True
         ),
-        "bytenet": models.ByteNet(V, num_sets=1, hidden_dim=5),
-        "transformer": models.Transformer(V, **TRANSFORMER),
-        "extended_neural_gpu": models.ExtendedNeuralGPU(
-            V, filters=7, height=2, num_layers=2
+        "language_model_rnn": tiny.create("rnn_language_model", V, cell="rnn"),
+        "language_model_gru": tiny.create("rnn_language_model", V, cell="gru"),
+        "language_model_gpt": tiny.create(
+            "transformer_language_model", V, max_length=5, norm_first=False
         ),
-        "roformer": models.RoFormer(V, **TRANSFORMER),
-        **{
-            f"language_model_{cell}": models.RNNLanguageModel(
-                V, **SIZES, cell=cell
-            )
-            for cell in ("rnn", "gru", "lstm")
-        },
-        "language_model_transformer": models.TransformerLanguageModel(
-            V, **TRANSFORMER
-        ),
-        "language_model_gpt": models.TransformerLanguageModel(
-            V, **TRANSFORMER, max_length=5, norm_first=False
-        ),
-        "bag_of_vectors": models.BagOfVectors(V, 5, **SIZES),
-        "self_attentive_embedding": models.SelfAttentiveEmbedding(
-            V, 5, **SIZES, attention_units=13, num_hops=2, hidden_dim=17
-        ),
-        "encoder_classifier": models.EncoderClassifier(V, 5, **TRANSFORMER),
-        "decomposable_attention": models.DecomposableAttention(V, 5, **SIZES),
-        "bag_of_vector_pairs": models.BagOfVectorPairs(
-            V, 5, **SIZES, projection_dim=13
-        ),
-        "vision": models.VisionTransformer(
-            5, **TRANSFORMER, image_shape=(D, 2, 1), patch_size=2
-        ),
-        "lstmn": models.LSTMN(V, **SIZES),
-        "char_cnn": models.CharCNNLanguageModel(V, **CHAR_CNN),
-        "char_cnn_projected": models.CharCNNLanguageModel(
-            V, **CHAR_CNN, embedding_dim=7, projection_dim=5
+        "char_cnn_projected": tiny.create(
+            "char_cnn_language_model", V, embedding_dim=7, projection_dim=5
         ),
     }
 

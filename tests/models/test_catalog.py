@@ -10,6 +10,7 @@ import sys
 import keras
 import numpy as np
 import pytest
+import tiny
 
 from keras_attention import models
 from keras_attention.models import catalog
@@ -87,8 +88,16 @@ def test_sizes_of_an_unknown_model_are_refused():
         catalog.sizes("gpt")
 
 
-def test_the_tests_have_a_small_size_of_every_model(small_sizes):
-    assert set(small_sizes) == set(catalog.CATALOG)
+def test_the_tests_have_tiny_sizes_of_every_model():
+    """Of all that `models` exports."""
+    classes = (getattr(models, name) for name in dir(models))
+    papers = {
+        one.__module__.rpartition(".")[2]
+        for one in classes
+        if isinstance(one, type) and issubclass(one, keras.Model)
+    }
+    assert papers - NOT_PAPERS == set(tiny.SIZES)
+    assert set(tiny.TRAININGS) == set(tiny.names("translation"))
 
 
 def test_the_catalogue_needs_no_keras():
@@ -123,11 +132,9 @@ def test_a_name_that_no_model_has_is_an_attribute_error():
 @pytest.mark.filterwarnings("ignore:.*a `quantize` method")
 @pytest.mark.fast_for("transformer", "rnnsearch", "bag_of_vectors", "lstmn")
 @every_name
-def test_a_model_in_int8_is_saved_and_loaded(name, small_sizes, tmp_path):
+def test_a_model_in_int8_is_saved_and_loaded(name, tmp_path):
     keras.utils.set_random_seed(0)
-    model = catalog.create(
-        name, "mini", vocabulary_size=23, **small_sizes[name]
-    )
+    model = tiny.create(name, 23)
     model.build()
     model.quantize("int8")
     ids = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]], "int32")

@@ -5,27 +5,14 @@ import math
 import keras
 import numpy as np
 import pytest
+import tiny
 
-from keras_attention import decoding, models
+from keras_attention import decoding
 from keras_attention.models import catalog
 from keras_attention.tokens import END, PAD, START
 from keras_attention.training import losses
 
 V = 24
-SMALL = {"embedding_dim": 64, "units": 128}
-# (size, arguments, longest sequence, training pairs, epochs, learning rate).
-# Without attention: shorter sentences, more training.
-SETTINGS = {
-    "transformer": ("mini", {}, 8, 4000, 12, 1e-3),
-    "roformer": ("mini", {}, 8, 8000, 15, 1e-3),
-    "rnnsearch": ("tiny", SMALL, 8, 4000, 6, 3e-3),
-    "luong": ("tiny", SMALL, 8, 4000, 12, 3e-3),
-    "rnn_encoder_decoder": ("tiny", SMALL, 6, 16000, 8, 3e-3),
-    "lstm_encoder_decoder": ("tiny", SMALL, 6, 8000, 12, 3e-3),
-    "conv_seq2seq": ("mini", {}, 8, 4000, 12, 1e-3),
-    "bytenet": ("mini", {}, 6, 16000, 6, 2e-3),
-    "extended_neural_gpu": ("mini", {}, 5, 16000, 20, 2e-3),
-}
 
 
 def pairs(rng, count, longest, task):
@@ -58,17 +45,11 @@ def exact_matches(model, source_ids, labels):
     return np.mean((ids == labels).all(axis=1))
 
 
-def test_every_translation_model_has_a_setting():
-    assert set(SETTINGS) == {
-        name
-        for name, entry in catalog.CATALOG.items()
-        if issubclass(getattr(models, entry.class_name), models.Seq2Seq)
-    }
-
-
 def share_learned(name, task, rng, **others):
     """The share of new rows that a model answers right after its training."""
-    size, arguments, longest, count, epochs, learning_rate = SETTINGS[name]
+    size, arguments, longest, count, epochs, learning_rate = tiny.TRAININGS[
+        name
+    ]
     source_ids, target_ids, labels = pairs(rng, count, longest, task)
     new_sources, _, new_labels = pairs(rng, 1000, longest, task)
     seen = {tuple(row) for row in source_ids}
@@ -99,7 +80,7 @@ def share_learned(name, task, rng, **others):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("task", ["copy", "reverse"])
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", tiny.TRAININGS)
 def test_learns(name, task, rng):
     assert share_learned(name, task, rng) >= 0.99
 

@@ -4,8 +4,8 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+import tiny
 
-from keras_attention import models
 from keras_attention.models import catalog
 from keras_attention.server import execution, versions
 from keras_attention.serving import continuer, kinds, labeller
@@ -26,32 +26,33 @@ def pieces(tokenizer):
     return [piece.decode() for piece in tokenizer.pieces(ids).numpy()[0]]
 
 
-def random_model(name, tokenizer, sizes):
+def random_model(name, tokenizer):
     """A model of one text or two, with its tokenizer."""
     keras.utils.set_random_seed(1)
     entry = catalog.entry(name)
-    model_class = getattr(models, entry.class_name)
-    arguments = sizes[name] | CHOICES.get(name, {})
     if entry.task == "language_modelling":
-        model = model_class(tokenizer.vocabulary_size, **arguments)
+        model = tiny.create(name, tokenizer.vocabulary_size)
         model.read_vocabulary(pieces(tokenizer))
         model.build()
         return continuer.Continuer(model, tokenizer, 20, 7)
-    model = model_class(tokenizer.vocabulary_size, len(CLASSES), **arguments)
+    model = tiny.create(
+        name,
+        tokenizer.vocabulary_size,
+        num_classes=len(CLASSES),
+        **CHOICES.get(name, {}),
+    )
     model.build()
     kind = KINDS[entry.task]
     return labeller.Labeller(model, tokenizer, CLASSES, 20, kind)
 
 
 @pytest.fixture(scope="module", params=catalog.CATALOG)
-def version(
-    request, random_translator, tokenizers, small_sizes, tmp_path_factory
-):
+def version(request, random_translator, tokenizers, tmp_path_factory):
     name = request.param
     if catalog.entry(name).task == "translation":
         live = random_translator(name, max_source_length=40)
     else:
-        live = random_model(name, tokenizers[0], small_sizes)
+        live = random_model(name, tokenizers[0])
     folder = tmp_path_factory.mktemp("exported")
     return versions.load(live.export(folder / "model"), 1)
 

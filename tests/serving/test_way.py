@@ -16,8 +16,8 @@ class Reached(Exception):
 
 
 SEARCHES = {
-    1: ["greedy.greedy_search", "one_path.body"],
-    4: ["beam.beam_search", "beam._advance"],
+    1: ["greedy.greedy_search", "positions.body"],
+    4: ["beam.beam_search", "positions.body"],
 }
 
 

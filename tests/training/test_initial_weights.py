@@ -3,8 +3,9 @@
 import keras
 import numpy as np
 import pytest
+import tiny
 
-from keras_attention import config, models
+from keras_attention import config
 from keras_attention.models import catalog
 from keras_attention.training import (
     checkpoints,
@@ -13,13 +14,8 @@ from keras_attention.training import (
 )
 
 
-def create(name, small_sizes, vocabulary=31, **arguments):
-    model_class = getattr(models, catalog.CATALOG[name].class_name)
-    task = catalog.CATALOG[name].task
-    classes = task in ("classification", "entailment")
-    more = {"num_classes": 3} if classes else {}
-    sizes = small_sizes[name] | arguments
-    model = model_class(vocabulary, **more, **sizes)
+def create(name, vocabulary=31, **arguments):
+    model = tiny.create(name, vocabulary, **arguments)
     model.build()
     return model
 
@@ -37,9 +33,9 @@ def values(model):
 
 @pytest.mark.fast_for("transformer", "luong")
 @pytest.mark.parametrize("name", sorted(catalog.CATALOG))
-def test_every_model_takes_all_its_weights(name, small_sizes, tmp_path, capsys):
+def test_every_model_takes_all_its_weights(name, tmp_path, capsys):
     """The names of a second model of a process are those of the first."""
-    first, second = create(name, small_sizes), create(name, small_sizes)
+    first, second = create(name), create(name)
     path = write(tmp_path / "weights.npz", first)
     checksums = [initial_weights.take(second, path) for _ in range(2)]
     assert checksums[0] == checksums[1]
@@ -49,11 +45,9 @@ def test_every_model_takes_all_its_weights(name, small_sizes, tmp_path, capsys):
     assert f"with {count} of its {count} weights, " in capsys.readouterr().out
 
 
-def test_a_classifier_takes_the_encoder_of_a_translator(
-    small_sizes, tmp_path, capsys
-):
-    translator = create("transformer", small_sizes)
-    classifier = create("encoder_classifier", small_sizes)
+def test_a_classifier_takes_the_encoder_of_a_translator(tmp_path, capsys):
+    translator = create("transformer")
+    classifier = create("encoder_classifier")
     before = {one.path: one.numpy() for one in classifier.trainable_variables}
     path = write(tmp_path / "weights.npz", translator)
     initial_weights.take(classifier, path)
@@ -74,26 +68,26 @@ def test_a_classifier_takes_the_encoder_of_a_translator(
 
 
 @pytest.mark.parametrize("name", ["model.keras", "model.weights.h5"])
-def test_files_of_keras_are_read(small_sizes, tmp_path, name):
-    first = create("rnnsearch", small_sizes)
+def test_files_of_keras_are_read(tmp_path, name):
+    first = create("rnnsearch")
     if name.endswith(".keras"):
         first.save(tmp_path / name)
     else:
         first.save_weights(tmp_path / name)
-    second = create("rnnsearch", small_sizes)
+    second = create("rnnsearch")
     initial_weights.take(second, str(tmp_path / name))
     for one, other in zip(values(first), values(second), strict=True):
         np.testing.assert_array_equal(one, other)
-    other = create("luong", small_sizes)
+    other = create("luong")
     with pytest.raises(ValueError, match="not hold the weights of this model"):
         initial_weights.take(other, str(tmp_path / name))
 
 
-def test_weights_that_do_not_fit_are_refused(small_sizes, tmp_path):
-    path = write(tmp_path / "w.npz", create("rnnsearch", small_sizes))
-    larger = create("rnnsearch", small_sizes, vocabulary=32)
+def test_weights_that_do_not_fit_are_refused(tmp_path):
+    path = write(tmp_path / "w.npz", create("rnnsearch"))
+    larger = create("rnnsearch", vocabulary=32)
     before = values(larger)
-    with pytest.raises(ValueError, match=r"the shape \[31, 16\] .*\[32, 16\]"):
+    with pytest.raises(ValueError, match=r"the shape \[31, 7\] .*\[32, 7\]"):
         initial_weights.take(larger, path)
     for one, other in zip(before, values(larger), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -107,12 +101,10 @@ def test_weights_that_do_not_fit_are_refused(small_sizes, tmp_path):
     "name, deeper",
     [("conv_seq2seq", {"num_layers": 3}), ("bytenet", {"num_sets": 2})],
 )
-def test_layers_of_one_name_take_no_weights_of_others(
-    small_sizes, tmp_path, name, deeper
-):
+def test_layers_of_one_name_take_no_weights_of_others(tmp_path, name, deeper):
     """The second layer of a stack may be the first of the next stack there."""
-    path = write(tmp_path / "weights.npz", create(name, small_sizes))
-    model = create(name, small_sizes, **deeper)
+    path = write(tmp_path / "weights.npz", create(name))
+    model = create(name, **deeper)
     before = values(model)
     with pytest.raises(ValueError, match="Several weights have the name"):
         initial_weights.take(model, path)

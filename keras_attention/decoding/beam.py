@@ -6,6 +6,7 @@ finished; the others live on.
 """
 
 import collections
+import functools
 
 from keras import ops, tree
 
@@ -106,27 +107,25 @@ def _retire(finished, ended, length, score, log_probs):
     return buffers.pick(joined, ops.cast(best, "int32"))
 
 
-def _functions(rules, source_mask, num_beams, n_best, alpha, beta):
-    """What `beam_search` does at a position, see `positions.loop`."""
+def _read(rules, num_beams, source_length, logits, weights):
+    """What a row is offered: log p and ids [A, N * C], weights [A, N, S]."""
+    # More of one beam cannot be among the N best of all. Here, in the rows
+    # that are computed, as a vocabulary's logits are slow to move.
+    log_probs, token_ids = next_tokens.best_extensions(logits, num_beams, rules)
+    width = num_beams * token_ids.shape[1]
+    weights = source.weights_over(weights, logits, source_length)
+    num_rows = ops.shape(weights)[0] // num_beams
+    return (
+        ops.reshape(log_probs, (-1, width)),
+        ops.reshape(token_ids, (-1, width)),
+        ops.reshape(weights, (num_rows, num_beams, source_length)),
+    )
+
+
+def _advancing(rules, source_mask, num_beams, n_best, alpha, beta):
+    """The function that makes one position of the search."""
     longest = answers.num_chosen(rules, rules.max_lengths[:, None])[:, 0]
     longest_penalty = penalties.length_penalty(longest, alpha)
-    source_length = ops.shape(source_mask)[1]
-
-    def read(logits, weights):
-        # More of one beam cannot be among the N best of all. Here, in the
-        # rows that are computed, as a vocabulary's logits are slow to move.
-        log_probs, token_ids = next_tokens.best_extensions(
-            logits, num_beams, rules
-        )
-        # What the beams of a row are offered stands in one row.
-        width = num_beams * token_ids.shape[1]
-        weights = source.weights_over(weights, logits, source_length)
-        num_rows = ops.shape(weights)[0] // num_beams
-        return (
-            ops.reshape(log_probs, (-1, width)),
-            ops.reshape(token_ids, (-1, width)),
-            ops.reshape(weights, (num_rows, num_beams, source_length)),
-        )
 
     def advance(position, seen, beams):
         *offers, weights = seen
@@ -169,7 +168,7 @@ def _functions(rules, source_mask, num_beams, n_best, alpha, beta):
             finished=finished,
         )
 
-    return read, advance
+    return advance
 
 
 def beam_search(
@@ -228,6 +227,7 @@ def beam_search(
     )
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
+    source_length = ops.shape(source_mask)[1]
     max_length = ops.max(rules.max_lengths, initial=1)
     # To the step, each beam is a row of a batch that is N times as large.
     memory, state = tree.map_structure(
@@ -236,8 +236,9 @@ def beam_search(
     loop = positions.loop(
         step,
         rows.every(batch_size, memory, state),
-        *_functions(rules, source_mask, num_beams, n_best, alpha, beta),
-        _initial_beams(rules, ops.shape(source_mask)[1], num_beams, beta),
+        functools.partial(_read, rules, num_beams, source_length),
+        _advancing(rules, source_mask, num_beams, n_best, alpha, beta),
+        _initial_beams(rules, source_length, num_beams, beta),
         max_length,
     )
     _, beams, _ = ops.while_loop(*loop)

@@ -148,8 +148,9 @@ class Trainer(keras.Model):
         }
         if measured.keys() != self.means.keys():
             raise ValueError(
-                f"The objective measures {', '.join(measured)}, and its "
-                f"`names` are {', '.join(self.means)}. Let both be the same."
+                f"The objective measures {', '.join(measured) or 'nothing'}, "
+                f"and its `names` are {', '.join(self.means)}. Let both be "
+                "the same."
             )
         for name, mean in self.means.items():
             values, weights = measured[name]

@@ -449,7 +449,7 @@ def test_a_corpus_that_moved_is_trained_on(
         ),
         (["export", "{tmp}", "--to", "{tmp}/x"], "is not the folder of a run"),
         (["train", "--corpus", "{tmp}/nothing"], "There is no corpus"),
-        (["train", "--corpus", "{tmp}"], "Received"),
+        (["train", "--corpus", "{tmp}"], "has no train.en and train.de"),
         (["align", "{run}"], "All runs have to translate"),
         (["train", "--output", "{run}"], "Add --resume"),
         (

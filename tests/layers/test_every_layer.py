@@ -343,20 +343,20 @@ def test_keras_masks_pass_what_acts_on_each_token(name):
 @pytest.mark.parametrize("wrong", ["query", "value", "key"])
 def test_a_vector_is_not_taken_for_a_sequence(name, wrong, x, y):
     inputs = {"query": x, "value": y, "key": y}
-    with pytest.raises(ValueError, match=f"`{wrong}` of shape"):
+    with pytest.raises(ValueError, match=f"`{wrong}` must have the shape"):
         EVERY[name]()(**{**inputs, wrong: inputs[wrong][0]})
     layer = EVERY[name]()
     layer(**inputs)
     symbols = {key: keras.Input(z.shape[1:]) for key, z in inputs.items()}
     for called in (inputs, symbols):
-        with pytest.raises(ValueError, match=f"`{wrong}` of shape"):
+        with pytest.raises(ValueError, match=f"`{wrong}` must have the shape"):
             layer(**{**called, wrong: called[wrong][:, 0]})
 
 
 @pytest.mark.parametrize(
     "name, message",
     [
-        ("encoder_pre_norm", "`inputs` of shape"),
+        ("encoder_pre_norm", "`inputs` must have the shape"),
         ("position_encoding", "expected ndim=3, found ndim=2"),
     ],
 )

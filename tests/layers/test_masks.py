@@ -79,7 +79,7 @@ def test_an_attention_mask_may_be_that_of_all_rows(rng):
     ],
 )
 def test_a_mask_of_another_rank_is_refused(name, shape):
-    with pytest.raises(ValueError, match=f"`{name}` of rank .*Received: sha"):
+    with pytest.raises(ValueError, match=f"`{name}` must have rank"):
         masks.combine_masks(**{name: np.ones(shape, bool)})
 
 

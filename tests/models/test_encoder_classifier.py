@@ -105,5 +105,5 @@ def test_without_layers_the_answer_knows_one_word(randomize):
 
 
 def test_a_position_from_the_beginning_is_refused():
-    with pytest.raises(ValueError, match="negative .* Received: 0"):
+    with pytest.raises(ValueError, match="must be negative"):
         make(answer_position=0)

@@ -178,8 +178,11 @@ def test_a_stream_is_continued_on_its_last_line(stream_run, tmp_path, capsys):
         ),
         (["export", "{run}", "--to=x", "--num_beams=2"], "leave num_beams out"),
         (["evaluate", "{run}", "--num_beams=2"], "leave num_beams out"),
-        (["evaluate", "{run}", "--beside", "{run}"], "leave beside out"),
-        (["evaluate", "{run}", "--by_length=a.png"], "leave by_length out"),
+        (
+            ["evaluate", "{run}", "--beside", "{run}"],
+            "translation models take --beside",
+        ),
+        (["evaluate", "{run}", "--by_length=a.png"], "models take --by_length"),
         (
             ["evaluate", "{run}", "--source={file}", "--reference={file}"],
             "no --reference",

@@ -162,7 +162,7 @@ def test_a_run_has_its_pictures_and_its_labels(run, folder):
     assert (run / "classes.txt").read_text().splitlines() == expected
 
 
-@pytest.mark.fast_for("entailment")
+@pytest.mark.slow
 def test_no_separator_in_a_text_or_label_loses_a_training(
     task, tmp_path, capsys
 ):

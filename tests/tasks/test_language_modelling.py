@@ -63,6 +63,7 @@ def test_perplexity_is_that_of_the_models_own_probabilities(
     assert "entropy_perplexity" not in scores
 
 
+@pytest.mark.slow
 def test_the_report_says_how_many_lines_were_cut(folder, tmp_path, capsys):
     output = tmp_path / "run"
     cli.main(
@@ -198,20 +199,30 @@ def test_what_belongs_to_translators_is_refused(
         cli.main(arguments)
 
 
-def test_texts_longer_than_the_learned_positions_are_refused(
-    folder, tmp_path, capsys
-):
-    """Where both are as long, long prompts are answered, too."""
+@pytest.fixture
+def train_16(folder, tmp_path):
+    """The command that trains a model with 16 learned positions."""
     arguments = json.dumps(json.loads(TRANSFORMER) | {"max_length": 16})
-    train = [
+    return [
         *["train", "--model=transformer_language_model", f"--corpus={folder}"],
         *["--model_arguments", arguments, "--steps=2"],
         f"--output={tmp_path / 'run'}",
     ]
+
+
+def test_texts_longer_than_the_learned_positions_are_refused(
+    train_16, tmp_path
+):
     with pytest.raises(SystemExit, match="16 learned .*--max_length=16 or les"):
-        cli.main([*train, "--max_length=17"])
+        cli.main([*train_16, "--max_length=17"])
     assert not (tmp_path / "run" / "checkpoint.npz").exists()
-    cli.main([*train, "--max_length=16"])
+
+
+@pytest.mark.slow
+def test_texts_as_long_as_the_learned_positions_are_answered(
+    train_16, tmp_path
+):
+    cli.main([*train_16, "--max_length=16"])
     run = ka.load(tmp_path / "run")
     assert len(run(["the", " ".join(["the"] * 15)])) == 2
 

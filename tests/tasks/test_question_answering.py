@@ -2,7 +2,9 @@
 
 import csv
 import io
+import itertools
 import json
+import random
 
 import keras
 import numpy as np
@@ -183,3 +185,44 @@ def test_a_model_that_cannot_learn_it_is_refused():
         config.resolve(choices)
     with pytest.raises(ValueError, match="one of question_answering"):
         config.resolve(config.make(model="transformer", learns="dancing"))
+
+
+def slots():
+    """Who, where and what: a sentence for each, in any order.
+
+    The question says which of the three sentences answers. With the story
+    alone, one answer in three is right.
+    """
+    rows = []
+    for person, place, thing in itertools.product(
+        stories.PEOPLE, stories.PLACES, stories.THINGS
+    ):
+        told = {
+            f"{person} sat down": ("who was there", person),
+            f"all were in the {place}": ("where were they", place),
+            f"they had a {thing}": ("what did they have", thing),
+        }
+        for sentences in itertools.permutations(told):
+            story = "\n".join(sentences)
+            rows += [(answer, story, asked) for asked, answer in told.values()]
+    random.Random(0).shuffle(rows)
+    return rows
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_stories_are_learned(seed, tmp_path):
+    """The sentence that answers is found: in stories not seen in training."""
+    rows = slots()
+    splits = {"validation": rows[:100], "test": rows[100:300]}
+    for split, part in (splits | {"train": rows[300:]}).items():
+        (tmp_path / f"{split}.jsonl").write_text(as_json(part))
+    options = ["--epochs=10", "--max_tokens=512", "--warmup_steps=100"]
+    cli.main(
+        ["train", "--model=encoder_classifier", "--learns=question_answering"]
+        + [f"--corpus={tmp_path}", f"--output={tmp_path / 'run'}"]
+        + [f"--seed={seed}", *options]
+    )
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert scores["sentences"] == 200
+    assert scores["accuracy"] > 95

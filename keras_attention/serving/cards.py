@@ -17,7 +17,7 @@ This SavedModel takes text and gives text. It loads with `tensorflow` and
 """
 UNKNOWN = "- Data, training and scores: "
 _DATA, _EXAMPLES = "- Data: ", "- Examples: "
-# Of a card. Longer texts would fill it.
+# More examples, or longer ones, would fill the card.
 _MOST_EXAMPLES, _MOST_LETTERS = 3, 100
 _TRANSLATION = """\
 `attention` holds one row of weights for each target token. A row sums to 1 over

@@ -1,6 +1,7 @@
 """What is said of a model after each epoch: scores and samples."""
 
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Sequence
 
 from keras_attention.evaluation import scores
 
@@ -33,7 +34,6 @@ def print_samples(
     hypotheses: Sequence[str],
     references: Sequence[str],
     num_samples: int = 3,
-    write: Callable[[str], None] = print,
 ) -> None:
     """Prints an epoch's scores, and translations beside their references.
 
@@ -42,16 +42,13 @@ def print_samples(
         logs: what `validation_logs` returned.
         sources, hypotheses, references: texts, translations, right ones.
         num_samples: how many are printed.
-        write: where they are printed.
     """
-    write(
+    print(
         f"\nepoch {epoch + 1}: validation BLEU {logs['val_bleu']:.2f}, "
         f"exact match {logs['val_exact_match']:.1f} %"
     )
     samples = zip(sources, hypotheses, references, strict=True)
-    for _, (source, hypothesis, reference) in zip(
-        range(num_samples), samples, strict=False
-    ):
-        write(f"  source      {source}")
-        write(f"  translation {hypothesis}")
-        write(f"  reference   {reference}")
+    for source, hypothesis, reference in itertools.islice(samples, num_samples):
+        print(f"  source      {source}")
+        print(f"  translation {hypothesis}")
+        print(f"  reference   {reference}")

@@ -32,6 +32,7 @@ class EverySteps(keras.callbacks.Callback):
         self.start = start
 
     def on_train_batch_end(self, batch, logs=None):
+        # Keras counts the batches of each `fit` from 0.
         done = self.start + batch + 1
         if self.steps and done % self.steps == 0:
             self.function(done)

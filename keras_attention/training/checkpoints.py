@@ -73,6 +73,7 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
 
 def variables_to_arrays(prefix: str, variables: list) -> dict:
     """The values of variables, named by place and path."""
+    # By place too: weights of a loop's cells may have one path.
     return {
         f"{prefix}/{index:04d}/{variable.path}": (
             keras.ops.convert_to_numpy(variable)
@@ -95,6 +96,7 @@ def arrays_to_variables(arrays: dict, prefix: str, variables: list) -> None:
         pairs = zip(names, shapes, expected, strict=False)
         others = [f"{name}: {a}, not {b}" for name, a, b in pairs if a != b]
         others.append(f"{len(shapes)} arrays, not {len(expected)}")
+        # All are compared before one is assigned: a refusal changes nothing.
         raise ValueError(
             f"The checkpoint has another {prefix} than this configuration: "
             f"{others[0]}. Use the checkpoint's configuration, or another "

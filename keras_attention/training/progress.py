@@ -92,6 +92,7 @@ def load(parts: Parts) -> Progress:
     for prefix, variables in _variables(parts).items():
         checkpoints.arrays_to_variables(arrays, prefix, variables)
     progress = Progress(**content)
+    # At the start of an epoch, the sums are those of the one before.
     if progress.step:
         progress.metrics = {
             name: array

@@ -34,6 +34,7 @@ class InverseSquareRoot(keras.optimizers.schedules.LearningRateSchedule):
         return cls((hidden_dim * warmup_steps) ** -0.5, warmup_steps)
 
     def __call__(self, step):
+        # Keras counts from 0, the paper from 1.
         step = ops.cast(step, "float32") + 1.0
         warmup = float(self.warmup_steps)
         return self.peak_learning_rate * ops.minimum(
@@ -74,7 +75,7 @@ class Cosine(keras.optimizers.schedules.LearningRateSchedule):
         self.num_steps = num_steps
 
     def __call__(self, step):
-        # Keras counts from 0. At 0 the first step would have no effect.
+        # Keras counts from 0. At 0, the first step would have no effect.
         step = ops.cast(step, "float32") + 1.0
         warmup = float(self.warmup_steps)
         progress = (step - warmup) / (self.num_steps - warmup)

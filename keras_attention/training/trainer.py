@@ -81,6 +81,7 @@ class Trainer(keras.Model):
         self.micro_batches = micro_batches
         names = getattr(self.objective, "names", ("loss",))
         self.means = {name: keras.metrics.Mean(name=name) for name in names}
+        # Keras would build it by a call on the first batch.
         self.built = True
 
     def compile(self, optimizer="rmsprop", **options):
@@ -172,6 +173,8 @@ class Trainer(keras.Model):
         # optimizer and no draw of the dropout.
         with tf.control_dependencies(tf.nest.flatten(data)):
             for part in range(self.micro_batches):
+                # No stretch: the rows that were added, which have no label, are
+                # the last ones.
                 rows = slice(part, None, self.micro_batches)
                 batch = tf.nest.map_structure(
                     lambda tensor, rows=rows: tensor[rows], data

@@ -88,6 +88,13 @@ def _strategy_of_workers(replicas: int) -> tf.distribute.Strategy:
 SMALL_BATCH = 1024
 
 
+def num_cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def share_cores() -> None:
     """On a two-core machine, limits each TensorFlow operation to one core.
 
@@ -101,12 +108,8 @@ def share_cores() -> None:
     chosen = tf.config.threading.get_intra_op_parallelism_threads()
     if chosen or "TF_NUM_INTRAOP_THREADS" in os.environ:
         return
-    if hasattr(os, "sched_getaffinity"):
-        cores = len(os.sched_getaffinity(0))
-    else:
-        cores = os.cpu_count()
     try:
-        if cores == 2:
+        if num_cores() == 2:
             tf.config.threading.set_intra_op_parallelism_threads(1)
     except RuntimeError:
         return

@@ -4,7 +4,6 @@ This module imports neither TensorFlow nor Keras.
 """
 
 import dataclasses
-import os
 import pathlib
 from typing import Annotated
 
@@ -156,13 +155,6 @@ def check_picture(path: str | None) -> None:
         from keras_attention.plotting import drawing
 
         drawing.check_path(path)
-
-
-def num_cores() -> int:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 # What a verb calls when its arguments are right.

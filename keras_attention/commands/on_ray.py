@@ -125,7 +125,9 @@ def _start_ray(ray, address: str | None, count: int) -> int:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     cores = 1
     if address is None:
-        cores = max(1, arguments.num_cores() // count)
+        from keras_attention import devices
+
+        cores = max(1, devices.num_cores() // count)
         ray.init(
             # One more reads: Ray would wait for it for ever.
             num_cpus=count * cores + 1,

@@ -175,6 +175,7 @@ def serve(
     arguments.import_tensorflow()
     import tensorflow as tf
 
+    from keras_attention import devices
     from keras_attention.server import application
 
     if "TF_NUM_INTRAOP_THREADS" not in os.environ:
@@ -182,7 +183,7 @@ def serve(
         tf.config.threading.set_intra_op_parallelism_threads(1)
     root = options.reload_root
     bounds = dataclasses.asdict(limits)
-    num_threads = bounds.pop("num_batch_threads") or arguments.num_cores()
+    num_threads = bounds.pop("num_batch_threads") or devices.num_cores()
     timeout = bounds.pop("rest_api_timeout_in_ms") / 1000
     application.run(
         configs,

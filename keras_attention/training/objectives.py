@@ -79,35 +79,17 @@ class TokenObjective:
         return {**results, "perplexity": ops.exp(likelihood)}
 
 
-class LabelObjective:
-    """Cross-entropy of the one label of a text.
+class LabelObjective(TokenObjective):
+    """Cross-entropy of the one label of a text: logits [B, C], labels [B].
 
-    Args:
-        label_smoothing: of the loss, see `losses.token_cross_entropy`.
-
-    Call arguments:
-        model: its call gives logits [B, C].
-        batch: `(inputs, labels, weights)`, the last two of shape [B].
-        training: whether dropout acts.
-
-    Returns:
-        A dict of `names` to values and counts, float32 [B].
+    Arguments and values are those of `TokenObjective`, without perplexity.
     """
 
     names = ("loss", "accuracy")
 
-    def __init__(self, label_smoothing=0.0):
-        self.label_smoothing = label_smoothing
-
-    def __call__(self, model, batch, training):
-        inputs, labels, weights = batch
-        logits = model(inputs, training=training)
-        loss = losses.token_cross_entropy(logits, labels, self.label_smoothing)
-        counts = _counts(weights)
-        return {
-            "loss": (loss, counts),
-            "accuracy": (losses.is_greatest(logits, labels), counts),
-        }
+    def results(self, means):
+        """The means as they are."""
+        return means
 
 
 def _counts(weights):

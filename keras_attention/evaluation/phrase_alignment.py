@@ -117,20 +117,14 @@ def _true_links(pairs, said, rows):
 
 
 def _model_1(translator, pairs):
-    tokens = [
-        tokenizer.tokenize(list(texts)).to_list()
-        for tokenizer, texts in (
-            (
-                translator.graph.source_tokenizer,
-                (pair.source for pair in pairs),
-            ),
-            (
-                translator.graph.target_tokenizer,
-                (pair.target for pair in pairs),
-            ),
-        )
-    ]
-    return alignment.ibm_model_1(list(zip(*tokens, strict=True)))
+    graph = translator.graph
+    sources, targets = zip(*((p.source, p.target) for p in pairs), strict=True)
+    rows = zip(
+        graph.source_tokenizer.tokenize(list(sources)).to_list(),
+        graph.target_tokenizer.tokenize(list(targets)).to_list(),
+        strict=True,
+    )
+    return alignment.ibm_model_1(list(rows))
 
 
 def _row(name, pairs, links, true):

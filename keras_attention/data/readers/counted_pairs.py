@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import tensorflow as tf
 
 BLOCK_SIZE = 1000
-Pairs = Iterator[tuple[bytes, bytes]]
+Pairs = Iterator[tuple[bytes, bytes] | tuple[str, str]]
 
 
 def changed(num_pairs: int, origin: str) -> ValueError:

@@ -123,14 +123,6 @@ def _header(cells, source: str, target: str) -> tuple[int, int] | None:
     return None if None in found else found
 
 
-def _dataset(read, num_pairs, path):
-    def encoded():
-        for source, target in read():
-            yield source.encode(), target.encode()
-
-    return counted_pairs.dataset(encoded, num_pairs, str(path))
-
-
 def pairs(
     path: str | os.PathLike, source: str, target: str
 ) -> tuple[tf.data.Dataset, int]:
@@ -146,7 +138,7 @@ def pairs(
     num_pairs = sum(1 for _ in read())
     if not num_pairs:
         raise ValueError(f"{path}, line 1: the file is empty")
-    return _dataset(read, num_pairs, path), num_pairs
+    return counted_pairs.dataset(read, num_pairs, str(path)), num_pairs
 
 
 def _hash(source: str) -> int:
@@ -214,7 +206,7 @@ def split_by_source(
     def train():
         return (pair for number, pair in hashed() if number > test_limit)
 
-    splits = {"train": _dataset(train, num_train, path)}
+    splits = {"train": counted_pairs.dataset(train, num_train, str(path))}
     sizes = {"train": num_train}
     for split, rows in chosen.items():
         sources, targets = zip(*rows, strict=True)

@@ -113,7 +113,7 @@ def feed(folder, pairs):
     choices = config.resolve(config.make(corpus=folder, vocabulary_size=1000))
     corpus = task.load(choices.data)
     directory = run_directory.at(folder)
-    tokenizers = task.tokenizers(choices, directory, corpus)
+    tokenizers = task.tokenizers(choices.vocabulary, directory, corpus)
     vocabulary = time.perf_counter()
     batches = task.pipeline(choices, corpus, tokenizers, replicas=1)
     examples = batches.training(epoch=0)

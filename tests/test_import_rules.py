@@ -80,7 +80,7 @@ TABLE = {
     "training.callbacks": (set(), ARRAYS),
     "training.schedules": (set(), ARRAYS),
     "training.optimizers": (set(), GRAPH),
-    "tasks": (TASKS, GRAPH),
+    "tasks": (TASKS, GRAPH | {"babel"}),
     # One stage of a run answers the corpus of the next.
     "tasks.distillation": (
         TASKS | {"training.restore", "training.run_directory"},

@@ -61,11 +61,11 @@ def export(
     )
     precision = options.stored_precision
     servable = restore.load_run(directory, config, task, precision)
-    scores = report.read_scores(directory, config)
+    scores = report.read_scores(directory, config.search)
     if scores is None or precision != "float32":
         corpus = task.load(scoring.with_corpus(config, options.corpus).data)
         evaluation = task.evaluate(
             servable, task.held_out(corpus), truncate=True
         )
-        scores = report.saved_scores(evaluation, config)
+        scores = report.saved_scores(evaluation, config.search)
     print(servable.export(to, task.card(config, scores, servable)))

@@ -38,9 +38,10 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
     """
     devices.share_cores()
     task, test_set, last = _load_last(names[-1], source, reference, options)
-    asked = {"beside": len(names) > 1, "by_length": options.by_length}
     if not task.compares:
-        asked = [name for name, is_given in asked.items() if is_given]
+        choices = ("num_beams", "tokenize", "by_length")
+        asked = [name for name in choices if getattr(options, name)]
+        asked += ["beside"] * (len(names) > 1)
         arguments.refuse_for_task(asked, task.name)
     before, rows = None, {}
     for name, label in zip(names, runs.labels(names), strict=True):

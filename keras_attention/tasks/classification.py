@@ -60,12 +60,12 @@ class Classification(Task):
         (name,) = self.columns.keys() - set(self.texts)
         return name
 
-    def tokenizers(self, config, directory, corpus):
+    def tokenizers(self, choices, directory, corpus):
         def joint():
             texts = (corpus.texts("train", name) for name in self.texts)
             return itertools.chain.from_iterable(texts)
 
-        vocabularies.learn(directory, {"joint": joint}, config.vocabulary)
+        vocabularies.learn(directory, {"joint": joint}, choices)
         # The labels of a run that goes on are those that it began with.
         if not directory.checkpoint.is_file():
             known = sorted(set(corpus.texts("train", self.label)))
@@ -109,8 +109,8 @@ class Classification(Task):
     def rank(self, logs):
         return logs["val_accuracy"], -logs["val_loss"]
 
-    def validation(self, config, corpus, servable):
-        count = min(NUM_SAMPLES, config.data.validation_sentences)
+    def validation(self, choices, corpus, servable):
+        count = min(NUM_SAMPLES, choices.validation_sentences)
         shown = self._test_set(corpus, "validation", count)
 
         def validate(epoch, logs):
@@ -163,12 +163,7 @@ class Classification(Task):
                 raise ValueError(f"{path}, line {number}: {error}.") from None
         return rows
 
-    def evaluate(self, servable, test_set, truncate=False, **options):
-        if options:
-            raise ValueError(
-                f"A model of {self.name} has no search that "
-                f"{' or '.join(options)} could change. Leave it out."
-            )
+    def evaluate(self, servable, test_set, truncate=False):
         _check_labels(servable.labels, test_set.references)
         start = time.monotonic()
         answers = servable(test_set.sources, truncate=truncate)

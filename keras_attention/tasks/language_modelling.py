@@ -35,16 +35,16 @@ class LanguageModelling(Task):
             choices.corpus, self.columns, _rows(splits)
         )
 
-    def tokenizers(self, config, directory, corpus):
+    def tokenizers(self, choices, directory, corpus):
         lines = {"joint": lambda: corpus.texts("train", "target")}
-        vocabularies.learn(directory, lines, config.vocabulary)
+        vocabularies.learn(directory, lines, choices)
         return self.load_tokenizers(directory)
 
     def load_tokenizers(self, directory):
         return (vocabularies.load(directory, "joint"),)
 
     def pipeline(self, config, corpus, tokenizers, replicas):
-        tokenizers = _in_context(config, tokenizers)
+        tokenizers = _in_context(config.data.context, tokenizers)
         if config.data.context == "stream":
             corpus = _joined(corpus, *tokenizers, config.data.max_length)
         return super().pipeline(config, corpus, tokenizers, replicas)
@@ -62,7 +62,7 @@ class LanguageModelling(Task):
     def servable(self, config, model, tokenizers, stored_precision="float32"):
         return continuer.Continuer(
             model,
-            *_in_context(config, tokenizers),
+            *_in_context(config.data.context, tokenizers),
             max_length=config.data.max_length,
             stored_precision=stored_precision,
         )
@@ -70,8 +70,8 @@ class LanguageModelling(Task):
     def rank(self, logs):
         return (-logs["val_loss"],)
 
-    def validation(self, config, corpus, servable):
-        count = min(NUM_SAMPLES, config.data.validation_sentences)
+    def validation(self, choices, corpus, servable):
+        count = min(NUM_SAMPLES, choices.validation_sentences)
         lines = list(corpus.texts("validation", "target", count))
 
         def validate(epoch, logs):
@@ -99,12 +99,7 @@ class LanguageModelling(Task):
         lines = texts.read(source)
         return TestSet(source.name, lines, lines)
 
-    def evaluate(self, servable, test_set, truncate=False, **options):
-        if options:
-            raise ValueError(
-                f"{' and '.join(options)} works with translation models only; "
-                "this model does language modelling."
-            )
+    def evaluate(self, servable, test_set, truncate=False):
         lines = test_set.sources
         start = time.monotonic()
         score = (
@@ -160,9 +155,9 @@ class LanguageModelling(Task):
         )
 
 
-def _in_context(config, tokenizers) -> tuple:
+def _in_context(context: str, tokenizers) -> tuple:
     """The tokenizer of a run: that of a stream reads lines."""
-    if config.data.context == "line":
+    if context == "line":
         return tokenizers
     return tuple(
         line_tokenizer.LineTokenizer(one.model, one.name) for one in tokenizers

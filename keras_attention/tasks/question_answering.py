@@ -43,9 +43,9 @@ class QuestionAnswering(classification.Classification):
         lines = line_tokenizer.LineTokenizer(tokenizer.model, tokenizer.name)
         return lines, answers
 
-    def inputs(self, config):
+    def inputs(self, model):
         # A model of this task reads the columns as they are.
-        is_own = catalog.entry(config.architecture.model).task == self.name
+        is_own = catalog.entry(model).task == self.name
         return None if is_own else _in_one_row
 
 

@@ -92,14 +92,14 @@ class Task(abc.ABC):
         """
 
     @abc.abstractmethod
-    def tokenizers(self, config, directory, corpus) -> tuple:
+    def tokenizers(self, choices, directory, corpus) -> tuple:
         """Learns the vocabularies from the training examples, once for a run.
 
         The first of several workers calls it. The others then call
         `load_tokenizers`.
 
         Args:
-            config: every choice.
+            choices: the group `vocabulary` of a configuration.
             directory: the run's folder, in which they are kept.
             corpus: what `load` returned.
         """
@@ -116,10 +116,13 @@ class Task(abc.ABC):
         """The tokenizer of each text column, and the classes of a class."""
         return dict(zip(self.columns, tokenizers, strict=True))
 
-    def inputs(self, config) -> Callable | None:
+    def inputs(self, model: str) -> Callable | None:
         """A function of a block that makes a model's inputs of its columns.
 
         By default they are the columns, see `data.pipeline.Pipeline`.
+
+        Args:
+            model: its name.
         """
         return None
 
@@ -134,7 +137,7 @@ class Task(abc.ABC):
             seed=config.run.seed,
             subword_sampling=config.vocabulary.subword_sampling,
             replicas=replicas,
-            inputs=self.inputs(config),
+            inputs=self.inputs(config.architecture.model),
         )
 
     @abc.abstractmethod
@@ -145,16 +148,20 @@ class Task(abc.ABC):
             ValueError: If the model does not take its `model_arguments`.
         """
 
-    def objective(self, config, model):
+    def objective(self, choices, model):
         """What training lowers, see `training.objectives`.
 
         A model whose paper trains it otherwise has an `objective`. All others
         learn by cross-entropy, with the configuration's label smoothing. The
         logs must have what `rank` and `validation` read.
+
+        Args:
+            choices: the group `optimizer` of a configuration.
+            model: what `create_model` returned.
         """
         # From the class: a function of the model, where it is a method.
         own = type(model).objective
-        return own or self.cross_entropy(config.optimizer.label_smoothing)
+        return own or self.cross_entropy(choices.label_smoothing)
 
     @abc.abstractmethod
     def servable(
@@ -169,11 +176,16 @@ class Task(abc.ABC):
 
     @abc.abstractmethod
     def validation(
-        self, config, corpus, servable
+        self, choices, corpus, servable
     ) -> Callable[[int, dict], None]:
         """A function of an epoch and its logs.
 
         It may add scores to the logs, and prints samples.
+
+        Args:
+            choices: the group `data` of a configuration.
+            corpus: what `load` returned.
+            servable: of this task.
         """
 
     # Scoring: for the report, and for `keras-attention evaluate`.
@@ -210,8 +222,7 @@ class Task(abc.ABC):
             `Evaluation` whose scores hold `sentences`, their number.
 
         Raises:
-            ValueError: If a text is too long and not cut, or if the task has
-                no such option.
+            ValueError: If a text is too long and not cut.
         """
 
     def difference(

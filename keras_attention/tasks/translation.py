@@ -5,8 +5,11 @@ import itertools
 import pathlib
 import time
 
+import babel
+
 from keras_attention import evaluation, plotting
 from keras_attention.data import columns, corpora
+from keras_attention.data.readers import lines
 from keras_attention.evaluation import scores as text_scores
 from keras_attention.serving import translator
 from keras_attention.tasks import (
@@ -19,13 +22,6 @@ from keras_attention.tasks.task import Evaluation, Task, TestSet
 
 # Rows of the table that a training ends with.
 NUM_SAMPLES = 5
-COMPRESSIONS = ("gz", "bz2", "xz", "zst")
-LANGUAGE_NAMES = {
-    "de": "German",
-    "en": "English",
-    "es": "Spanish",
-    "fr": "French",
-}
 
 
 class Translation(Task):
@@ -44,7 +40,7 @@ class Translation(Task):
     def load(self, choices):
         return corpora.load(choices.corpus, choices.source, choices.target)
 
-    def tokenizers(self, config, directory, corpus):
+    def tokenizers(self, choices, directory, corpus):
         def side(name):
             return corpus.texts("train", name)
 
@@ -54,12 +50,12 @@ class Translation(Task):
             return itertools.chain.from_iterable(pairs)
 
         sentences = {"joint": joint}
-        if not config.vocabulary.joint_vocabulary:
+        if not choices.joint_vocabulary:
             sentences = {
                 name: functools.partial(side, name)
                 for name in ("source", "target")
             }
-        vocabularies.learn(directory, sentences, config.vocabulary)
+        vocabularies.learn(directory, sentences, choices)
         return self.load_tokenizers(directory)
 
     def load_tokenizers(self, directory):
@@ -94,8 +90,8 @@ class Translation(Task):
         # decides.
         return logs["val_bleu"], -logs["val_loss"]
 
-    def validation(self, config, corpus, servable):
-        count = config.data.validation_sentences
+    def validation(self, choices, corpus, servable):
+        count = choices.validation_sentences
         sources, references = (
             list(corpus.texts("validation", side, count))
             for side in ("source", "target")
@@ -104,7 +100,7 @@ class Translation(Task):
         def validate(epoch, logs):
             hypotheses = servable(sources, num_beams=1, truncate=True)
             logs |= evaluation.validation_logs(
-                hypotheses, references, target_language=config.data.target
+                hypotheses, references, target_language=choices.target
             )
             evaluation.print_samples(
                 epoch, logs, sources, hypotheses, references
@@ -211,9 +207,9 @@ class Translation(Task):
 
     def card(self, config, scores, servable):
         source, target = config.data.source, config.data.target
-        title = (
-            f"{LANGUAGE_NAMES.get(source, source)} to "
-            f"{LANGUAGE_NAMES.get(target, target)}"
+        names_of = babel.Locale("en").languages
+        title = " to ".join(
+            names_of.get(code, code) for code in (source, target)
         )
         names = ("bleu", "bleu_lc", "chrf")
         rows = [
@@ -228,9 +224,8 @@ class Translation(Task):
 
 def _language(path: pathlib.Path) -> str | None:
     """The language that a file's name ends with, as in `test.zh.gz`."""
-    _, *endings = path.name.split(".")
-    languages = [one for one in endings if one not in COMPRESSIONS]
-    return languages[-1] if languages else None
+    _, *endings = lines.without_compression(path.name).split(".")
+    return endings[-1] if endings else None
 
 
 def draw_attention(servable, texts, path) -> bool:

@@ -19,7 +19,7 @@ NUM_NAMES = 4
 def take_vocabulary(
     path: str,
     directory: run_directory.RunDirectory,
-    config: configuration.TrainingConfig,
+    choices: configuration.Vocabulary,
 ) -> None:
     """Gives a new run the vocabularies that weights were trained with.
 
@@ -32,12 +32,13 @@ def take_vocabulary(
     if folder is None:
         return
     source = run_directory.at(folder)
-    theirs = configuration.flat(run_directory.read_config(source))
-    for name, value in configuration.flat(config).items():
-        if name in configuration.VOCABULARY and value != theirs[name]:
+    theirs = run_directory.read_config(source).vocabulary
+    for name in configuration.VOCABULARY:
+        there, value = getattr(theirs, name), getattr(choices, name)
+        if value != there:
             raise ValueError(
                 f"A run takes over the vocabulary of {folder}, with which it "
-                f"begins. There, {name} is {theirs[name]!r}. Choose the same. "
+                f"begins. There, {name} is {there!r}. Choose the same. "
                 f"Received: {name}={value!r}"
             )
     for vocabulary in source.vocabularies():
@@ -77,6 +78,7 @@ def take(model: keras.Model, path: str) -> int:
             ) from error
         words = "all its weights"
     print(f"The model begins with {words}, from {file}.")
+    # Workers compare it: each reads the file on its own machine.
     return zlib.crc32(file.read_bytes())
 
 
@@ -100,6 +102,7 @@ def _take_by_name(model, file) -> str:
                 "model. Give the size, model_arguments and vocabulary with "
                 "which the weights were trained, or leave --init out."
             )
+    # Only now: a refusal leaves the model as it was.
     for name, variable in taken.items():
         variable.assign(found[name])
     words = f"{len(taken)} of its {len(own)} weights"

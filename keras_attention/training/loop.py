@@ -99,7 +99,7 @@ def _enter(stage, choices, task, corpus, team) -> Parts:
             # A run that goes on has its vocabulary.
             if stage.begin_from and not directory.checkpoint.is_file():
                 initial_weights.take_vocabulary(
-                    stage.begin_from, directory, choices
+                    stage.begin_from, directory, choices.vocabulary
                 )
         corpus = stage.corpus(corpus)
     return build(stage.config, task, directory, corpus, team)

@@ -56,6 +56,7 @@ def make_optimizer(
     """
     rate = choices.learning_rate
     if choices.schedule == "cosine":
+        # A short run would be over before it is warm.
         warmup = min(choices.warmup_steps, max(1, num_steps // 2))
         rate = schedules.Cosine(rate, warmup, max(num_steps, warmup + 1))
     elif choices.schedule == "inverse_sqrt":
@@ -65,12 +66,12 @@ def make_optimizer(
     return optimizers.Adam(rate, beta_1=0.9, beta_2=0.98, epsilon=1e-9)
 
 
-def _num_steps(config, batches: int) -> int:
+def _num_steps(limits: configuration.Training, batches: int) -> int:
     """The updates of all epochs, or fewer where `steps` says so."""
-    epochs, steps = config.training.epochs, config.training.steps
-    limits = [steps] if steps else []
-    limits += [epochs * batches] if epochs else []
-    return min(limits, default=sys.maxsize)
+    epochs, steps = limits.epochs, limits.steps
+    numbers = [steps] if steps else []
+    numbers += [epochs * batches] if epochs else []
+    return min(numbers, default=sys.maxsize)
 
 
 def _check_positions(model, max_length):
@@ -84,18 +85,18 @@ def _check_positions(model, max_length):
         )
 
 
-def _make_trainer(config, task, model, num_steps, team) -> Trainer:
+def _make_trainer(choices, task, model, num_steps, team) -> Trainer:
     """The trainer of a model, whose optimizer has all its weights."""
     options = {
-        "clip_norm": config.optimizer.clip_norm,
-        "micro_batches": config.optimizer.micro_batches,
-        "objective": task.objective(config, model),
+        "clip_norm": choices.clip_norm,
+        "micro_batches": choices.micro_batches,
+        "objective": task.objective(choices, model),
     }
     if team.size > 1:
         trainer = AcrossWorkers(model, team.strategy, **options)
     else:
         trainer = Trainer(model, **options)
-    optimizer = make_optimizer(config.optimizer, num_steps)
+    optimizer = make_optimizer(choices, num_steps)
     # XLA would compile each shape of a batch anew, and batches of a token
     # budget have many.
     trainer.compile(optimizer, jit_compile=False)
@@ -131,7 +132,7 @@ def build(
     keras.utils.set_random_seed(config.run.seed)
     with team.leader_first():
         if team.leads:
-            tokenizers = task.tokenizers(config, directory, corpus)
+            tokenizers = task.tokenizers(config.vocabulary, directory, corpus)
         else:
             tokenizers = task.load_tokenizers(directory)
     with team.together():
@@ -143,14 +144,14 @@ def build(
         f"{pipeline.checksums} {contents}",
         "give each of them the same corpus, and the same folder --output",
     )
-    num_steps = _num_steps(config, pipeline.report.batches)
+    num_steps = _num_steps(config.training, pipeline.report.batches)
     # Again, so that the weights do not depend on what was drawn above: a
     # vocabulary is learned by a new run, and read by one that goes on.
     keras.utils.set_random_seed(config.run.seed)
     with team.strategy.scope():
         model = task.create_model(config, tokenizers)
         _check_positions(model, config.data.max_length)
-        trainer = _make_trainer(config, task, model, num_steps, team)
+        trainer = _make_trainer(config.optimizer, task, model, num_steps, team)
     servable = task.servable(config, model, tokenizers)
     return Parts(
         config=config,
@@ -161,6 +162,6 @@ def build(
         pipeline=pipeline,
         model=model,
         trainer=trainer,
-        validate=task.validation(config, corpus, servable),
+        validate=task.validation(config.data, corpus, servable),
         team=team,
     )

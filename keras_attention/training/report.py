@@ -9,6 +9,7 @@ import rich.console
 import rich.markup
 import rich.table
 
+from keras_attention import config as configuration
 from keras_attention import files, plotting
 from keras_attention.training import restore, run_directory
 from keras_attention.training.parts import Parts
@@ -17,28 +18,30 @@ from keras_attention.training.parts import Parts
 _NUM_EXAMPLES = 10
 
 
-def saved_scores(evaluation, config) -> dict:
+def saved_scores(evaluation, search: configuration.Search) -> dict:
     """The content of `scores.json`: scores, and what they are of.
 
     These are the split, its first rows, and a search if there is one.
     """
-    search = dataclasses.asdict(config.search)
+    choices = dataclasses.asdict(search)
     return {
         "split": evaluation.test_set.name,
-        **{name: value for name, value in search.items() if value is not None},
+        **{name: value for name, value in choices.items() if value is not None},
         **evaluation.scores,
         "examples": evaluation.test_set.sources[:_NUM_EXAMPLES],
     }
 
 
-def read_scores(directory: run_directory.RunDirectory, config) -> dict | None:
+def read_scores(
+    directory: run_directory.RunDirectory, search: configuration.Search
+) -> dict | None:
     """The scores of a run, or None if there are none of this search."""
     if not directory.scores.is_file():
         return None
     scores = json.loads(directory.scores.read_text())
-    search = dataclasses.asdict(config.search)
+    choices = dataclasses.asdict(search)
     # A model without a search has scores of one, where version 0.1.0 wrote it.
-    same = all(value in (None, scores.get(n)) for n, value in search.items())
+    same = all(value in (None, scores.get(n)) for n, value in choices.items())
     return scores if same else None
 
 
@@ -52,15 +55,17 @@ def finish(parts: Parts) -> dict:
         The scores on the held-out examples.
     """
     task, config, directory = parts.task, parts.config, parts.directory
-    servable = restore.selected(parts)
+    # Anew: what trained may have other precision, and several replicas.
+    servable = restore.load_run(directory, config, task)
     evaluation = task.evaluate(
         servable, task.held_out(parts.corpus), truncate=True
     )
     pictures = task.draw(directory.path, servable, evaluation)
     pictures["learning_curve"] = draw_learning_curve(task, config)
-    scores = saved_scores(evaluation, config)
+    scores = saved_scores(evaluation, config.search)
     card = task.card(config, scores, servable)
     version = servable.export(directory.path / "savedmodel", card)
+    # Behind all other files: a run with scores has nothing left to do.
     content = json.dumps(scores, indent=1)
     files.write_atomically(directory.scores, content.encode())
     _print_samples(task, servable, evaluation)

@@ -1,8 +1,7 @@
-"""From a run's folder, or its parts, to a model that answers."""
+"""From a run's folder to a model that answers."""
 
 from keras_attention import config as configuration
 from keras_attention.training import checkpoints, run_directory
-from keras_attention.training.parts import Parts
 
 
 def _read_weights(directory, model) -> None:
@@ -13,27 +12,6 @@ def _read_weights(directory, model) -> None:
         )
     arrays, _ = checkpoints.load(directory.weights)
     checkpoints.arrays_to_variables(arrays, "model", model.trainable_variables)
-
-
-def selected(parts: Parts):
-    """The servable with the weights that a training has kept, in float32.
-
-    Args:
-        parts: of a finished training. Its model gets these weights. If the
-            model has several replicas or another precision, a new model gets
-            them.
-
-    Returns:
-        What the task exports, such as a `Translator`.
-    """
-    config, model = parts.config, parts.model
-    precision, replicas = config.architecture.precision, config.run.replicas
-    # What answers runs on one device in float32, whatever has trained it.
-    if precision != "float32" or replicas != 1:
-        config = configuration.replace(config, precision="float32")
-        model = parts.task.create_model(config, parts.tokenizers)
-    _read_weights(parts.directory, model)
-    return parts.task.servable(config, model, parts.tokenizers)
 
 
 def load_run(

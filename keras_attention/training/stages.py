@@ -8,10 +8,6 @@ from keras_attention import config as configuration
 from keras_attention.training import run_directory
 
 
-def _same(corpus):
-    return corpus
-
-
 @dataclasses.dataclass(frozen=True)
 class Stage:
     """One of the trainings that make a run, one after the other.
@@ -27,7 +23,7 @@ class Stage:
     """
 
     config: configuration.TrainingConfig
-    corpus: Callable[[Any], Any] = _same
+    corpus: Callable[[Any], Any] = lambda corpus: corpus
     begin_from: str | None = None
 
     @property

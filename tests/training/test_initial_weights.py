@@ -132,9 +132,10 @@ def test_the_vocabulary_of_a_run_is_taken_over(tmp_path):
     assert new.architecture.size == "mini"
     directory = run_directory.start(new)
     for path in (init, str(first.weights)):
-        initial_weights.take_vocabulary(path, directory, new)
+        initial_weights.take_vocabulary(path, directory, new.vocabulary)
         assert directory.vocabulary("joint").read_bytes() == b"pieces"
     other = config.resolve(config.make(**later, normalization="nfkc"))
+    other = other.vocabulary
     with pytest.raises(ValueError, match="There, normalization is"):
         initial_weights.take_vocabulary(init, directory, other)
     # Weights alone have none.

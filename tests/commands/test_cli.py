@@ -509,11 +509,3 @@ def test_an_interrupted_training_says_how_it_goes_on(
     assert end.value.code == 130
     line = "keras-attention train: interrupted; it goes on with --resume\n"
     assert capsys.readouterr().err.endswith(line)
-
-
-def test_two_processes_do_not_train_in_one_folder(
-    corpus, train_arguments, tmp_path
-):
-    with files.lock(tmp_path / "run"):
-        with pytest.raises(SystemExit, match="Another process writes in"):
-            cli.main(train_arguments(corpus, tmp_path / "run"))

@@ -127,11 +127,6 @@ def test_a_size_is_one_of_the_model():
     assert "size='huge'" in str(error.value)
 
 
-def test_an_unknown_choice_is_refused():
-    with pytest.raises(ValueError, match="no choice epochz"):
-        config.make(epochz=3)
-
-
 @pytest.mark.parametrize(
     "name, value, expected",
     [

@@ -64,6 +64,15 @@ def dataset_of(pairs):
     )
 
 
+def blocks_of(pairs, max_length=100, block_size=10):
+    """Blocks of the rows that fit."""
+    return (
+        dataset_of(pairs)
+        .apply(data.tokenize(Characters(), block_size=block_size))
+        .apply(data.filter_by_length(max_length))
+    )
+
+
 def pipeline(
     pairs,
     seed=1,
@@ -77,9 +86,7 @@ def pipeline(
     # The order is a function of the global seed, too.
     tf.random.set_seed(1)
     return (
-        dataset_of(pairs)
-        .apply(data.tokenize(Characters(), block_size=block_size))
-        .apply(data.filter_by_length(max_length))
+        blocks_of(pairs, max_length, block_size)
         .apply(data.shuffle(seed, epoch, pool_size, block_size))
         .apply(data.batch_by_tokens(max_tokens, multiple_of, seed, epoch))
         .apply(data.to_examples())
@@ -344,13 +351,9 @@ def model():
 @pytest.mark.slow
 def test_fit_is_told_of_the_end(model):
     """No warning that the input ran out: warnings are errors here."""
-    blocks = (
-        dataset_of(corpus(60))
-        .apply(data.tokenize(Characters(), block_size=10))
-        .apply(data.filter_by_length(100))
-    )
     batches = (
-        blocks.apply(data.shuffle(1, block_size=10))
+        blocks_of(corpus(60))
+        .apply(data.shuffle(1, block_size=10))
         .apply(data.batch_by_tokens(40, seed=1))
         .apply(data.to_examples())
         .prefetch(2)
@@ -561,12 +564,7 @@ def test_a_plan_by_hand():
 @pytest.mark.parametrize("max_length", [100, 9])
 def test_the_report_counts_what_training_sees(multiple_of, max_length):
     pairs = corpus()
-    blocks = (
-        dataset_of(pairs)
-        .apply(data.tokenize(Characters(), block_size=10))
-        .apply(data.filter_by_length(max_length))
-    )
-    pools = blocks.apply(data.shuffle(1, block_size=10))
+    pools = blocks_of(pairs, max_length).apply(data.shuffle(1, block_size=10))
     report = data.report(pools, len(pairs), 40, multiple_of)
     batches = arrays_of(
         batches_of(max_length=max_length, multiple_of=multiple_of)
@@ -604,12 +602,7 @@ def test_the_checksum_is_that_of_the_pairs():
 
 
 def test_the_report_of_nothing():
-    blocks = (
-        dataset_of([("a" * 30, "b")])
-        .apply(data.tokenize(Characters()))
-        .apply(data.filter_by_length(5))
-    )
-    report = data.report(blocks, 1, 40)
+    report = data.report(blocks_of([("a" * 30, "b")], 5), 1, 40)
     assert (report.kept, report.dropped) == (0, 1)
     assert (report.batches, report.tokens) == (0, 0)
     assert "0.0 % padding" in str(report)
@@ -620,22 +613,15 @@ def test_the_report_of_nothing():
 def test_the_report_counts_pool_by_pool(pool_size, batches):
     """3 tokens a row, 10 rows a batch; pools of 15 and 10, or of 5 rows."""
     pairs = [("a", "b")] * 25
-    pools = (
-        dataset_of(pairs)
-        .apply(data.tokenize(Characters(), block_size=5))
-        .apply(data.join(pool_size, block_size=5))
-    )
+    blocks = blocks_of(pairs, block_size=5)
+    pools = blocks.apply(data.join(pool_size, block_size=5))
     assert data.report(pools, 25, 30).batches == batches
     assert len(list(pools.apply(data.batch_by_tokens(30)))) == batches
 
 
 def test_a_block_of_which_all_was_dropped():
     pairs = [("a", "b")] * 10 + [("a" * 30, "b")]
-    blocks = (
-        dataset_of(pairs)
-        .apply(data.tokenize(Characters(), block_size=10))
-        .apply(data.filter_by_length(5))
-    )
+    blocks = blocks_of(pairs, max_length=5)
     assert data.report(blocks, 11, 30).batches == 1
     assert len(list(blocks.apply(data.batch_by_tokens(30)))) == 1
 
@@ -651,12 +637,7 @@ def test_the_report_can_be_read():
 @pytest.mark.slow
 def test_the_cache_may_stand_before_the_shuffle():
     pairs = corpus()
-    blocks = (
-        dataset_of(pairs)
-        .apply(data.tokenize(Characters(), block_size=10))
-        .apply(data.filter_by_length(100))
-        .cache()
-    )
+    blocks = blocks_of(pairs).cache()
     for epoch in range(2):
         tf.random.set_seed(1)
         batches = blocks.apply(data.shuffle(1, epoch, 1000, 10)).apply(

@@ -127,7 +127,7 @@ def test_another_label_is_another_corpus(rows, tokenizer, made):
 
 
 def test_texts_that_do_not_fit_are_refused(rows, tokenizer):
-    with pytest.raises(ValueError, match="fits max_length=2: "):
+    with pytest.raises(ValueError, match="fits max_length=2: 7 are too long"):
         make(rows, tokenizer, max_length=2)
 
 

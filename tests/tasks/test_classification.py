@@ -3,9 +3,10 @@
 import json
 
 import pytest
+import small_runs
 
 import keras_attention as ka
-from keras_attention import cli, files, tasks
+from keras_attention import cli, tasks
 from keras_attention.data.embedded import colours, multisets
 from keras_attention.serving import kinds
 from keras_attention.training import checkpoints
@@ -190,30 +191,19 @@ def test_no_separator_in_a_text_or_label_loses_a_training(
     cli.main(["export", str(run), "--to", str(tmp_path / "model")])
 
 
-class Stop(Exception):
-    """Stands for a kill."""
+def is_in_its_second_epoch(path):
+    return path.is_file() and progress(path.parent) == [1, 1]
 
 
 @pytest.mark.slow
-def test_a_run_that_was_stopped_goes_on_exactly(
-    task, folder, tmp_path, monkeypatch
-):
+def test_a_run_that_was_stopped_goes_on_exactly(task, folder, tmp_path):
     """Killed in the second epoch, it ends with the same bytes."""
     options = ["--checkpoint_steps=1", "--dropout=0.2", "--max_tokens=1000"]
     whole, stopped = tmp_path / "whole", tmp_path / "stopped"
     train(task, folder, whole, *options)
     assert progress(whole) == [2, 0]
-    write, checkpoint = files.write_atomically, stopped / "checkpoint.npz"
-
-    def dies(path, data):
-        write(path, data)
-        if path == checkpoint and progress(stopped) == [1, 1]:
-            raise Stop
-
-    with monkeypatch.context() as patch:
-        patch.setattr(files, "write_atomically", dies)
-        with pytest.raises(Stop):
-            train(task, folder, stopped, *options)
+    with small_runs.killed("checkpoint.npz", counts=is_in_its_second_epoch):
+        train(task, folder, stopped, *options)
     assert progress(stopped) == [1, 1]
     train(task, folder, stopped, *options, "--resume")
     for name in ("weights.npz", "checkpoint.npz"):

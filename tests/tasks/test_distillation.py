@@ -4,8 +4,9 @@ import shutil
 
 import numpy as np
 import pytest
+import small_runs
 
-from keras_attention import config, files, runs
+from keras_attention import config, runs
 from keras_attention.data import corpora
 from keras_attention.tasks import distillation, translation
 from keras_attention.training import (
@@ -16,7 +17,6 @@ from keras_attention.training import (
     trainer,
 )
 
-NUMBERS = "null ein zwei drei vier fünf sechs sieben acht neun".split()
 ODD = ["", "zwei\r\ndrei", "vier\u2028fünf  sechs"]
 
 
@@ -24,23 +24,14 @@ ODD = ["", "zwei\r\ndrei", "vier\u2028fünf  sechs"]
 def folder(tmp_path_factory):
     """Digits and their names: a block of pairs and a half."""
     path = tmp_path_factory.mktemp("digits")
-    generator = np.random.default_rng(0)
-    for split, size in (("train", 45), ("validation", 6)):
-        rows = [
-            generator.integers(0, 10, generator.integers(1, 6))
-            for _ in range(size)
-        ]
-        for language, names in (("en", range(10)), ("de", NUMBERS)):
-            lines = [" ".join(str(names[d]) for d in row) for row in rows]
-            text = "\n".join(lines) + "\n"
-            (path / f"{split}.{language}").write_text(text, "utf-8")
+    small_runs.write_digits(path, train=45, validation=6)
     return path
 
 
 class Unscored(translation.Translation):
     """Translation whose validation translates nothing."""
 
-    def validation(self, config, corpus, servable):
+    def validation(self, choices, corpus, servable):
         return lambda epoch, logs: logs.update(val_bleu=0.0)
 
 
@@ -182,30 +173,6 @@ def test_the_student_goes_on_from_its_teacher(choose, task, folder):
         np.testing.assert_array_equal(expected, weight.numpy())
 
 
-class Stop(Exception):
-    """Stands for a kill."""
-
-
-def stops(patch, name, call=1):
-    """Lets a run die when it writes a file for the n-th time.
-
-    Args:
-        patch: what undoes it.
-        name: the file's, with its folder's.
-        call: 1 for the first time.
-    """
-    original, calls = files.write_atomically, []
-
-    def write(path, data):
-        if path.match(name):
-            calls.append(path)
-            if len(calls) == call:
-                raise Stop
-        original(path, data)
-
-    patch.setattr(files, "write_atomically", write)
-
-
 TEACHER, STUDENT = "teacher/checkpoint.npz", "broken/checkpoint.npz"
 SECOND_BLOCK = "translations/000001.txt"
 
@@ -225,9 +192,7 @@ def fitted(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_stopped_distillation_goes_on_exactly(
-    choose, task, fitted, monkeypatch
-):
+def test_a_stopped_distillation_goes_on_exactly(choose, task, fitted):
     """Killed while the teacher trains, while it translates, after that."""
     choices = {"dropout": 0.2, "distillation_epochs": 3}
     whole = loop.train(choose("whole", **choices), task).directory
@@ -246,8 +211,7 @@ def test_a_stopped_distillation_goes_on_exactly(
         (SECOND_BLOCK, 1),
         (STUDENT, student + 3),
     ):
-        with monkeypatch.context() as patch, pytest.raises(Stop):
-            stops(patch, *stop)
+        with small_runs.killed(*stop):
             loop.train(choose("broken", **choices), task, resume=True)
     run = loop.train(choose("broken", **choices), task, resume=True).directory
     # Nothing is done twice but what was not saved.
@@ -263,20 +227,18 @@ def test_a_stopped_distillation_goes_on_exactly(
 
 
 @pytest.mark.slow
-def test_what_may_change_and_what_may_not(choose, task, fitted, monkeypatch):
+def test_what_may_change_and_what_may_not(choose, task, fitted):
     def train(resume=False, **choices):
         return loop.train(choose(**choices), task, resume).directory
 
-    with monkeypatch.context() as patch, pytest.raises(Stop):
-        stops(patch, "teacher/history.json", 2)
+    with small_runs.killed("teacher/history.json", 2):
         train()
     with pytest.raises(ValueError, match="holds a run already"):
         train()
     with pytest.raises(ValueError, match="Expected distillation_epochs=2"):
         train(resume=True, distillation_epochs=0)
     # While the teacher trains, the epochs may change.
-    with monkeypatch.context() as patch, pytest.raises(Stop):
-        stops(patch, SECOND_BLOCK)
+    with small_runs.killed(SECOND_BLOCK):
         train(resume=True, epochs=1)
     run = run_directory.at(choose().run.output)
     assert run_directory.read_config(run).training.epochs == 1
@@ -300,12 +262,11 @@ def moving(folder, tmp_path):
 
 @pytest.mark.slow
 def test_other_texts_are_not_paired_with_its_translations(
-    choose, task, moving, tmp_path, monkeypatch
+    choose, task, moving, tmp_path
 ):
     """Nor does the refusal change what the run is; it may have moved."""
     choices = {"epochs": 1, "distillation_epochs": 1}
-    with monkeypatch.context() as patch, pytest.raises(Stop):
-        stops(patch, SECOND_BLOCK)
+    with small_runs.killed(SECOND_BLOCK):
         loop.train(choose(corpus=str(moving), **choices), task)
     moved = moving.rename(tmp_path / "elsewhere")
     choices = choose(corpus=str(moved), **choices)

@@ -9,6 +9,7 @@ import types
 
 import numpy as np
 import pytest
+import small_runs
 
 from keras_attention import config, files
 from keras_attention.tasks import translation
@@ -21,31 +22,15 @@ from keras_attention.training import (
     trainer,
 )
 
-WORDS = "null ein zwei drei vier fünf sechs sieben acht neun".split()
-SIZES = {
-    "num_layers": 1,
-    "hidden_dim": 16,
-    "intermediate_dim": 32,
-    "num_heads": 2,
-}
-
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory):
     """Digits and their names; one validation text is over the limit."""
     folder = tmp_path_factory.mktemp("corpus")
-    generator = np.random.default_rng(0)
-    for split, size in (("train", 100), ("validation", 6)):
-        rows = [
-            generator.integers(0, 10, generator.integers(1, 6))
-            for _ in range(size)
-        ]
-        if split == "validation":
-            rows.append(generator.integers(0, 10, 300))
-        for language, names in (("en", range(10)), ("de", WORDS)):
-            lines = [" ".join(str(names[d]) for d in row) for row in rows]
-            path = folder / f"{split}.{language}"
-            path.write_text("\n".join(lines) + "\n", "utf-8")
+    small_runs.write_digits(folder, train=100, validation=6)
+    for language in ("en", "de"):
+        with open(folder / f"validation.{language}", "a") as file:
+            file.write("1 " * 300 + "\n")
     return folder
 
 
@@ -57,7 +42,7 @@ def choose(corpus, tmp_path):
         choices = {
             "corpus": str(corpus),
             "output": str(tmp_path / name),
-            "model_arguments": dict(SIZES),
+            "model_arguments": small_runs.SIZES,
             "vocabulary_size": 320,
             "max_tokens": 64,
             "epochs": 3,
@@ -119,68 +104,40 @@ def updates(trained):
     return int(trained.trainer.optimizer.iterations.numpy())
 
 
-class Stop(Exception):
-    """Stands for a kill."""
-
-
 @contextlib.contextmanager
-def killed(owner, name, when):
-    """Lets a public function die at its first call of a kind."""
-    original = getattr(owner, name)
+def dies_in_validation(call=1):
+    """At the n-th time."""
+    evaluate, calls = trainer.Trainer.evaluate, []
 
     def dies(*args, **options):
-        if when(*args, **options):
-            raise Stop
-        return original(*args, **options)
+        calls.append(args)
+        if len(calls) == call:
+            raise small_runs.Stop
+        return evaluate(*args, **options)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(owner, name, dies)
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(small_runs.Stop):
+        patch.setattr(trainer.Trainer, "evaluate", dies)
         yield
 
 
-def writes(name, call=1, epochs=0):
-    """Dies when it writes a file of that name for the n-th time.
-
-    Args:
-        epochs: only calls count that come when so many are in the history.
-    """
-    calls = []
-
-    def when(path, data):
-        directory = run_directory.at(path.parent)
-        if path.name == name:
-            if len(run_directory.read_history(directory)) >= epochs:
-                calls.append(path)
-        return path.name == name and len(calls) == call
-
-    return killed(files, "write_atomically", when)
-
-
-def validates(call=1):
-    """Dies at the n-th validation."""
-    calls = []
-
-    def when(*args, **options):
-        calls.append(args)
-        return len(calls) == call
-
-    return killed(trainer.Trainer, "evaluate", when)
+def has_three_epochs(path):
+    return len(run_directory.read_history(run_directory.at(path.parent))) > 2
 
 
 KILLS = [
-    lambda: writes("checkpoint.npz", call=2),
-    validates,
-    lambda: writes("history.json"),
-    lambda: validates(call=2),
+    lambda: small_runs.killed("checkpoint.npz", call=2),
+    dies_in_validation,
+    lambda: small_runs.killed("history.json"),
+    lambda: dies_in_validation(call=2),
 ]
-AVERAGE = [lambda: writes("weights.npz", epochs=3)]
+AVERAGE = [lambda: small_runs.killed("weights.npz", counts=has_three_epochs)]
 SAMPLED = {"average_last": 2, "subword_sampling": 0.2}
 
 
 @pytest.mark.parametrize(
     "choices, kills",
     [
-        ({"epochs": 2}, [lambda: writes("checkpoint.npz", call=3)]),
+        ({"epochs": 2}, [lambda: small_runs.killed("checkpoint.npz", call=3)]),
         *(
             pytest.param(*case, marks=pytest.mark.slow)
             for case in (
@@ -227,7 +184,7 @@ def test_a_run_stopped_in_an_epoch_may_end_there(choose, less):
     """No epoch is half trained and called done."""
     run, start = begin(choose(checkpoint_steps=1))
     batches = run.pipeline.report.batches
-    with writes("checkpoint.npz", call=2 * batches + 7):
+    with small_runs.killed("checkpoint.npz", call=2 * batches + 7):
         loop.fit(run, start)
     done = updates(run)
     assert 2 * batches < done < 3 * batches
@@ -277,21 +234,6 @@ def test_other_pieces_of_the_same_texts_are_told(choose):
     progress.save(run, start)
     with pytest.raises(ValueError, match="its files have changed"):
         progress.load(run)
-
-
-@pytest.mark.slow
-def test_a_corpus_may_move(choose, moving, tmp_path):
-    """Its content is what counts, and the new place is kept."""
-    progress.save(*begin(choose(corpus=str(moving))))
-    moved = moving.rename(tmp_path / "elsewhere")
-    trained, _ = train(choose(corpus=str(moved), epochs=1), resume=True)
-    kept = run_directory.read_config(trained.directory)
-    assert kept.data.corpus == str(moved)
-    reverse(moved / "train.en")
-    with pytest.raises(
-        ValueError, match="elsewhere no longer gives the examples"
-    ):
-        train(choose(corpus=str(moved)), resume=True)
 
 
 def test_the_last_epochs_are_averaged(choose):
@@ -495,11 +437,6 @@ def test_arguments_that_the_model_does_not_take(choose, arguments):
             choices, [types.SimpleNamespace(vocabulary_size=31)] * 2
         )
     assert next(iter(arguments)) in str(told.value)
-
-
-def test_no_pair_fits(choose):
-    with pytest.raises(ValueError, match="fits max_length=2: 100 are too long"):
-        begin(choose(max_length=2))
 
 
 @pytest.mark.slow

@@ -2,10 +2,10 @@
 
 import dataclasses
 
-import numpy as np
 import pytest
+import small_runs
 
-from keras_attention import config, files
+from keras_attention import config
 from keras_attention.tasks import translation
 from keras_attention.training import (
     checkpoints,
@@ -14,13 +14,6 @@ from keras_attention.training import (
     trainer,
 )
 from keras_attention.training.stages import Stage, remaining
-
-SIZES = {
-    "num_layers": 1,
-    "hidden_dim": 16,
-    "intermediate_dim": 32,
-    "num_heads": 2,
-}
 
 
 class CopiesFirst(translation.Translation):
@@ -53,26 +46,20 @@ class CopiesFirst(translation.Translation):
             corpus, splits=splits, languages=(source, source)
         )
 
-    def validation(self, config, corpus, servable):
+    def validation(self, choices, corpus, servable):
         return lambda epoch, logs: logs.update(val_bleu=0.0)
 
 
 @pytest.fixture
 def choose(tmp_path):
-    generator = np.random.default_rng(0)
-    for split, size in (("train", 60), ("validation", 6)):
-        for language in ("en", "de"):
-            rows = generator.integers(0, 10, [size, 4])
-            lines = [" ".join(map(str, row)) for row in rows]
-            text = "\n".join(lines) + "\n"
-            (tmp_path / f"{split}.{language}").write_text(text)
+    small_runs.write_digits(tmp_path, train=60, validation=6)
 
     def choose(name, **choices):
         choices = {
             "corpus": str(tmp_path),
             "output": str(tmp_path / name),
-            "model_arguments": SIZES,
-            "vocabulary_size": 300,
+            "model_arguments": small_runs.SIZES,
+            "vocabulary_size": 320,
             "max_tokens": 64,
             "epochs": 2,
             "dropout": 0.2,
@@ -84,26 +71,6 @@ def choose(tmp_path):
         return config.resolve(config.make(**choices))
 
     return choose
-
-
-class Stop(Exception):
-    """Stands for a kill."""
-
-
-def train_until(choices, task, name, call):
-    """Trains until it would write a file for the n-th time."""
-    calls, write = [], files.write_atomically
-
-    def dies(path, data):
-        if path.match(name):
-            calls.append(path)
-            if len(calls) == call:
-                raise Stop
-        write(path, data)
-
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(Stop):
-        patch.setattr(files, "write_atomically", dies)
-        loop.train(choices, task, resume=True)
 
 
 @pytest.mark.slow
@@ -118,7 +85,8 @@ def test_a_run_of_two_stages_goes_on_exactly(choose, capsys):
         ("broken/config.yaml", 2),
         ("broken/checkpoint.npz", 3),
     ):
-        train_until(choices, task, *stop)
+        with small_runs.killed(*stop):
+            loop.train(choices, task, resume=True)
     run = loop.train(choices, task, resume=True).directory
     # The first stage was entered until the second one had a checkpoint.
     assert task.corpora == 3
@@ -146,12 +114,12 @@ def test_a_run_that_stops_in_its_first_stage_keeps_its_new_epochs(
 
     def step(self, batches, callbacks, **options):
         callbacks[-1].function(1)
-        raise Stop
+        raise small_runs.Stop
 
     monkeypatch.setattr(trainer.Trainer, "fit", step)
     for epochs in (2, 5):
         choices = choose("run", epochs=epochs)
-        with pytest.raises(Stop):
+        with pytest.raises(small_runs.Stop):
             loop.train(choices, CopiesFirst(), resume=True)
         directory = run_directory.at(choices.run.output)
         assert (directory.path / "copying" / "checkpoint.npz").is_file()

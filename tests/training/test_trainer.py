@@ -5,33 +5,22 @@ import functools
 import keras
 import numpy as np
 import pytest
+import small_runs
 import tensorflow as tf
 
 from keras_attention import data, devices, models
 from keras_attention.models import catalog
 from keras_attention.training import losses, objectives, optimizers, trainer
 
-VOCABULARY = 31
+VOCABULARY = small_runs.VOCABULARY
 
 
 def batches(num_batches=20, replicas=4):
     """Uneven rows; the last batch leaves three of four replicas empty."""
-    generator = np.random.default_rng(0)
-    sources = [
-        [*generator.integers(4, VOCABULARY, length), 3]
-        for length in generator.integers(1, 12, 105)
-    ]
-    sources.append([*range(4, 29), 3])
-    blocks = tf.data.Dataset.from_tensors(
-        {
-            "source_ids": tf.ragged.constant(sources, dtype=tf.int32),
-            "target_ids": tf.ragged.constant(
-                [[2, *row[-2::-1], 3] for row in sources], dtype=tf.int32
-            ),
-        }
-    )
+    rows = [*small_runs.uneven(105), [*range(4, 29), 3]]
     return (
-        blocks.apply(data.batch_by_tokens(66, replicas, seed=1))
+        small_runs.reversing(rows)
+        .apply(data.batch_by_tokens(66, replicas, seed=1))
         .apply(data.to_examples())
         .repeat(3)
         .take(num_batches)
@@ -42,15 +31,9 @@ def batches(num_batches=20, replicas=4):
 def seven_rows():
     """One batch that two replicas cannot share evenly."""
     rows = [[*range(4, 6 + n), 3] for n in range(7)]
-    batch = {
-        "source_ids": tf.ragged.constant(rows, dtype=tf.int32),
-        "target_ids": tf.ragged.constant(
-            [[2, *row] for row in rows], dtype=tf.int32
-        ),
-    }
-    blocks = tf.data.Dataset.from_tensors(batch)
     return (
-        blocks.apply(data.batch_by_tokens(999, 1))
+        small_runs.reversing(rows)
+        .apply(data.batch_by_tokens(999, 1))
         .apply(data.to_examples())
         .apply(tf.data.experimental.assert_cardinality(1))
     )

@@ -9,6 +9,7 @@ import sys
 
 import keras
 import numpy as np
+import small_runs
 import tensorflow as tf
 from tensorflow.python.distribute import collective_all_reduce_strategy
 
@@ -16,26 +17,13 @@ from keras_attention import data, devices, models, workers
 from keras_attention.training import trainer
 from keras_attention.training.across_workers import AcrossWorkers
 
-VOCABULARY = 31
-
 
 def batches():
     """Six batches of uneven rows, some of them without any token."""
-    generator = np.random.default_rng(0)
-    sources = [
-        [*generator.integers(4, VOCABULARY, length), 3]
-        for length in generator.integers(1, 12, 29)
-    ]
-    blocks = tf.data.Dataset.from_tensors(
-        {
-            "source_ids": tf.ragged.constant(sources, dtype=tf.int32),
-            "target_ids": tf.ragged.constant(
-                [[2, *row[-2::-1], 3] for row in sources], dtype=tf.int32
-            ),
-        }
-    )
-    return blocks.apply(data.batch_by_tokens(66, 4, seed=1)).apply(
-        data.to_examples()
+    return (
+        small_runs.reversing(small_runs.uneven(29))
+        .apply(data.batch_by_tokens(66, 4, seed=1))
+        .apply(data.to_examples())
     )
 
 
@@ -45,7 +33,7 @@ def fit(strategy=None):
     with (strategy or tf.distribute.get_strategy()).scope():
         model = models.Transformer.from_size(
             "tiny",
-            VOCABULARY,
+            small_runs.VOCABULARY,
             num_layers=1,
             hidden_dim=8,
             intermediate_dim=16,

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import select
 import socket
 import sys
 import time
@@ -61,24 +62,32 @@ class Workers:
     def _wait_for_others(self, seconds):
         """Until each has said its rank, and none has left again."""
         others, reminder = {*range(1, self.count)}, _Reminder(seconds)
-        connections = {}
+        ranks: dict = {}  # Of a connection; None until it has said one.
         with contextlib.ExitStack() as stack:
             listener = _listener(self.addresses[0], self.count)
             stack.enter_context(listener)
-            while missing := others - {*connections}:
+            while missing := others - {*ranks.values()}:
                 names = self._names(missing)
                 if not reminder.waits_for(names):
-                    _tell(connections.values(), names)
+                    _tell(ranks, names)
                     raise _absent(names)
-                for rank, newcomer in _newcomer(listener, others).items():
-                    # The older of two may be a lost machine's.
-                    connections[rank] = stack.enter_context(newcomer)
-                for rank in [*connections]:
-                    if _has_ended(connections[rank]):
-                        del connections[rank]
+                for one in select.select([listener, *ranks], [], [], 0.5)[0]:
+                    if one is listener:
+                        with contextlib.suppress(OSError):
+                            newcomer, _ = listener.accept()
+                            ranks[stack.enter_context(newcomer)] = None
+                        continue
+                    ranks.pop(one, None)
+                    line = _first_line(one)
+                    if not line.isdecimal() or int(line) not in others:
+                        one.close()  # It has left, or it is no worker.
+                        continue
+                    # An older one of this rank may be a lost machine's.
+                    ranks = {c: r for c, r in ranks.items() if r != int(line)}
+                    ranks[one] = int(line)
             # TensorFlow needs the port when the others go on.
             listener.close()
-            _tell(connections.values(), _ALL_ARE_THERE)
+            _tell(ranks, _ALL_ARE_THERE)
 
     def _wait_for_leader(self, seconds):
         """Says this worker's rank, until the leader answers."""
@@ -90,7 +99,8 @@ class Workers:
                 with socket.create_connection(place, timeout=5) as connection:
                     connection.sendall(f"{self.rank}\n".encode())
                     # The leader listens already, so its time ends first.
-                    answer = _first_line(connection, seconds + 10)
+                    connection.settimeout(seconds + 10)
+                    answer = _first_line(connection)
             if answer == _ALL_ARE_THERE:
                 return
             # A leader that runs TensorFlow already answers something else.
@@ -186,26 +196,11 @@ def _listener(address, count):
             f"The leader cannot listen at {address} ({error}). End the program "
             "that has this port, or name another one in TF_CONFIG."
         ) from error
-    listener.settimeout(0.5)
     return listener
 
 
-def _newcomer(listener, ranks):
-    """The connection of a worker that has come, by its rank; or nothing."""
-    try:
-        connection, _ = listener.accept()
-    except OSError:  # Nobody for half a second, or too many open files.
-        return {}
-    rank = _first_line(connection, seconds=1)
-    if rank.isdecimal() and int(rank) in ranks:
-        return {int(rank): connection}
-    connection.close()  # Such as a scan of ports.
-    return {}
-
-
-def _first_line(connection, seconds):
-    """What the other side says at once, or "" if that is nothing."""
-    connection.settimeout(max(0.1, seconds))
+def _first_line(connection):
+    """What the other side says, or "" if it has left."""
     with contextlib.suppress(OSError):
         text = connection.recv(1000).decode(errors="replace")
         return text.partition("\n")[0].strip()
@@ -216,17 +211,6 @@ def _tell(connections, line):
     for connection in connections:
         with contextlib.suppress(OSError):
             connection.sendall(f"{line}\n".encode())
-
-
-def _has_ended(connection):
-    """Whether the other side has closed it."""
-    connection.setblocking(False)
-    try:
-        return not connection.recv(1)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True
 
 
 def _absent(names):

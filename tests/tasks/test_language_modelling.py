@@ -180,6 +180,11 @@ def test_a_stream_is_continued_on_its_last_line(stream_run, tmp_path, capsys):
         (["export", "{run}", "--to=x", "--num_beams=2"], "leave num_beams out"),
         (["evaluate", "{run}", "--num_beams=2"], "leave num_beams out"),
         (
+            ["evaluate", "{run}/savedmodel", "--source={file}"]
+            + ["--num_beams=2", "--tokenize=char"],
+            "models take --num_beams and --tokenize; ",
+        ),
+        (
             ["evaluate", "{run}", "--beside", "{run}"],
             "translation models take --beside",
         ),

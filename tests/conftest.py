@@ -19,6 +19,10 @@ tf.config.set_logical_device_configuration(
 # Two processes test at a time.
 tf.config.threading.set_intra_op_parallelism_threads(1)
 
+# Most graphs here run once: to optimise one takes longer than it saves. The
+# programs that tests start and the tutorials do optimise, as users' do.
+tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
+
 import tiny  # noqa: E402
 
 from keras_attention import data  # noqa: E402

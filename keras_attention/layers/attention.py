@@ -128,7 +128,7 @@ class Attention(keras.layers.Layer):
 
     A subclass implements `score`, and `project` where its score has a part
     that depends on the keys alone. A decoder calls `project` once for each
-    sentence and `attend` at each step. It builds the layer before.
+    sentence and `attend` at each step. It must build the layer before both.
 
     Call arguments:
         query: [B, T, Dq].

@@ -31,9 +31,9 @@ class MultiplicativeAttention(attention.Attention):
     In "concat" the product W [h_t; h_s] is computed as the sum of two, so
     that the keys are projected once; the function is the same.
 
-    Scores are not scaled, as in the paper. Wide layers that are trained by
-    Adam may come to look at one place whatever is asked, and stay there: then
-    divide the keys, as `models.Luong` does for "general".
+    Scores are not scaled, as in the paper. With Adam, the scores of wide layers
+    can grow so large that attention stays on one key, whatever the query is.
+    Then divide the keys, as `models.Luong` does for "general".
 
     Args:
         scoring: "dot" (query and key of one width), "general" or "concat".

@@ -59,7 +59,7 @@ class Task(abc.ABC):
     `serving.loading.load` returns answers alike.
 
     The methods stand in the order in which they are called. A training calls
-    all of them but `read_test_set`, `difference` and `by_length`, which are for
+    all of them but `read_test_set` and `difference`, which are for
     `keras-attention evaluate`.
 
     Attributes:
@@ -159,7 +159,7 @@ class Task(abc.ABC):
             choices: the group `optimizer` of a configuration.
             model: what `create_model` returned.
         """
-        # From the class: a function of the model, where it is a method.
+        # Read from the class: a method then takes the model as first argument.
         own = type(model).objective
         return own or self.cross_entropy(choices.label_smoothing)
 
@@ -219,7 +219,8 @@ class Task(abc.ABC):
                 also takes those of the search, and `tokenize` for BLEU.
 
         Returns:
-            `Evaluation` whose scores hold `sentences`, their number.
+            `Evaluation` whose scores hold `sentences`, their number, and
+            `truncated` if texts were cut.
 
         Raises:
             ValueError: If a text is too long and not cut.

@@ -17,8 +17,8 @@ what is real, and 0 for padding and for a row that was added to make replicas
 even. The trainer takes the mean of all values by their weights, exactly over
 micro-batches, replicas and workers.
 
-An objective with other measures than "loss" has their `names`, "loss" among
-them. Where the logs are something else than the means, `results(means)`
+If an objective measures more than "loss", its `names` lists all, "loss"
+included. Where the logs are something else than the means, `results(means)`
 computes the logs. A plain function needs neither.
 
 A paper's own objective is a method of its model:

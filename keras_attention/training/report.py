@@ -73,7 +73,7 @@ def finish(parts: Parts) -> dict:
         print(f"{name.replace('_', ' ')}: {path}")
     print(f"SavedModel: {version}")
     print(f"use it: {command(servable, version.parent)}")
-    cut = evaluation.scores["truncated"]
+    cut = evaluation.scores.get("truncated", 0)
     limit = config.data.max_length
     note = f"; {cut:,} of them were cut to {limit} tokens" if cut else ""
     print(f"{evaluation.test_set.name}: {task.summary(evaluation)}{note}")

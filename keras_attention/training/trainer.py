@@ -238,5 +238,6 @@ def _flat(name, values, weights):
         )
     # Flat: Keras would divide each row by its length, padding included.
     values, weights = (tf.reshape(tensor, [-1]) for tensor in (values, weights))
-    # 0 * inf is NaN: what does not count may have any value.
+    # 0 * inf is NaN: what does not count may have any value. Its gradient
+    # must be finite.
     return tf.where(weights == 0, 0.0, values), weights

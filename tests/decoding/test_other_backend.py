@@ -15,6 +15,7 @@ ROOT = PROGRAM.parents[2]
 
 
 # What Keras needs for each backend.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "backend, packages", [("jax", ["jax"]), ("numpy", ["jax", "scipy"])]
 )

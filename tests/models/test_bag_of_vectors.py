@@ -52,8 +52,9 @@ def test_word_dropout_leaves_words_out_of_the_mean(randomize):
 def test_xor_needs_a_layer(num_layers):
     """Two words, each of two: whether just one of them is the second."""
     keras.utils.set_random_seed(1)
-    ids = np.array([[4, 6], [4, 7], [5, 6], [5, 7]])
-    labels = np.array([0, 1, 1, 0])
+    # 100 batches of the four, as an epoch of Keras has its price.
+    ids = np.tile([[4, 6], [4, 7], [5, 6], [5, 7]], (100, 1))
+    labels = np.tile([0, 1, 1, 0], 100)
     model = models.BagOfVectors(
         8, 2, 8, 16, num_layers=num_layers, word_dropout=0.0
     )
@@ -62,7 +63,7 @@ def test_xor_needs_a_layer(num_layers):
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
     )
     inputs = {"source_ids": ids}
-    model.fit(inputs, labels, epochs=100, verbose=0)
+    model.fit(inputs, labels, batch_size=4, shuffle=False, verbose=0)
     answers = np.argmax(model.predict(inputs, verbose=0), axis=1)
     assert np.all(answers == labels) == (num_layers > 0)
 

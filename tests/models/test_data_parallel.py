@@ -22,6 +22,7 @@ def start(model, rank, count, address, weights):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     importlib.util.find_spec("jax") is None, reason="jax is not installed"
 )

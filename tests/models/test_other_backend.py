@@ -18,6 +18,7 @@ ROOT = PROGRAM.parents[2]
 NEEDED = {"jax": ["jax"], "torch": ["torch"], "numpy": ["jax", "scipy"]}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", NEEDED)
 def test_another_backend_computes_the_same(tmp_path, backend):
     for package in NEEDED[backend]:

@@ -11,7 +11,7 @@ import pytest
 from keras_attention import config, plotting
 from keras_attention.serving import kinds
 from keras_attention.tasks import translation
-from keras_attention.training import report
+from keras_attention.training import report, run_directory
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,36 @@ def test_the_learning_curve_is_that_of_the_stages(tmp_path, monkeypatch):
     path = report.draw_learning_curve(translation.Translation(), choices)
     assert path == tmp_path / "learning_curve.png"
     assert drawn == [{"loss": [3.0, 1.0]}]
+
+
+def test_a_task_need_not_count_what_was_cut(tmp_path, monkeypatch, capsys):
+    """`truncated` is for tasks that cut: without it, a training ends well."""
+    directory = run_directory.start(config.make(output=str(tmp_path / "run")))
+    found = types.SimpleNamespace(
+        test_set=types.SimpleNamespace(name="test", sources=["a"]),
+        scores={"sentences": 3},
+    )
+    task = types.SimpleNamespace(
+        headings=("text", "number"),
+        evaluate=lambda servable, test_set, truncate: found,
+        held_out=lambda corpus: found.test_set,
+        draw=lambda folder, servable, evaluation: {},
+        card=lambda choices, scores, servable: "",
+        samples=lambda servable, evaluation: [],
+        summary=lambda evaluation: "3 of 3",
+    )
+    servable = types.SimpleNamespace(
+        kind=kinds.CLASSIFICATION,
+        task="classification",
+        export=lambda folder, card: folder / "1",
+    )
+    monkeypatch.setattr(report.restore, "load_run", lambda *_: servable)
+    monkeypatch.setattr(report, "draw_learning_curve", lambda *_: "")
+    parts = types.SimpleNamespace(
+        task=task,
+        config=config.resolve(config.make()),
+        directory=directory,
+        corpus=None,
+    )
+    assert report.finish(parts) == {"sentences": 3}
+    assert capsys.readouterr().out.endswith("test: 3 of 3\n")

@@ -75,7 +75,7 @@ class Application:
         )
         self._rest = rest.Rest(self.predictor, limits, settings, metrics)
         self._calls = grpc_services.Calls(
-            self.predictor, limits, metrics, settings.log_texts
+            self.predictor, limits, settings.log_texts
         )
         self._folders = frozenset(config.folder for config in configs)
         self._health = health.aio.HealthServicer()

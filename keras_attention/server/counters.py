@@ -21,13 +21,11 @@ class Counter:
     Args:
         name: its name in Prometheus.
         labels: the names of its labels.
-        kind: "counter", or "gauge" for one that may fall.
     """
 
-    def __init__(self, name: str, labels: Sequence[str], kind="counter"):
+    def __init__(self, name: str, labels: Sequence[str]):
         self._name = name
         self._labels = labels
-        self._kind = kind
         self._values = {}
         self._lock = threading.Lock()
 
@@ -36,16 +34,11 @@ class Counter:
         with self._lock:
             self._values[labels] = self._values.get(labels, 0) + amount
 
-    def set(self, value: float, *labels: str) -> None:
-        """Sets the number of these labels."""
-        with self._lock:
-            self._values[labels] = value
-
     def lines(self) -> list[str]:
         """The lines of the text format."""
         with self._lock:
             values = dict(self._values)
-        return [f"# TYPE {self._name} {self._kind}"] + [
+        return [f"# TYPE {self._name} counter"] + [
             f"{self._name}{_braces(self._labels, labels)} {value:.15g}"
             for labels, value in values.items()
         ]
@@ -143,7 +136,6 @@ class Metrics:
         self._load_times = Counter(
             _SAVED_MODEL + "load_latency", ("model_path",)
         )
-        self._queue = Counter(":keras_attention:queued_rows", (), "gauge")
         self._connections = Counter(
             ":keras_attention:refused_connections", ("reason",)
         )
@@ -205,8 +197,10 @@ class Metrics:
 
     def text(self, queued_rows: int) -> str:
         """All of it, as Prometheus reads it."""
-        self._queue.set(queued_rows)
-        metrics = vars(self).values()
-        return "".join(
-            line + "\n" for metric in metrics for line in metric.lines()
-        )
+        lines = [
+            line for metric in vars(self).values() for line in metric.lines()
+        ]
+        queue = ":keras_attention:queued_rows"
+        # The queue knows its length. Nothing is counted for it.
+        lines += [f"# TYPE {queue} gauge", f"{queue} {queued_rows}", ""]
+        return "\n".join(lines)

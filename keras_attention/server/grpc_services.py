@@ -20,7 +20,6 @@ from tensorflow_serving.apis import (
 )
 
 from keras_attention.server import (
-    counters,
     errors,
     examples,
     logs,
@@ -76,12 +75,10 @@ class Calls:
         self,
         predictor: Predictor,
         limits: server_settings.Limits,
-        metrics: counters.Metrics,
         log_texts: bool = False,
     ):
         self.predictor = predictor
         self.limits = limits
-        self._metrics = metrics
         self._log_texts = log_texts
         self.num_running = 0
         self.is_stopping = False
@@ -122,29 +119,17 @@ class Calls:
             code, details = Code.INTERNAL, "The server failed"
         finally:
             self.num_running -= 1
-            self._record(request, fields, api, code, time.monotonic() - start)
+            if self._log_texts and hasattr(request, "inputs"):
+                fields["texts"] = {
+                    name: [text.decode("utf-8", "replace") for text in texts]
+                    for name, proto in request.inputs.items()
+                    if (texts := proto.string_val)
+                }
+            self.predictor.record(fields, api, code, start)
         context.set_trailing_metadata((("x-request-id", request_id),))
         if code != Code.OK:
             await context.abort(_STATUS[int(code)], details)
         return response
-
-    def _record(self, request, fields, api, code, seconds) -> None:
-        name = fields.get("model", "")
-        known = name if name in self.predictor.models.by_name else ""
-        self._metrics.count_request(known, code.name, api, "GRPC", seconds)
-        if self._log_texts and hasattr(request, "inputs"):
-            fields["texts"] = {
-                name: [text.decode("utf-8", "replace") for text in texts]
-                for name, proto in request.inputs.items()
-                if (texts := proto.string_val)
-            }
-        logs.event(
-            "request",
-            **fields,
-            api=api,
-            code=code.name,
-            seconds=round(seconds, 6),
-        )
 
 
 def _answered(api: str) -> Callable:

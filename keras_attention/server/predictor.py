@@ -14,6 +14,7 @@ from keras_attention.server import (
     counters,
     errors,
     execution,
+    logs,
     registry,
     served_model,
     signatures,
@@ -66,12 +67,13 @@ class Answer:
 
 @dataclasses.dataclass(frozen=True)
 class _Request:
-    """What a job of the queue asks for."""
+    """What a job of the queue asks for: a request, or some rows of it."""
 
     model: str
     version: versions.LoadedVersion
     signature: signatures.Signature
     arrays: Mapping[str, np.ndarray]
+    first_row: int = 0
 
 
 class Predictor:
@@ -143,15 +145,12 @@ class Predictor:
         most = self._limits.max_batch_size
         if num_rows > most and request.signature.can_merge(request.arrays):
             arrays = execution.split(request.arrays, most)
-            parts = [dataclasses.replace(request, arrays=a) for a in arrays]
+            parts = [
+                dataclasses.replace(request, arrays=a, first_row=place * most)
+                for place, a in enumerate(arrays)
+            ]
             jobs = [_job(part, deadline, num_rows) for part in parts]
-            try:
-                found = await self.queue.submit(*jobs)
-            except errors.RequestError as error:
-                if error.row is not None:
-                    # The row of the request, and not that of its part.
-                    error.row += most * _place(error, jobs)
-                raise
+            found = await self.queue.submit(*jobs)
             have_rows = all(
                 array.shape[:1] == (job.num_rows,)
                 for job, outputs in zip(jobs, found, strict=True)
@@ -208,6 +207,10 @@ class Predictor:
             [job.payload.arrays for job in jobs],
             lambda place: jobs[place].result.done(),
         )
+        for job, result in zip(jobs, results, strict=True):
+            if getattr(result, "row", None) is not None:
+                # The client counts the rows of its request, not of a part.
+                result.row += job.payload.first_row
         self._metrics.count_batch(
             first.model,
             sum(job.num_rows for job in jobs),
@@ -216,21 +219,36 @@ class Predictor:
         )
         return results
 
+    def record(
+        self, fields: Mapping, api: str, code: errors.Code, start: float
+    ) -> None:
+        """Counts a request and logs it.
+
+        Args:
+            fields: what else the log says of it: its protocol, "REST" or
+                "GRPC", its model, and so on.
+            api: such as "predict".
+            code: how it ended.
+            start: when it came, by `time.monotonic`.
+        """
+        seconds = time.monotonic() - start
+        name = fields.get("model", "")
+        # A counter for each name that a client invents would fill the memory.
+        known = name if name in self.models.by_name else ""
+        self._metrics.count_request(
+            known, code.name, api, fields["protocol"], seconds
+        )
+        logs.event(
+            "request",
+            **fields,
+            api=api,
+            code=code.name,
+            seconds=round(seconds, 6),
+        )
+
     def stop(self) -> None:
         """Converts no more."""
         self._converter.shutdown(wait=False, cancel_futures=True)
-
-
-def _place(error: Exception, jobs) -> int:
-    """Which of the jobs failed so."""
-    (place,) = (
-        place
-        for place, job in enumerate(jobs)
-        if job.result.done()
-        and not job.result.cancelled()
-        and job.result.exception() is error
-    )
-    return place
 
 
 def _job(request: _Request, deadline: float, num_rows: int) -> batcher.Job:

@@ -92,7 +92,7 @@ class Rest:
             self._heads.check(scope)
         except RequestError as error:
             request_id = Headers(scope=scope).get("x-request-id")
-            fields = {"id": logs.request_id(request_id)}
+            fields = {"id": logs.request_id(request_id), "protocol": "REST"}
             response = _refusal(error)
             response.headers["connection"] = "close"
             self._record(response, fields, "", error.code, start)
@@ -120,7 +120,7 @@ class Rest:
         """Answers a request, logs it and counts it."""
         start = time.monotonic()
         request_id = logs.request_id(request.headers.get("x-request-id"))
-        fields = {"id": request_id}
+        fields = {"id": request_id, "protocol": "REST"}
         code, api, response = Code.OK, "", None
         # A name may have a slash in it, as %2F.
         path = request.scope["raw_path"].decode("ascii")
@@ -162,20 +162,8 @@ class Rest:
 
     def _record(self, response, fields, api, code, start) -> None:
         """Counts a request and logs it, and tells its client its id."""
-        seconds = time.monotonic() - start
-        name = fields.get("model", "")
-        # A counter for each name that a client invents would fill the memory.
-        known = name if name in self._predictor.models.by_name else ""
-        self._metrics.count_request(known, code.name, api, "REST", seconds)
-        logs.event(
-            "request",
-            **fields,
-            protocol="REST",
-            api=api,
-            code=code.name,
-            status=response.status_code,
-            seconds=round(seconds, 6),
-        )
+        line = {**fields, "status": response.status_code}
+        self._predictor.record(line, api, code, start)
         response.headers["x-request-id"] = fields["id"]
 
     async def _compressed(self, request: Request, response) -> Response:

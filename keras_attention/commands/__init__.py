@@ -1,1 +1,1 @@
-"""The verbs of the command line."""
+"""The commands of the command line."""

@@ -18,8 +18,8 @@ def align(
     picture: Annotated[
         str | None,
         arguments.described(
-            "Where to draw the attention on a number in words, its true links "
-            "framed."
+            "The picture to write: the attention for one number in words, "
+            "with the correct links framed."
         ),
     ] = None,
 ) -> None:
@@ -36,15 +36,13 @@ def align(
     from keras_attention.training import restore
 
     read = [runs.read_run(name) for name in names]
-    kinds = {
-        (one.task, one.data.corpus, one.data.source, one.data.target)
-        for _, one, _ in read
-    }
-    (task, corpus, source, target), *others = sorted(kinds)
-    if others or (task, corpus) != ("translation", "phrases"):
+    source, target = read[0][1].data.source, read[0][1].data.target
+    found = {_subject(one) for _, one, _ in read}
+    if found != {f"translation of phrases, {source} to {target}"}:
         raise ValueError(
-            "All runs have to translate the corpus phrases, from one language "
-            f"to one other. These are of {sorted(kinds)}."
+            "align needs runs that were trained on the corpus `phrases` and "
+            "translate in the same direction. Found: "
+            f"{'; '.join(sorted(found))}."
         )
     devices.share_cores()
     translators = {
@@ -54,3 +52,10 @@ def align(
     rows = phrase_alignment.measure(translators, source, target, picture)
     for row in rows:
         print(json.dumps(row))
+
+
+def _subject(choices) -> str:
+    """What a run has learned, in words."""
+    task, data = choices.task.replace("_", " "), choices.data
+    direction = f", {data.source} to {data.target}" if data.target else ""
+    return f"{task} of {data.corpus}{direction}"

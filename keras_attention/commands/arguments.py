@@ -1,4 +1,4 @@
-"""What the arguments of all verbs have in common.
+"""What the arguments of all commands have in common.
 
 This module imports neither TensorFlow nor Keras.
 """
@@ -47,7 +47,7 @@ def described(help_text: str) -> Parameter:
     return Parameter(help=help_text)
 
 
-# What all verbs on a trained model begin with.
+# What all commands on a trained model begin with.
 Model = Annotated[str, described("The folder of a SavedModel or of a run.")]
 
 
@@ -157,13 +157,16 @@ def check_picture(path: str | None) -> None:
         drawing.check_path(path)
 
 
-# What a verb calls when its arguments are right.
+# What a command calls when its arguments are right.
 import_tensorflow = on_demand.import_tensorflow
 
 
 def _convert(kind, tokens):
     if isinstance(tokens, dict):
-        raise ValueError("Write all of it as one value, not a value a key.")
+        raise ValueError(
+            "Write the mapping as one value, such as "
+            "--model_arguments '{\"num_layers\": 2}'."
+        )
     values = [token.value for token in tokens]
     return values if kind == list[str] else choices.parse(kind, values[0])
 
@@ -177,12 +180,12 @@ def explain(error: cyclopts.CycloptsError) -> str:
             names = [n for a in error.argument_collection for n in a.names]
             return _unknown("option", received, names)
         case cyclopts.UnknownCommandError():
-            verbs = [verb for verb in error.app if not verb.startswith("-")]
-            return _unknown("verb", error.unused_tokens[0], verbs)
+            names = [name for name in error.app if not name.startswith("-")]
+            return _unknown("command", error.unused_tokens[0], names)
         case cyclopts.UnusedCliTokensError():
             return (
-                f"No option takes {' '.join(error.unused_tokens)}. (One that "
-                "is true or false takes its value as --NAME=false.)"
+                f"Unexpected argument: {' '.join(error.unused_tokens)}. (Write "
+                "the value of a true-or-false option as --NAME=false.)"
             )
         case cyclopts.MissingArgumentError():
             return f"The value of {name} is missing."

@@ -19,8 +19,8 @@ _NAMED = 5
 class AskedLines:
     """Lines that a model is asked: some it can answer, the others are bad.
 
-    Who asked calls `ask(rows)`: no function of ours stands between a verb and
-    the model.
+    Who asked calls `ask(rows)`: no function of ours stands between a command
+    and the model.
 
     Attributes:
         model: from `runs.load`.

@@ -34,9 +34,10 @@ class Options(arguments.Search):
     )
     truncate: bool = choice(
         False,
-        "Cut the end of a text that is too long, and count such texts. "
-        "By default a file with such a text is refused. The held-out examples "
-        "of a run's corpus are always cut.",
+        "Cut texts that are too long, and count them. A story loses its "
+        "beginning, any other text its end. By default, a file with such a "
+        "text is refused. Held-out examples of the run's corpus that are too "
+        "long are always cut.",
     )
     tokenize: str | None = choice(
         None,

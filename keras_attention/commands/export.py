@@ -33,7 +33,10 @@ def export(
     /,
     *,
     to: Annotated[
-        str, arguments.described("Its folder, such as savedmodels/NAME.")
+        str,
+        arguments.described(
+            "The folder of the SavedModel, such as savedmodels/NAME."
+        ),
     ],
     options: Annotated[Options, arguments.group("Options")] = Options(),
 ) -> None:

@@ -19,9 +19,9 @@ def check() -> None:
     """
     if importlib.util.find_spec("ray") is None:
         raise ImportError(
-            "Several workers run on Ray, which is not installed: python -m pip "
-            'install "keras-attention-tutorials[ray]", or leave --workers and '
-            "--ray_address out."
+            "Several workers run on Ray, which is not installed. In a clone of "
+            'the package: python -m pip install -e ".[ray]". Or leave '
+            "--workers and --ray_address out."
         )
 
 
@@ -108,8 +108,9 @@ def write_parts(
             yield row["lines"]
     except ray.exceptions.RayError as error:
         raise ValueError(
-            "A worker failed. Give the command again to go on: "
-            f"{str(error).strip().splitlines()[-1]}"
+            "A worker failed: "
+            f"{str(error).strip().splitlines()[-1].rstrip('.')}. Run the same "
+            "command again to continue."
         ) from error
     finally:
         ray.shutdown()
@@ -147,9 +148,10 @@ def _start_ray(ray, address: str | None, count: int) -> int:
     for kind, number in needed.items():
         if have.get(kind, 0) < number:
             ray.shutdown()
+            reader = ", one of which reads the lines" if kind == "CPU" else ""
             raise ValueError(
-                f"{count} workers need {number} {kind}s (one CPU reads), and "
-                f"there are {have.get(kind, 0):.0f}. Ask for fewer --workers."
+                f"{count} workers need {number} {kind}s{reader}. Ray has "
+                f"{have.get(kind, 0):.0f}. Give a smaller --workers."
             )
     return cores
 

@@ -62,7 +62,7 @@ Texts = Annotated[
         help="Texts to answer. By default the lines of standard input. Where "
         "the model takes several texts, such as a premise and a hypothesis, a "
         "tab stands between them, or the line is a JSON object with their "
-        "names. A word that begins with two dashes has to stand behind `--`.",
+        "names. A word that begins with two dashes must come after `--`.",
     ),
 ]
 Input = Annotated[
@@ -95,14 +95,14 @@ def predict(
 
 
 def read(
-    verb: cyclopts.App, model: str, texts, input, options
+    command: cyclopts.App, model: str, texts, input, options
 ) -> asked_lines.AskedLines | None:
-    """The texts or lines that a verb was called with, and whom it asks.
+    """The texts or lines that a command was called with, and whom it asks.
 
     Returns:
         None if they were lines of files: then all is done.
     """
-    words = _texts(verb, texts)
+    words = _texts(command, texts)
     arguments.check_model(model)
     arguments.check_picture(options.attention)
     if input or options.output or options.ray_address or options.workers > 1:
@@ -125,13 +125,13 @@ def write(asked: asked_lines.AskedLines, found: list) -> None:
     asked_lines.refuse(asked.problems, asked.num_lines)
 
 
-def _texts(verb: cyclopts.App, words: tuple[str, ...]) -> list[str]:
+def _texts(command: cyclopts.App, words: tuple[str, ...]) -> list[str]:
     """The words without `--`. Before it, a mistyped option is an error."""
     end = words.index("--") if "--" in words else len(words)
     for word in words[:end]:
         if word.startswith("--") and " " not in word.partition("=")[0]:
             token = cyclopts.Token(keyword=word)
-            collection = verb.assemble_argument_collection()
+            collection = command.assemble_argument_collection()
             raise cyclopts.UnknownOptionError(
                 token=token, argument_collection=collection
             )
@@ -156,9 +156,9 @@ def _check_files(words, input, options) -> None:
         arguments.find_file("input", path)
     if not input or not options.output or words or options.attention:
         raise ValueError(
-            "Files of lines need --input and --output. They go with neither "
-            "texts nor --attention. --workers and --ray_address are for them "
-            "alone."
+            "To answer files, give both --input and --output, and neither "
+            "texts nor --attention. --workers and --ray_address need --input "
+            "and --output."
         )
     files.check_folder(options.output)
 
@@ -169,6 +169,6 @@ def _draw_attention(asked: asked_lines.AskedLines) -> None:
     path = asked.options.attention
     if not translation.draw_attention(asked.model, asked.rows, path):
         raise ValueError(
-            "There is no text whose attention could be drawn: all "
-            f"{len(asked.rows)} that were answered are blank."
+            "--attention needs a text that is not blank and that the model "
+            "has answered."
         )

@@ -72,13 +72,14 @@ class Options(Choices):
     )
     allowed_hosts: str = choice(
         "",
-        "Names of the server, with commas between them, for requests by REST. "
-        "By default, a server at a loopback address is asked by localhost and "
-        "the like alone, and any other one by any name.",
+        "Host names that REST requests may use, with commas between them. * "
+        "allows any. Loopback names always work. By default, a server at a "
+        "loopback address accepts no other name, and a server at another "
+        "address accepts every name.",
     )
     enable_cors_support: bool = choice(
         Settings.has_cors,
-        "Pages of other sites may ask by REST.",
+        "Lets web pages of other sites send REST requests (CORS).",
     )
     log_texts: bool = choice(
         Settings.log_texts,
@@ -281,9 +282,9 @@ def _check_packages() -> None:
     ]
     if missing:
         raise ImportError(
-            "The server needs the extra `serve`: python -m pip install "
-            '"keras-attention-tutorials[serve]", or `-e ".[serve]"` in a '
-            f"clone. Missing packages: {', '.join(missing)}"
+            "The server needs the extra `serve`. In a clone of the package: "
+            'python -m pip install -e ".[serve]". Missing packages: '
+            f"{', '.join(missing)}"
         )
 
 

@@ -160,10 +160,10 @@ def _nothing_to_do(choices, directory) -> str:
     more = (
         ""
         if choices.training.distillation_epochs
-        else "train on, ask for more epochs; to "
+        else " To train longer, give a larger --epochs or --steps."
     )
     folder = shlex.quote(str(directory.path))
     return (
-        f"All of it was done before. To {more}write another version: "
+        f"This run is finished.{more} To export another version: "
         f"keras-attention export {folder} --to FOLDER"
     )

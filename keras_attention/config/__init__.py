@@ -97,7 +97,7 @@ def replace(config: TrainingConfig, **choices) -> TrainingConfig:
     for name, value in choices.items():
         if name not in GROUP_OF:
             raise ValueError(
-                f"There is no choice {name}{suggestion(name, GROUP_OF)}. "
+                f"There is no option {name}{suggestion(name, GROUP_OF)}. "
                 "`keras-attention train --help` lists all of them."
             )
         groups.setdefault(GROUP_OF[name], {})[name] = value
@@ -190,8 +190,8 @@ def check_corpus(corpus: str | None) -> None:
     if corpus and is_folder(corpus) and not pathlib.Path(corpus).exists():
         raise ValueError(
             f"There is no corpus {corpus}{suggestion(corpus, EMBEDDED)}. If it "
-            "has moved, name its place with --corpus. A corpus is a folder of "
-            "files of one text a line, a file of tab-separated pairs, "
+            "has moved, name its place with --corpus. --corpus takes a folder "
+            "or a file of texts (docs/command_line.md has the formats), "
             f'"tfds:NAME/CONFIG", or one of {", ".join(EMBEDDED)}.'
         )
 
@@ -297,19 +297,23 @@ def _check_together(config: TrainingConfig) -> None:
     if learns not in (None, catalog.entry(model).task):
         _, able = catalog.OTHER_TASKS.get(learns, ("", ()))
         if model not in able:
+            others = able or [
+                name
+                for name, entry in catalog.CATALOG.items()
+                if entry.task == learns
+            ]
             raise ValueError(
-                f"{model} does not learn {learns}. "
+                f"{model} does not learn {learns}. Leave --learns out, or "
                 + (
-                    f"These models do: {', '.join(able)}."
-                    if able
-                    else "Leave --learns out, or write one of "
-                    f"{', '.join(catalog.OTHER_TASKS)}."
+                    f"choose another --model: {', '.join(others)}."
+                    if others
+                    else f"write one of {', '.join(catalog.OTHER_TASKS)}."
                 )
             )
     if config.training.distillation_epochs and task != "translation":
         raise ValueError(
-            f"{model} makes no translations from which it could learn again: "
-            "leave distillation_epochs out."
+            "distillation_epochs is for translators only. Leave it out for "
+            f"{model}."
         )
     if config.data.context == "stream" and task != "language_modelling":
         raise ValueError(
@@ -323,11 +327,13 @@ def _check_together(config: TrainingConfig) -> None:
             "target, or the codes of the two languages."
         )
     if config.data.columns and (
-        task == "language_modelling" or not is_folder(config.data.corpus)
+        task == "language_modelling"
+        or config.data.corpus is None
+        or not is_folder(config.data.corpus)
     ):
         raise ValueError(
-            "--columns names the columns of your own tables of labelled texts; "
-            f"{model} does not read such tables from {config.data.corpus}."
+            "--columns needs --corpus with your own labelled tables, and a "
+            "--model that classifies."
         )
     optimizer = config.optimizer
     if optimizer.optimizer == "sgd" and optimizer.learning_rate is None:

@@ -23,14 +23,14 @@ def weights_of(path: str) -> pathlib.Path:
         if found.is_file() and found.name.endswith(SUFFIXES):
             return found
         raise ValueError(
-            f"There are no weights at {path} to begin with. --init takes a "
-            "run's folder, or a file whose name ends in "
+            f"--init found no weights at {path}. Give a run's folder, or a "
+            "file whose name ends in "
             f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}."
         )
     if not (found / "weights.npz").is_file():
         raise ValueError(
-            f"{path} has no weights.npz to begin with. --init takes the folder "
-            "of a run that has finished at least one epoch. (A SavedModel's "
-            "folder does not do.)"
+            f"{path} has no weights.npz. Give --init the folder of a run that "
+            "has finished at least one epoch. (--init cannot read a "
+            "SavedModel.)"
         )
     return found / "weights.npz"

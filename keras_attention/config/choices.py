@@ -83,7 +83,7 @@ def expectation(kind, bounds: Mapping = types.MappingProxyType({})) -> str:
         dict: "a mapping such as '{\"num_layers\": 2}'",
         float: "a finite number",
         int: "a whole number",
-        str: "text (in YAML, a language `no` in quotes)",
+        str: "text (in YAML, put values such as no or 5 in quotes)",
     }[kind]
     limits = [f"{word} {n}" for word, n in bounds.items() if n is not None]
     return ", ".join([words, *limits])

@@ -21,8 +21,8 @@ class Architecture(Choices):
     learns: str | None = choice(
         None,
         "The task, where a model has more than one. By default the model's "
-        "own. question_answering is about stories, for a model of "
-        "classification.",
+        "own. question_answering (questions about stories) is for "
+        "encoder_classifier, self_attentive_embedding and bag_of_vectors.",
     )
     size: str | None = choice(
         None,
@@ -35,8 +35,8 @@ class Architecture(Choices):
     )
     dropout: float | None = choice(
         None,
-        "The rate of dropout. Where it has no default, the size has one."
-        + by_default("dropout"),
+        "The rate of dropout. If no default is listed, the model's size "
+        "decides." + by_default("dropout"),
         at_least=0,
         below=1,
     )
@@ -54,16 +54,16 @@ class Data(Choices):
         "What to train on. By default the corpus that is embedded for the "
         "task. For translators, a folder holds files of aligned lines "
         "(train.en, train.de, validation.en, ...), of lines with a tab between "
-        "source and target (train.tsv, ...) or of a split of SCAN. One "
-        "tab-separated file is split by its sources. A training file of SCAN "
-        'means its split. "tfds:NAME/CONFIG" may end in "@" and slices. For '
-        "language models, a folder holds train.txt and validation.txt. For "
-        "classifiers, a folder holds train.tsv and validation.tsv, or the "
-        "same in .csv or .jsonl, or a published data set such as TREC. For "
-        "questions about stories, a folder or a file is that of bAbI, or is "
-        "like a classifier's with answer, story and question. A table without "
-        "a header has the label first, then the text or two texts. All "
-        "files may be compressed.",
+        "source and target (train.tsv, ...) or of a split of SCAN. A SCAN "
+        "training file is used with the test file beside it. "
+        '"tfds:NAME/CONFIG" may end in "@" and slices. For language models, a '
+        "folder holds train.txt and validation.txt. For classifiers, a folder "
+        "holds train.tsv and validation.tsv, or the same in .csv or .jsonl, or "
+        "a published data set such as TREC. Question answering takes a folder "
+        "or a file of bAbI, or tables with the columns answer, story and "
+        "question. A single table is split into train, validation and test. A "
+        "table without a header has the label first, then the text or two "
+        "texts. All files may be compressed.",
         is_path=True,
     )
     columns: str | None = choice(
@@ -98,10 +98,10 @@ class Data(Choices):
     )
     max_tokens: int | None = choice(
         None,
-        "The most target tokens of a batch, padding included. Source tokens "
-        "may be twice as many. Where there is no target, the tokens are the "
-        "text's. It takes the place of a batch size: the longer the texts, "
-        "the fewer make a batch." + by_default("max_tokens"),
+        "The greatest number of target tokens in a batch, with padding. "
+        "Source tokens may be twice as many. Where there is no target, the "
+        "tokens are the text's. It takes the place of a batch size: the longer "
+        "the texts, the fewer make a batch." + by_default("max_tokens"),
         at_least=1,
     )
     context: Literal["line", "stream"] = choice(
@@ -126,13 +126,14 @@ class Vocabulary(Choices):
     )
     vocabulary_size: int | None = choice(
         None,
-        "The most pieces, of each side if the vocabulary is not joint."
-        + by_default("vocabulary_size"),
+        "The greatest number of pieces in the vocabulary, or in each of the "
+        "two if it is not joint." + by_default("vocabulary_size"),
         at_least=1,
     )
     max_piece_length: int | None = choice(
         None,
-        "The most characters of a piece." + by_default("max_piece_length"),
+        "The greatest number of characters in a piece."
+        + by_default("max_piece_length"),
         at_least=1,
     )
     normalization: Literal[
@@ -140,7 +141,7 @@ class Vocabulary(Choices):
     ] = choice(
         "as_written",
         'The rule by which texts are read. "as_written" keeps what people '
-        "write, but for blanks and control characters. The rules with nfkc "
+        "write, but for spaces and control characters. The rules with nfkc "
         "unite characters that mean the same. Those with _cf also lower all "
         "letters.",
     )
@@ -267,8 +268,8 @@ class Run(Choices):
     replicas: int | None = choice(
         None,
         "Copies of the model that share each batch, on all workers together. "
-        "By default one on each GPU, and one on a CPU. On a CPU, N gives N "
-        "logical devices.",
+        "By default one on each GPU, or one on the CPU if there is no GPU. On "
+        "a CPU, N gives N logical devices.",
         at_least=1,
     )
     checkpoint_steps: int = choice(

@@ -74,11 +74,11 @@ def test_a_wrong_choice_has_one_answer(name, wrong, words, tmp_path):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("optimizer: {epoch: 3}", "no choice epoch (did"),
+        ("optimizer: {epoch: 3}", "no option epoch (did"),
         ("data: {source: no}", "source to be text"),
         ("[1]", "holds no choices: [1]"),
         ("a: [", "is not YAML"),
-        ("data: phrases", "no choice data (did"),
+        ("data: phrases", "no option data (did"),
     ],
 )
 def test_a_file_with_a_mistake_is_named(text, message, tmp_path):
@@ -206,7 +206,7 @@ def test_python_hands_on_what_the_command_line_does(chosen, tmp_path, made):
 
 def test_weights_that_are_not_there_are_named_at_once(tmp_path):
     words = mistake("train", f"--init={tmp_path}/nothing")
-    assert f"There are no weights at {tmp_path}/nothing" in words
+    assert f"--init found no weights at {tmp_path}/nothing" in words
 
 
 def test_only_the_worker_that_leads_needs_a_folder_to_write_in(
@@ -331,7 +331,7 @@ def test_a_word_of_two_dashes_is_no_text(model):
         (["translate"], "value of MODEL is missing"),
         (["train", "--epochs"], "value of --epochs is missing"),
         (["train", "--resume=maybe"], "Expected resume to be true or false"),
-        (["train", "stray"], "No option takes stray"),
+        (["train", "stray"], "Unexpected argument: stray"),
         (["train", "--joint_vocabulary", "false"], "--NAME=false"),
         (["train", "--config=nowhere"], "The recipes are"),
         (["train", "--model=foo"], "Expected model to be one of transformer"),

@@ -39,10 +39,10 @@ PAIRS = ["a\tb", "", "no tab", "c\td", "a\tb\tc", "eeeee\teeeee", "\t", "x\ty"]
             ["text", "text_pair"],
             PAIRS,
             ["A+B", "", "", "C+D", "", "", "+", "X+Y"],
-            {2: "blank", 3: "0 tabs", 5: "2 tabs", 6: "10 tokens"},
+            {2: "blank", 3: "the line must", 5: "the line", 6: "10 tokens"},
         ),
         (["text", "text_pair"], [], [], {}),
-        (["text", "text_pair"], ["", "x"], ["", ""], {1: "bl", 2: "0 tabs"}),
+        (["text", "text_pair"], ["", "x"], ["", ""], {1: "bl", 2: "the"}),
     ],
 )
 def test_the_other_lines_have_their_answers(inputs, lines, expected, problems):
@@ -79,7 +79,7 @@ def test_bad_lines_of_standard_input_are_named_at_the_end(
     assert capsys.readouterr().out == "A+B\n\n\nC+D\n\n\n+\nX+Y\n"
     message = str(error.value)
     assert message.startswith(f"keras-attention {verb}: 4 of 8 lines could")
-    assert "line 3: 0 tabs, and a line is premise TAB hypothesis" in message
+    assert "line 3: the line must hold 2 texts (premise TAB hyp" in message
 
 
 def test_an_error_names_a_few_of_many_lines():

@@ -405,7 +405,7 @@ def test_a_corpus_that_moved_is_trained_on(
     monkeypatch.chdir(place)
     cli.main(["train", f"--output={run.path}", "--resume"])
     out = capsys.readouterr().out
-    assert "All of it was done before" in out
+    assert "This run is finished. To train longer" in out
     # The command can be copied, though the folder's name has a blank.
     assert f"keras-attention export '{run.path}' --to" in out
 

@@ -176,7 +176,7 @@ def test_a_run_is_known_by_the_names_of_its_files_and_its_labels(tmp_path):
 )
 def test_files_need_a_folder_and_nothing_else(model, argv, tmp_path, more):
     line = [word.format(tmp=tmp_path) for word in more]
-    with pytest.raises(SystemExit, match="Files of lines need --input and"):
+    with pytest.raises(SystemExit, match="To answer files, give both"):
         cli.main(["predict", str(model), *line])
 
 

@@ -149,7 +149,11 @@ def test_a_size_is_one_of_the_model():
         ("precision", "bf16", "one of float32, bfloat16"),
         ("schedule", "cosin", "one of cosine, inverse_sqrt, constant"),
         ("model", "bert", f"one of {', '.join(catalog.CATALOG)}"),
-        ("source", False, "text (in YAML, a language `no` in quotes)"),
+        (
+            "source",
+            False,
+            "text (in YAML, put values such as no or 5 in quotes)",
+        ),
     ],
 )
 def test_a_choice_that_cannot_be_meant(name, value, expected):
@@ -260,6 +264,21 @@ def test_a_translator_has_no_stream():
         config.resolve(choices)
 
 
+def test_columns_without_a_corpus_of_ones_own_are_refused():
+    for corpus in (None, "stories", "tfds:glue/sst2"):
+        choices = config.make(
+            model="bag_of_vectors", corpus=corpus, columns="a,b"
+        )
+        with pytest.raises(ValueError, match="--columns needs --corpus with"):
+            config.resolve(choices)
+
+
+def test_a_task_of_other_models_names_them():
+    choices = config.make(model="transformer", learns="entailment")
+    with pytest.raises(ValueError, match="choose another --model: decomposab"):
+        config.resolve(choices)
+
+
 def test_a_translator_finds_its_columns_in_the_header(tmp_path):
     choices = config.make(model="luong", corpus=str(tmp_path), columns="a,b")
     with pytest.raises(ValueError, match="source and target, or the codes"):
@@ -276,5 +295,5 @@ def test_plain_gradient_descent_is_given_its_learning_rate():
 
 def test_a_language_model_has_no_translations_to_distil():
     choices = config.make(model="rnn_language_model", distillation_epochs=1)
-    with pytest.raises(ValueError, match="leave distillation_epochs out"):
+    with pytest.raises(ValueError, match="for translators only. Leave it out"):
         config.resolve(choices)

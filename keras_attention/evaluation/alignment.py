@@ -15,7 +15,7 @@ Link = tuple[int, int]
 Span = tuple[int, int]
 
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
-BLANK = "\u2581"  # SentencePiece's sign for a blank.
+BLANK = "\u2581"  # SentencePiece's sign for a space.
 NULL = -1  # A target token that comes from no source token.
 
 
@@ -38,7 +38,7 @@ def token_spans(pieces: Sequence[str], text: str) -> list[Span]:
         else piece.replace(BLANK, " ").encode()
         for piece in pieces
     ]
-    # The character at each byte, after the blank before the first word.
+    # The character at each byte, after the space before the first word.
     added = len(b"".join(spelt)) - len(text.encode())
     characters = [0] * added + [
         index
@@ -135,7 +135,7 @@ def alignment_error_rate(
 
     A are the links that were made, S the sure ones, P the possible ones (Och
     and Ney 2003). Deviation: A has no links of target tokens without a true
-    link, such as blanks and commas, because attention always looks somewhere.
+    link, such as spaces and commas, because attention always looks somewhere.
 
     Args:
         aligned: for each sentence, the source position of each target token

@@ -6,7 +6,7 @@ returned apart. All scores run from 0 to 100.
 
 BLEU counts words, and a language says where its words end. Each function here
 takes the target's language, and from it sacrebleu's tokenizer; `tokenize` names
-another. Without either it is "13a", for languages with blanks between words.
+another. Without either it is "13a", for languages with spaces between words.
 
 References:
     Papineni et al. (2002), BLEU: a method for automatic evaluation of
@@ -30,7 +30,7 @@ from sacrebleu import metrics
 CHINESE = set("zh zho chi cmn yue wuu nan hak gan hsn cdo lzh cn".split())
 JAPANESE = set("ja jpn jp".split())
 KOREAN = set("ko kor".split())
-# Thai, Lao, Khmer, Burmese, Shan, Mon, Tibetan, Dzongkha and Yi have no blanks
+# Thai, Lao, Khmer, Burmese, Shan, Mon, Tibetan, Dzongkha and Yi have no spaces
 # between words, and sacrebleu has no tokenizer for them.
 OTHERS_WITHOUT_BLANKS = set(
     "th tha lo lao km khm my mya bur shn mnw bo bod tib dz dzo ii iii".split()
@@ -44,13 +44,13 @@ def bleu_tokenizer(target_language: str | None = None) -> str:
 
     Chinese has "zh". Japanese has "ja-mecab" and Korean "ko-mecab" where
     sacrebleu's extras `ja` and `ko` are installed, and "char" elsewhere.
-    Other languages without blanks between words, such as Thai, have "char",
+    Other languages without spaces between words, such as Thai, have "char",
     which counts each character as a word. All others have "13a".
 
     Args:
         target_language: An ISO 639 code of two or three letters; script and
             country may follow, as in "zh-TW" and "zho_Hans". What is written
-            in Latin letters, as "zh-Latn", has blanks.
+            in Latin letters, as "zh-Latn", has spaces.
 
     Returns:
         The name; the signature of a score has it after "tok:".

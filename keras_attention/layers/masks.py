@@ -81,8 +81,8 @@ def refuse_floats(*masks):
         dtype = getattr(mask, "dtype", None)
         if dtype is not None and keras.backend.is_float_dtype(dtype):
             raise ValueError(
-                "A mask is boolean here, True where a query may attend. Of "
-                "one that is added to scores (0 and -inf), give `mask == 0`. "
+                "A mask must be boolean, with True where a query may attend. "
+                "To convert a mask of 0 and -inf, pass `mask == 0`. "
                 f"Received: a mask of {keras.backend.standardize_dtype(dtype)}"
             )
 

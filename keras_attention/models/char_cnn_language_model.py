@@ -16,7 +16,7 @@ def spell(piece, max_word_length):
     """The character ids of one piece of a vocabulary.
 
     Args:
-        piece: str; SentencePiece's sign for a blank is read as a blank.
+        piece: str; SentencePiece's sign for a space is read as a space.
         max_word_length: the most bytes; the others are left out.
 
     Returns:

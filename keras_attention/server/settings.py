@@ -21,8 +21,9 @@ def check_name(name: str) -> None:
     """
     if not _NAME.fullmatch(name):
         raise ValueError(
-            "A model's name has no blanks, slashes and colons, and at most "
-            f"200 characters. This one is {name!r}"
+            f"The model name {name!r} must have 1 to 200 characters, without "
+            "spaces, slashes and colons. Give another one, such as with "
+            "--model_name."
         )
 
 
@@ -99,7 +100,7 @@ class Limits:
 
     Attributes:
         max_batch_size: the most rows that are answered in one call of a
-            model. A request with more rows is answered by itself.
+            model. A larger request is answered in parts.
         max_rows: the most rows of a request.
         max_queued_rows: the most rows that wait for a model. A request beyond
             them is refused. One without rows counts as a row. The rows of

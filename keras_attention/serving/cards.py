@@ -32,7 +32,7 @@ reads backwards. `extended_neural_gpu` puts the same weight on each token.
 has places, the remaining `translations` are "" and their `scores` are -inf.
 """
 _CONTINUATION = """\
-`continuation` is what follows `text`. It begins with a blank where a word
+`continuation` is what follows `text`. It begins with a space where a word
 begins. The model begins a blank text itself. `log_probability` is the sum over
 the tokens of `text`, END included. The perplexity of a text is
 exp(-`log_probability` / `num_tokens`). A text over the

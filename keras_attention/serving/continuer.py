@@ -16,9 +16,9 @@ from keras_attention.tokens import PAD, START
 class Continuer(text_model.TextModel):
     """Continues texts: a live model, or one that `ka.load` has loaded.
 
-    A call gives one continuation for each text, a blank at its beginning
+    A call gives one continuation for each text, a space at its beginning
     where a word begins: `text + continuation` reads on, if the text does not
-    end in a blank. It is greedy: each next token is the most probable one.
+    end in a space. It is greedy: each next token is the most probable one.
     The model begins a blank text itself. With `truncate`, a text over the
     limit loses its beginning.
 
@@ -180,7 +180,7 @@ class _ContinuationGraph(Graph):
         )
         given = self.tokenizer.detokenize(prompt_ids)
         whole = self.tokenizer.detokenize(answers.ids[:, 0])
-        # As a text of their own the new tokens would lose their first blank.
+        # As a text of their own the new tokens would lose their first space.
         start = tf.minimum(tf.strings.length(given), tf.strings.length(whole))
         length = tf.strings.length(whole) - start
         continuation = tf.strings.substr(whole, start, length)

@@ -37,9 +37,9 @@ def take_vocabulary(
         there, value = getattr(theirs, name), getattr(choices, name)
         if value != there:
             raise ValueError(
-                f"A run takes over the vocabulary of {folder}, with which it "
-                f"begins. There, {name} is {there!r}. Choose the same. "
-                f"Received: {name}={value!r}"
+                f"--init takes over the vocabulary of {folder}, whose {name} "
+                f"is {there!r}. Leave {name}={value!r} out, or set it to "
+                f"{there!r}."
             )
     for vocabulary in source.vocabularies():
         copy = directory.path / vocabulary.name
@@ -89,9 +89,9 @@ def _take_by_name(model, file) -> str:
     taken = {name: own[name] for name in own if name in found}
     if not taken:
         raise ValueError(
-            f"No weight in {file} has the name of one of this model. There "
-            f"they are {_few(found)}; here they are {_few(own)}. Train a model "
-            "of the same kind, or leave --init out."
+            f"No weight name in {file} matches this model. The file has "
+            f"{_few(found)}. The model has {_few(own)}. Train a model of the "
+            "same kind, or leave --init out."
         )
     _check_order(file, [*found], [*own])
     for name, variable in taken.items():
@@ -122,10 +122,10 @@ def _check_order(file, found: list[str], own: list[str]) -> None:
     shared = {name.removesuffix(" (2)") for name in second} & {*found} & {*own}
     if shared and found != own:
         raise ValueError(
-            f"Several weights have the name {min(shared)}, and {file} is of a "
-            "model of another depth: which weights are which cannot be told. "
-            "Give the size and the model_arguments with which they were "
-            "trained, or leave --init out."
+            f"Several weights are called {min(shared)}, and {file} has other "
+            "weights than this model, so they cannot be matched. Give "
+            "the size and the model_arguments with which they were trained, or "
+            "leave --init out."
         )
 
 

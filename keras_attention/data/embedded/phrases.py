@@ -174,7 +174,7 @@ CATEGORIES = {
 
 
 def _clean(text: str) -> str:
-    """CLDR's special blanks become ordinary ones."""
+    """CLDR's special spaces become ordinary ones."""
     return unicodedata.normalize("NFC", " ".join(text.split()))
 
 

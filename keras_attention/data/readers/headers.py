@@ -55,8 +55,8 @@ def find(
         places = [int(name) - 1 for name in names]
         if not all(0 <= place < len(first) for place in places):
             raise ValueError(
-                f"{path} has {len(first)} columns. Received: "
-                f"--columns {','.join(names)}"
+                f"--columns {','.join(names)} names a column that {path} "
+                f"does not have. {path} has {len(first)} columns."
             )
         label, *texts = (first[place].strip().lower() for place in places)
         # A row that is no header has a text of several words.
@@ -76,8 +76,8 @@ def find(
             f"{path} begins with {len(first)} columns: "
             f"{labels.listed(header)}. Which are the label and the "
             f"{'text' if num_texts == 1 else 'two texts'}? Name them: "
-            f"--columns LABEL{',TEXT' * num_texts}. If this row is no header, "
-            "give their numbers."
+            f"--columns LABEL{',TEXT' * num_texts}. If this row is not a "
+            "header, give their numbers."
         )
     return list(range(num_texts + 1)), False
 

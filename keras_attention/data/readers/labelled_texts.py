@@ -54,9 +54,8 @@ def load(
     )
     if names and len(names) != num_texts + 1:
         raise ValueError(
-            f"Name {num_texts + 1} columns: that of the label, then "
-            f"{'that of the text' if num_texts == 1 else 'those of the texts'}"
-            f". Received: {', '.join(names)}"
+            f"--columns needs {num_texts + 1} names or numbers, one for the "
+            f"label and then one for each text. Received: {','.join(names)}"
         )
     if path.is_file():
         splits = _split_by_text(*read({"": path}).values())
@@ -87,9 +86,9 @@ def _check_splits(path, splits, num_rows) -> None:
             raise ValueError(f"No row of {split} in {path} has a label.")
         if path.is_file():
             raise ValueError(
-                f"{path} is too small to be split: none of its {num_rows} "
-                f"rows falls to {split}. Give a folder with train and "
-                "validation files."
+                f"{path} is too small to be split: its {num_rows} rows give "
+                f"none for {split}. Give a folder with train and validation "
+                "files."
             )
         raise ValueError(
             f"{path} has {', '.join(sorted(splits)) or 'no split'}, and lacks "
@@ -154,10 +153,12 @@ def _check_header(tables_of_rows) -> None:
     )
     is_alone = counts.pop(first.label) == same + 1 and (same or is_name)
     if is_alone and counts.total() >= 10 and min(counts.values()) > 1:
+        numbers = ",".join(map(str, range(1, len(cells) + 1)))
         raise ValueError(
             f"{first.place} looks like a header: {labels.listed(cells)}. "
-            "Name the columns of label and text with --columns LABEL,TEXT, or "
-            "give their numbers if it is none: --columns 1,2"
+            "If it is a header, name the columns: --columns "
+            f"LABEL{',TEXT' * len(first.texts)}. If it is a row, give their "
+            f"numbers: --columns {numbers}"
         )
 
 
@@ -183,7 +184,7 @@ def _rows(path, num_texts, names, sentences) -> tuple[list[Row], bool]:
         try:
             label, *texts = (cells[key] for key in keys)
         except KeyError as error:
-            raise ValueError(f"{place} has no {error}.") from None
+            raise ValueError(f"{place} has no key {error}.") from None
         if sentences:
             texts = [lines.text_of(text) or text for text in texts]
         rows.append(Row(place, label, _checked(place, label, texts)))
@@ -195,7 +196,8 @@ def _checked(place, label, texts) -> tuple[str, ...]:
     """The texts of a row, in which each value is of the right kind."""
     if isinstance(label, (list, dict)):
         raise ValueError(
-            f"{place} has a list for a label: {labels.short(label)}."
+            f"The label in {place} must be a text or a number, not "
+            f"{labels.short(label)}."
         )
     for text in texts:
         if isinstance(text, bool) or not isinstance(text, (str, int, float)):
@@ -207,7 +209,7 @@ def _checked(place, label, texts) -> tuple[str, ...]:
 
 
 def _stripped(texts) -> tuple[str, ...]:
-    """Texts without blanks and byte order marks at their ends."""
+    """Texts without spaces and byte order marks at their ends."""
     return tuple(str(text).strip().strip(labels.MARK).strip() for text in texts)
 
 

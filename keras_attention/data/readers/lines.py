@@ -74,15 +74,21 @@ def row(line: str, names: Sequence[str]) -> tuple[str, ...]:
     Raises:
         ValueError: If the line has other texts.
     """
-    texts = line.split("\t")
+    keys, found = " and ".join(names), None
     with contextlib.suppress(ValueError):
         found = json.loads(line)
-        if isinstance(found, dict):
-            texts = [text_of(found.get(name)) for name in names]
-    if len(texts) != len(names) or None in texts:
+    if isinstance(found, dict):
+        texts = [text_of(found.get(name)) for name in names]
+        if None in texts:
+            raise ValueError(
+                f"the JSON object must have a text for each of the keys {keys}"
+            )
+        return tuple(texts)
+    texts = line.split("\t")
+    if len(texts) != len(names):
         raise ValueError(
-            f"{line.count(chr(9))} tabs, and a line is {' TAB '.join(names)} "
-            "or a JSON object with these names"
+            f"the line must hold {len(names)} texts ({' TAB '.join(names)}), "
+            f"or a JSON object with the keys {keys}"
         )
     return tuple(texts)
 
@@ -122,8 +128,8 @@ def read_bytes(path: str | os.PathLike) -> Iterator[bytes]:
         if getattr(e, "errno", None) is not None:
             raise
         raise ValueError(
-            f"{path} is no whole {kind} file after line {number}: {e}. Copy "
-            "it again."
+            f"The {kind} file {path} is damaged after line {number} ({e}). "
+            "Copy it again."
         ) from e
 
 

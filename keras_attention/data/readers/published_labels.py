@@ -90,7 +90,7 @@ def _questions(train, test) -> dict[str, Rows]:
             label, _, text = line.partition(" ")
             if not text:
                 raise _unexpected(
-                    path, number, line, "a label, a blank and a question"
+                    path, number, line, "a label, a space and a question"
                 )
             yield label.partition(":")[0], text
 

@@ -110,8 +110,9 @@ def load(path: str | os.PathLike) -> dict[str, list[tuple[str, str]]]:
     held_out = set(once[: min(HELD_OUT, len(once) // 10)])
     if not held_out:
         raise ValueError(
-            f"{files[name]['train']} has {len(once)} commands once. It needs "
-            "ten or more, as a tenth of them is held out for validation."
+            f"{files[name]['train']} has only {len(once)} commands that occur "
+            "exactly once. It needs ten or more, as a tenth of them is held "
+            "out for validation."
         )
     return {
         "train": [pair for pair in pairs if pair[0] not in held_out],

@@ -44,7 +44,7 @@ def load(folder: str | os.PathLike) -> dict[str, list[str]]:
         folder: holds `train.txt`, `validation.txt` and what is named above.
 
     Returns:
-        Split -> its texts, in the order of the file and without blanks at
+        Split -> its texts, in the order of the file and without spaces at
         their ends. Blank lines are left out.
 
     Raises:

@@ -85,8 +85,8 @@ def _builder(name, source, target, data_dir):
         builder = tfds.builder(name, data_dir=data_dir, try_gcs=False)
     except (tfds.core.DatasetNotFoundError, ValueError) as error:
         raise ValueError(
-            f"TensorFlow Datasets has no translation set {name!r}. The name "
-            f"of one is ted_hrlr_translate/pt_to_en. {error}"
+            f"TensorFlow Datasets has no translation set {name!r}. A valid "
+            f"name is, for example, ted_hrlr_translate/pt_to_en. {error}"
         ) from error
     feature, _ = _translations(builder.info.features)
     languages = getattr(feature, "languages", None) or list(feature)

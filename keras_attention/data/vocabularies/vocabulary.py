@@ -19,8 +19,8 @@ NORMALIZATIONS = (
     "nmt_nfkc_cf",
 )
 
-# What "as_written" reads as a blank: tabs and line ends, "▁", which is how
-# SentencePiece writes a blank, and U+FFFD, which stands for invalid UTF-8.
+# What "as_written" reads as a space: tabs and line ends, "▁", which is how
+# SentencePiece writes a space, and U+FFFD, which stands for invalid UTF-8.
 BLANKS = "\t\n\v\f\r\x85\u2028\u2029▁\ufffd"
 # What it leaves out: the other control characters, which a terminal obeys,
 # and the byte order mark. SentencePiece's rules cannot name NUL, so that
@@ -48,11 +48,11 @@ def train_vocabulary(
 
     The vocabulary holds a rule by which it reads every text, in training
     and in serving. Under every rule but "identity", tabs and line ends count as
-    blanks, and all other control characters are left out:
+    spaces, and all other control characters are removed:
 
     - "as_written" keeps what people write: full-width punctuation,
       superscripts, joiners, no-break and ideographic spaces. Invalid UTF-8
-      (read with U+FFFD) and "▁" count as blanks. The byte order mark is left
+      (read with U+FFFD) and "▁" count as spaces. The byte order mark is left
       out.
     - "identity" keeps control characters, too, except NUL. Tabs and line ends
       then are characters like any other.
@@ -60,13 +60,13 @@ def train_vocabulary(
       "，" and ",", "²" and "2", "™" and "TM", and also the composed and the
       decomposed form of "é". A model with this rule does not see the
       difference and never writes the first of each.
-    - "nmt_nfkc" is NFKC, with most zero-width characters as blanks. It
+    - "nmt_nfkc" is NFKC, with most zero-width characters as spaces. It
       breaks Persian and Indic words,
       which need the zero-width non-joiner. This was the rule of all
       vocabularies before there was a choice.
     - "nfkc_cf" and "nmt_nfkc_cf" also lower all letters.
 
-    Under every rule, runs of blanks count as one blank, and blanks at
+    Under every rule, runs of spaces count as one space, and spaces at
     either end as none. The first two rules keep composed and decomposed
     characters apart. Where your texts mix both forms, make them one before
     training, with `unicodedata.normalize`.

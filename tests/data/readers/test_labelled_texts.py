@@ -325,8 +325,8 @@ def test_columns_are_found_by_name(
     "names, message",
     [
         (("mood", "text"), "no column 'mood'. Its columns: 'label', 'text'"),
-        (("1", "3"), "train.tsv has 2 columns. Received: --columns 1,3"),
-        (("label",), "Name 2 columns: that of the label, then that of the"),
+        (("1", "3"), "--columns 1,3 names a column that .* has 2 columns"),
+        (("label",), "needs 2 names or numbers, one for the label"),
     ],
 )
 def test_a_column_that_is_not_there_is_refused(tmp_path, names, message):
@@ -341,7 +341,10 @@ def test_a_header_of_other_names_is_no_row(tmp_path, is_folder):
     table = [f"{row} {n}" if n else row for n, row in enumerate(table)]
     write(tmp_path, {"train.tsv": table, "dev.tsv": table})
     path = tmp_path if is_folder else tmp_path / "train.tsv"
-    message = "train.tsv, line 1 looks like a header: 'mood', 'remark'"
+    message = (
+        "train.tsv, line 1 looks like a header: 'mood', 'remark'.*"
+        "--columns LABEL,TEXT. If it is a row, .*--columns 1,2$"
+    )
     with pytest.raises(ValueError, match=message):
         labelled_texts.load(path, 1)
     splits, _ = labelled_texts.load(path, 1, ("mood", "remark"))
@@ -422,10 +425,13 @@ def test_a_test_split_without_labels_is_left_out(tmp_path):
             ['"1", "text": "a"', '"1.0", "text": "b"'],
             "'1', .*a number in one way",
         ),
-        (['["pos"], "text": "a"'], "line 1 has a list for a label: .'pos'"),
+        (
+            ['["pos"], "text": "a"'],
+            "label in .*line 1 must be a text .*not .'pos'",
+        ),
         (['"pos", "text": null'], "line 1 must have a text, and has None"),
         (['"pos", "text": ["a"]'], "line 1 must have a text, and has .'a'"),
-        (['"pos", "text": "a"', '"pos"'], "line 2 has no 'text'"),
+        (['"pos", "text": "a"', '"pos"'], "line 2 has no key 'text'"),
     ],
 )
 def test_a_row_of_another_kind_is_refused(tmp_path, rows, message):
@@ -473,7 +479,7 @@ def test_labels_with_line_ends_and_marks_are_one_line(tmp_path):
 
 def test_a_file_that_is_too_small_to_be_split(tmp_path):
     write(tmp_path, {"all.tsv": ["a\tb"]})
-    message = "all.tsv is too small to be split: none of its 1 rows"
+    message = "all.tsv is too small to be split: its 1 rows give"
     with pytest.raises(ValueError, match=message) as caught:
         labelled_texts.load(tmp_path / "all.tsv", 1)
     assert "name the file" not in str(caught.value)

@@ -105,5 +105,5 @@ def test_a_damaged_line(folder):
 
 def test_too_few_commands(folder):
     write(folder / "tasks_train_length.txt", PAIRS[:9])
-    with pytest.raises(ValueError, match="has 9 commands once"):
+    with pytest.raises(ValueError, match="has only 9 commands that"):
         scan.load(folder)

@@ -55,7 +55,7 @@ def generate(
         seed: another seed draws another corpus.
 
     Returns:
-        Split -> sentences: lower-case words with one blank between them.
+        Split -> sentences: lower-case words with one space between them.
     """
     sizes = {"train": train, "validation": validation, "test": test}
     return {

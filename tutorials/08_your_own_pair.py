@@ -293,7 +293,7 @@ print(scores["greedy"]["bleu"]["signature"])
 # **1. It needs its signature.** The same translations have many BLEU scores,
 # depending on how words are told apart and whether case counts. Compare scores
 # only if their signatures are equal (Post 2018). The package's, `tok:13a`, is
-# for languages that put blanks between words; to it, a whole sentence of
+# for languages that put spaces between words; to it, a whole sentence of
 # Chinese, Japanese or Thai is one word. For these languages read chrF, or score
 # with sacrebleu's own tokenizers for them.
 

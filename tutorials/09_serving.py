@@ -621,7 +621,7 @@ print(mixed)
 assert mixed["translation"] == ["", references[0], ""]
 
 # %% [markdown]
-# Text is read as it is written, but runs of blanks count as one. Characters
+# Text is read as it is written, but runs of spaces count as one. Characters
 # outside the vocabulary are encoded byte by byte, and no character is unknown.
 
 # %%

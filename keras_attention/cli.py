@@ -17,7 +17,7 @@ VERBS = {
     "train": "Train a model, score it, draw it and export it.",
     "evaluate": "Score a model on a test set.",
     "predict": "Answer texts, or the lines of standard input.",
-    "translate": "What `predict` is called for translators.",
+    "translate": "Translate texts, or the lines of standard input.",
     "export": "Write a run's model as the next version of a SavedModel.",
     "align": "Measure how well attention aligns the phrases.",
     "serve": "Serve models by TensorFlow Serving's REST and gRPC API.",

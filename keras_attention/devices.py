@@ -54,9 +54,10 @@ def make_strategy(replicas: int | None = None) -> tf.distribute.Strategy:
     devices = [device.name for device in tf.config.list_logical_devices(kind)]
     if len(devices) < replicas:
         raise ValueError(
-            f"{replicas} replicas need as many devices of kind {kind}. There "
-            f"are {len(devices)}. Ask for fewer replicas or, on a CPU, call "
-            "devices.make_logical_devices before TensorFlow's first operation."
+            f"{replicas} replicas need {replicas} devices of kind {kind}. "
+            f"There are {len(devices)}. Ask for fewer replicas or, on a CPU, "
+            "call devices.make_logical_devices before TensorFlow's first "
+            "operation."
         )
     return tf.distribute.MirroredStrategy(
         devices[:replicas],
@@ -71,9 +72,9 @@ def _strategy_of_workers(replicas: int) -> tf.distribute.Strategy:
     here, devices = workers.from_environment(), num_replicas()
     if replicas != devices:
         raise ValueError(
-            f"{here.count} workers have {devices} replicas and not {replicas}: "
-            "one on each GPU or, without GPUs, one on each CPU. Leave "
-            "--replicas out, or start other workers."
+            f"{here.count} workers have {devices} replicas, not {replicas}: "
+            "one on each GPU or, on a worker without GPUs, one on the CPU. "
+            "Leave --replicas out, or start more or fewer workers."
         )
     here.meet()
     strategy = tf.distribute.MultiWorkerMirroredStrategy()

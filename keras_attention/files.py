@@ -103,11 +103,12 @@ def check_folder(folder: str | os.PathLike) -> None:
     )
     if not place.is_dir():
         raise ValueError(
-            f"{folder} cannot be a folder, because {place} is none."
+            f"{folder} cannot be a folder, because {place} is not a folder."
         )
     if not os.access(place, os.W_OK | os.X_OK):
         raise ValueError(
-            f"You may not write in {folder}: {place} is closed to you."
+            f"You have no permission to write in {place}, so {folder} cannot "
+            "be used."
         )
 
 

@@ -81,8 +81,8 @@ def load(
     given = _search_given(loaded.task, num_beams, length_penalty)
     if given and given != {"num_beams": loaded.num_beams}:
         raise ValueError(
-            "A SavedModel has the beams and the length penalty that it was "
-            f"exported with, this one {loaded.num_beams} beams: leave both out "
+            "A SavedModel keeps the search that it was exported with, here "
+            f"{loaded.num_beams} beams. Leave num_beams and length_penalty out "
             "(a call takes num_beams=1, greedy search), or give the folder of "
             f"a run. Received: num_beams={num_beams}, "
             f"length_penalty={length_penalty}, {path}"
@@ -165,8 +165,8 @@ def _search_given(task: str, num_beams, length_penalty) -> dict:
     given = {name: value for name, value in search.items() if value is not None}
     if given and task != "translation":
         raise ValueError(
-            f"A model of {task.replace('_', ' ')} has no search of a "
-            f"translator: leave {' and '.join(given)} out."
+            f"{' and '.join(given)} can be given to translators only. This "
+            f"model does {task.replace('_', ' ')}."
         )
     return given
 

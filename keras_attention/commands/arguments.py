@@ -84,7 +84,7 @@ def check_run(path: str) -> None:
     if not is_run(path):
         raise ValueError(
             f"{path} is not the folder of a run: it has no config.yaml. "
-            "`keras-attention train` leaves such a folder."
+            "`keras-attention train` makes such a folder."
         )
 
 
@@ -95,7 +95,7 @@ class Search(Choices):
     num_beams: int | None = choice(
         None,
         "For translators, beams of the search, 1 for greedy search. By default "
-        "the model's own number. A SavedModel takes that or 1.",
+        "the model's own number. A SavedModel takes its own number or 1.",
         at_least=1,
     )
     length_penalty: float | None = choice(

@@ -67,7 +67,7 @@ def evaluate(
             consume_multiple=True,
             help="For translators, other models to score first, each "
             "compared with the one before it, and drawn in the same picture. "
-            "MODEL stands before this option.",
+            "Put MODEL before this option.",
         ),
     ] = (),
     options: Annotated[Options, arguments.group("Options")] = Options(),
@@ -83,8 +83,8 @@ def evaluate(
     is_run = arguments.is_run(model)
     if options.corpus and (options.source or not is_run):
         raise ValueError(
-            "--corpus is for a run that is scored on its own corpus. Leave it "
-            "out with --source, and for a SavedModel."
+            "--corpus is for a run that is scored on its own corpus. Leave "
+            "--corpus out with --source, and for a SavedModel."
         )
     if not (is_run or options.source):
         raise ValueError(

@@ -39,7 +39,7 @@ class Options(arguments.Search):
     output: str | None = choice(
         None,
         "With --input, the folder of the answers: a file for each 1,000 lines. "
-        "The command goes on with what is missing in it.",
+        "If some are there already, the command adds the others.",
         is_path=True,
     )
     workers: int = choice(
@@ -50,8 +50,8 @@ class Options(arguments.Search):
     ray_address: str | None = choice(
         None,
         "With --input, the address of a cluster of Ray whose machines do the "
-        "work, such as auto. All of them find MODEL and --output at the same "
-        "place. By default --workers run on this machine.",
+        "work, such as auto. MODEL and --output must have the same path on all "
+        "of these machines. By default, the workers run on this machine.",
     )
 
 
@@ -70,7 +70,7 @@ Input = Annotated[
     Parameter(
         consume_multiple=True,
         help="Files of lines to answer into --output, plain or compressed, one "
-        "after the other. MODEL stands before this option.",
+        "after the other. Put MODEL before this option.",
     ),
 ]
 Choice = Annotated[Options, arguments.group("Options")]

@@ -30,8 +30,8 @@ class Options(Choices):
     )
     model_name: str | None = choice(
         None,
-        "How clients name the model. By default its folder's name. It takes "
-        "one model.",
+        "The name by which clients know the model. By default the name of its "
+        "folder. This option is for a single model.",
     )
     model_config_file: str | None = choice(
         None,
@@ -47,13 +47,13 @@ class Options(Choices):
     )
     rest_api_port: int = choice(
         Settings.rest_port,
-        "REST has this port. 0 takes any that is free.",
+        "The port of REST. 0 takes any free port.",
         at_least=0,
         below=65536,
     )
     port: int = choice(
         Settings.grpc_port,
-        "gRPC has this port. 0 takes any that is free.",
+        "The port of gRPC. 0 takes any free port.",
         at_least=0,
         below=65536,
     )
@@ -65,9 +65,9 @@ class Options(Choices):
     )
     reload_root: str | None = choice(
         None,
-        "Clients may ask for other models by HandleReloadConfigRequest. They "
-        "may name folders below this one and those that the server was started "
-        "with. By default, no client may ask.",
+        "Lets clients choose other models by HandleReloadConfigRequest. They "
+        "may name folders below this folder, and those that the server was "
+        "started with. By default, such requests are refused.",
         is_path=True,
     )
     allowed_hosts: str = choice(
@@ -83,7 +83,7 @@ class Options(Choices):
     )
     log_texts: bool = choice(
         Settings.log_texts,
-        "The log has the requests' texts. By default it has none.",
+        "Write the requests' texts to the log, too.",
     )
 
 
@@ -110,8 +110,7 @@ class LimitOptions(Choices):
     )
     max_body_bytes: int = choice(
         Limits.max_body_bytes,
-        "A request may have at most this many bytes, and each of its inputs, "
-        "too.",
+        "A request, and each of its inputs, may have at most this many bytes.",
         at_least=1,
     )
     max_text_bytes: int = choice(
@@ -127,7 +126,7 @@ class LimitOptions(Choices):
     )
     rest_api_timeout_in_ms: int = choice(
         int(1000 * Limits.timeout),
-        "A request by REST takes at most this many milliseconds.",
+        "A REST request takes at most this many milliseconds.",
         at_least=1,
     )
     drain_seconds: float = choice(

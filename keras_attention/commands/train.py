@@ -83,12 +83,13 @@ def train(
     config: Annotated[
         str | None,
         Parameter(
-            help="Choices in a YAML file, or a recipe: "
-            f"{', '.join(sorted(configuration.RECIPES))}. Flags win over it."
+            help="A YAML file, or a recipe. Flags win over both. The recipes: "
+            f"{', '.join(sorted(configuration.RECIPES))}."
         ),
     ] = None,
     resume: Annotated[
-        bool, Parameter(help="Go on where the run in --output was stopped.")
+        bool,
+        Parameter(help="Begin the run in --output, or go on with it."),
     ] = False,
     list_models: Annotated[
         bool, Parameter(name="--list", help="Print the models, and stop.")

@@ -317,13 +317,13 @@ def _check_together(config: TrainingConfig) -> None:
         )
     if config.data.context == "stream" and task != "language_modelling":
         raise ValueError(
-            "context=stream is for language models, which go on from the "
-            f"texts before. {model} does not."
+            "context=stream is for language models only. Leave it out for "
+            f"{model}."
         )
     if config.data.columns and task == "translation":
         raise ValueError(
-            "--columns names the columns of tables with labels, and a table of "
-            f"{model} has pairs. Its header names their columns: source and "
+            f"--columns is for tables with labels. Leave it out for {model}. "
+            "The header of a table of pairs names the columns: source and "
             "target, or the codes of the two languages."
         )
     if config.data.columns and (

@@ -68,15 +68,15 @@ class Heads:
         host = _name(f"//{headers.get('host', _LOOPBACK)}")
         if not self._has_name(host):
             raise errors.invalid(
-                f"This server is not known as {host[:100]}. Start it with "
-                "--allowed_hosts=NAME to give it this name."
+                f"The host name {host[:100]} is refused. Start the server with "
+                "--allowed_hosts=NAME to accept it."
             )
         origin = _name(headers.get("origin", f"//{_LOOPBACK}"))
         if not (self._has_cors or origin == host or self._has_name(origin)):
             raise RequestError(
                 Code.PERMISSION_DENIED,
-                "A page of another site asks. Start the server with "
-                "--enable_cors_support to let it.",
+                "Requests from web pages of other sites are refused. Start the "
+                "server with --enable_cors_support to accept them.",
             )
 
     def _has_name(self, name: str) -> bool:
@@ -193,7 +193,7 @@ class Bodies:
             if len(text) > most:
                 raise self._too_large()
             if not stream.eof:
-                raise errors.invalid("The body in gzip has no end.")
+                raise errors.invalid("The gzip body is incomplete.")
             body = stream.unused_data
             if not body:
                 return text

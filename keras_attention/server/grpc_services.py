@@ -331,8 +331,8 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
         if self._root is None:
             raise RequestError(
                 Code.PERMISSION_DENIED,
-                "Anybody may ask for a reload. So the server takes none "
-                "unless it was started with --reload_root.",
+                "Reloads are refused. Start the server with --reload_root to "
+                "accept them from every client.",
             )
         num_models = len(request.config.model_config_list.config)
         if num_models > _MOST_MODELS:

@@ -105,8 +105,8 @@ def from_file(path: str) -> list[ModelConfig]:
         )
     except (OSError, UnicodeDecodeError, text_format.ParseError) as error:
         raise ValueError(
-            f"{path} is no file with `model_config_list {{ config {{ name: ... "
-            f"base_path: ... }} }}`: {error}"
+            f"{path} is not a file with `model_config_list {{ config {{ name: "
+            f"... base_path: ... }} }}`: {error}"
         ) from error
     for model in config.model_config_list.config:
         # For whoever wrote the file, and for no client that asks for a reload.
@@ -141,8 +141,8 @@ def check_names(configs: Sequence[ModelConfig]) -> None:
     double = sorted(name for name, count in counts.items() if count > 1)
     if double:
         raise ValueError(
-            f"Two models have the name {double[0]}. Give each its own in a "
-            "file: --model_config_file."
+            f"Two models have the name {double[0]}. Give each model a name of "
+            "its own in a --model_config_file."
         )
 
 
@@ -154,7 +154,7 @@ def _from_model_proto(proto) -> ModelConfig:
         )
     if not proto.base_path or "\0" in proto.base_path:
         raise ValueError(
-            f"{proto.name!r} has no base_path that a folder can have: "
+            f"{proto.name!r} needs a base_path that names a folder: "
             f"{proto.base_path[:200]!r}"
         )
     policy = proto.model_version_policy

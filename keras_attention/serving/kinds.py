@@ -203,8 +203,8 @@ def from_json(text: str | bytes) -> Kind:
             raise LookupError(kind.output)
     except (LookupError, TypeError, AttributeError, ValueError) as error:
         raise ValueError(
-            "The SavedModel's keras_attention.json says in no known way what "
-            f"the model takes and gives ({error!r}): export the model again"
+            "The SavedModel's keras_attention.json does not describe the "
+            f"model's inputs and outputs ({error!r}): export the model again"
         ) from None
     return kind
 

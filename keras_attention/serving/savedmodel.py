@@ -138,8 +138,8 @@ def newest(path: str | os.PathLike) -> pathlib.Path:
     found = versions(version)
     if not found:
         raise ValueError(
-            f"{path} has no SavedModel. Name a folder with numeric versions in "
-            "it, one version, or a run's folder."
+            f"{path} has no SavedModel. Give a folder with numeric versions, "
+            "the folder of one version, or a run's folder."
         )
     return found[-1]
 

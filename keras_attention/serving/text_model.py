@@ -103,8 +103,8 @@ class TextModel:
         """
         if self._graph is None:
             raise ValueError(
-                "A SavedModel holds no Keras model: load the folder of the "
-                f"run. This is {self.path}"
+                f"{self.path} is a SavedModel, which has no Keras model. Load "
+                "the folder of the run."
             )
         return self._graph
 
@@ -324,8 +324,7 @@ def encoded(texts: Iterable[str]) -> list[bytes]:
     """
     if isinstance(texts, (str, bytes)):
         raise ValueError(
-            "Put a single text in a list. This is no list of texts: "
-            f"{reprlib.repr(texts)}"
+            f"Put a single text in a list. Received: {reprlib.repr(texts)}"
         )
     texts = list(texts)
     for line, text in enumerate(texts, 1):

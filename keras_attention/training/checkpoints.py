@@ -65,8 +65,8 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
             raise ValueError("arrays are missing")
     except _DAMAGES as e:
         raise ValueError(
-            f"{path} is damaged or something else than `keras-attention train` "
-            f"writes ({e}). Restore it, or train again with another --output."
+            f"{path} is damaged, or not a file of `keras-attention train` "
+            f"({e}). Restore the file, or train again with another --output."
         ) from e
     return arrays, text["meta"]
 

@@ -73,8 +73,9 @@ class Trainer(keras.Model):
         self.model = model
         if objective is not None and label_smoothing:
             raise ValueError(
-                "`label_smoothing` is that of the default objective: give it "
-                f"to your own one. Received: label_smoothing={label_smoothing}"
+                "`label_smoothing` is for the default objective. Smooth the "
+                "labels in your own objective. Received: "
+                f"label_smoothing={label_smoothing}"
             )
         self.objective = objective or objectives.TokenObjective(label_smoothing)
         self.clip_norm = clip_norm
@@ -150,8 +151,8 @@ class Trainer(keras.Model):
         if measured.keys() != self.means.keys():
             raise ValueError(
                 f"The objective measures {', '.join(measured) or 'nothing'}, "
-                f"and its `names` are {', '.join(self.means)}. Let both be "
-                "the same."
+                f"and its `names` are {', '.join(self.means)}. Both must "
+                "name the same."
             )
         for name, mean in self.means.items():
             values, weights = measured[name]

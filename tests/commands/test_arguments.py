@@ -214,7 +214,7 @@ def test_only_the_worker_that_leads_needs_a_folder_to_write_in(
 ):
     (tmp_path / "file").write_text("")
     output = f"--output={tmp_path}/file/run"
-    assert "file is none" in mistake("train", output)
+    assert "file is not a folder" in mistake("train", output)
     cluster = {"worker": ["a:1", "b:1"]}
     second = {"cluster": cluster, "task": {"type": "worker", "index": 1}}
     monkeypatch.setenv("TF_CONFIG", json.dumps(second))
@@ -383,7 +383,7 @@ MISTAKES = {
         (["--config=nowhere"], "no recipe nowhere"),
         (["--size=huge"], "Received: size='huge'"),
         (["--target=en"], "are both 'en'"),
-        (["--output={model}/config.yaml/a"], "config.yaml is none"),
+        (["--output={model}/config.yaml/a"], "config.yaml is not a folder"),
     ],
     "evaluate": [
         (["nowhere"], "no folder nowhere"),
@@ -398,7 +398,7 @@ MISTAKES = {
         (
             ["{model}", "--input={model}/config.yaml"]
             + ["--output={model}/config.yaml"],
-            "config.yaml is none",
+            "config.yaml is not a folder",
         ),
     ],
     "translate": [

@@ -437,7 +437,10 @@ def test_a_corpus_that_moved_is_trained_on(
             + ["--attention=a.png"],
             "4 beams, not of 1",
         ),
-        (["translate", "{run}", "", "--attention=a.png"], "all 1 that were"),
+        (
+            ["translate", "{run}", "", "--attention=a.png"],
+            "--attention needs a text",
+        ),
         (
             ["evaluate", "{run}/savedmodel", "--source={run}/config.yaml"],
             "--source and --reference",
@@ -450,7 +453,7 @@ def test_a_corpus_that_moved_is_trained_on(
         (["export", "{tmp}", "--to", "{tmp}/x"], "is not the folder of a run"),
         (["train", "--corpus", "{tmp}/nothing"], "There is no corpus"),
         (["train", "--corpus", "{tmp}"], "has no train.en and train.de"),
-        (["align", "{run}"], "All runs have to translate"),
+        (["align", "{run}"], "align needs runs"),
         (["train", "--output", "{run}"], "Add --resume"),
         (
             ["train", "--output", "{run}", "--resume", "--seed", "7"],

@@ -259,7 +259,7 @@ def test_a_recipe_trains_the_model_that_it_names(name):
 def test_a_translator_has_no_stream():
     choices = config.make(model="luong", context="stream")
     with pytest.raises(
-        ValueError, match="context=stream is for.*luong does not"
+        ValueError, match="context=stream is for.*out for luong"
     ):
         config.resolve(choices)
 

@@ -43,7 +43,7 @@ def test_a_file_says_names_folders_policies_and_labels(tmp_path):
 @pytest.mark.parametrize(
     "text, message",
     [
-        ("model_config_list {", "is no file with"),
+        ("model_config_list {", "is not a file with"),
         ("", "has no config in it"),
         ('model_config_list { config { name: "a" } }', "base_path"),
         (FILE.replace('"b"', '"a"'), "Two models have the name a"),

@@ -50,7 +50,7 @@ def test_a_readme_that_is_no_card_is_refused_unless_it_stays(tmp_path):
 def test_a_file_in_the_way_is_refused(tmp_path):
     (tmp_path / "file").write_text("")
     refused(tmp_path / "file", "cannot be a folder")
-    refused(tmp_path / "file" / "model", f"because {tmp_path / 'file'} is none")
+    refused(tmp_path / "file" / "model", f"because {tmp_path / 'file'} is not")
     (tmp_path / "broken").symlink_to(tmp_path / "nowhere")
     refused(tmp_path / "broken" / "model", "cannot be a folder")
 
@@ -60,8 +60,8 @@ def test_a_folder_that_is_closed_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(
         os, "access", lambda path, mode: os.fspath(path) != os.fspath(tmp_path)
     )
-    refused(tmp_path, "may not write in")
-    refused(tmp_path / "model", f"{tmp_path} is closed")
+    refused(tmp_path, "no permission to write in")
+    refused(tmp_path / "model", f"no permission to write in {tmp_path},")
     (tmp_path / "model").mkdir()
     destination.check(tmp_path / "model")
 

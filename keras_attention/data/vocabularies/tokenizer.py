@@ -266,8 +266,8 @@ def _read_model(model):
             return path.read_bytes()
         except OSError as error:
             raise ValueError(
-                f"{str(model)!r} is no file with a vocabulary, as "
-                f"`train_vocabulary` returns it: {error}"
+                f"{str(model)!r} is not a file with a vocabulary of "
+                f"`train_vocabulary`: {error}"
             ) from error
     if not isinstance(model, bytes):
         raise ValueError(
@@ -286,8 +286,8 @@ def _load_processor(model):
             processor.load_from_serialized_proto(model)
         except RuntimeError as error:
             raise ValueError(
-                f"These {len(model)} bytes are no vocabulary, as "
-                f"`train_vocabulary` returns it: {error}"
+                f"These {len(model)} bytes are not a vocabulary of "
+                f"`train_vocabulary`: {error}"
             ) from error
         received = (
             processor.pad_id(),

@@ -47,12 +47,12 @@ _PAIR_ATTENTION = """\
 text, `attention_pair` one over the text's tokens for each of the pair. Padding
 has weight 0.
 """
+# An output -> what it means. The first that a model has says it all.
 _MEANINGS = {
-    kinds.TRANSLATION.name: _TRANSLATION,
-    kinds.LANGUAGE_MODELLING.name: _CONTINUATION,
-    kinds.CLASSIFICATION.name: _ATTENTION,
-    kinds.ENTAILMENT.name: _PAIR_ATTENTION,
-    kinds.QUESTION_ANSWERING.name: _ATTENTION,
+    "translation": _TRANSLATION,
+    "continuation": _CONTINUATION,
+    "attention_pair": _PAIR_ATTENTION,
+    "attention": _ATTENTION,
 }
 
 
@@ -63,7 +63,12 @@ def signatures(kind: kinds.Kind) -> str:
         f"{_names(signature.outputs)} |"
         for name, signature in kind.signatures.items()
     )
-    meaning = _MEANINGS.get(kind.name, "")
+    outputs = {
+        name
+        for signature in kind.signatures.values()
+        for name in signature.outputs
+    }
+    meaning, *_ = [*(_MEANINGS[n] for n in _MEANINGS if n in outputs), ""]
     if kind.labels:
         meaning = (
             "`probabilities` holds one probability for each label, in this "

@@ -16,13 +16,12 @@ from keras_attention.serving import (
     translator,
 )
 
-# What has more than a call and attention. Another kind is a `TextModel`.
+# An output -> the class of the models that give it. They have more than a call
+# and attention. Any other model is a `TextModel`.
 _CLASSES = {
-    kinds.TRANSLATION.name: translator.Translator,
-    kinds.LANGUAGE_MODELLING.name: continuer.Continuer,
-    kinds.CLASSIFICATION.name: labeller.Labeller,
-    kinds.ENTAILMENT.name: labeller.Labeller,
-    kinds.QUESTION_ANSWERING.name: labeller.Labeller,
+    "translation": translator.Translator,
+    "continuation": continuer.Continuer,
+    "probabilities": labeller.Labeller,
 }
 
 
@@ -50,7 +49,9 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
     default = loaded.signatures[kinds.DEFAULT]
     if "probabilities" in default.structured_outputs and not kind.labels:
         kind = dataclasses.replace(kind, labels=_labels(default))
-    model_class = _CLASSES.get(kind.name, text_model.TextModel)
+    outputs = kind.signatures[kinds.DEFAULT].outputs
+    classes = [_CLASSES[name] for name in outputs if name in _CLASSES]
+    model_class, *_ = [*classes, text_model.TextModel]
     return model_class.of_savedmodel(kind, version, loaded)
 
 

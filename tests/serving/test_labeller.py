@@ -1,5 +1,6 @@
 """Text in, label out: classifiers of one text and of two, live and loaded."""
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -219,3 +220,16 @@ def test_wrong_arguments_are_refused(live):
         arguments = {"classes": CLASSES, "max_length": 12} | options
         with pytest.raises(ValueError, match="one label or more. Received"):
             labeller.Labeller(live.model, live.graph.tokenizer, **arguments)
+
+
+def test_a_kind_of_another_name_is_loaded_with_its_labels(live, tmp_path):
+    """Its outputs say what it is: no list has to name it."""
+    kind = dataclasses.replace(kinds.CLASSIFICATION, name="sentence_selection")
+    graph = live.graph
+    other = labeller.Labeller(graph.model, graph.tokenizer, CLASSES, 12, kind)
+    loaded = loading.load(other.export(tmp_path / "other"))
+    assert isinstance(loaded, labeller.Labeller)
+    assert loaded.labels == tuple(CLASSES)
+    assert loaded(TEXTS) == live(TEXTS)
+    card = (tmp_path / "other" / "README.md").read_text()
+    assert "The last axis of `attention` is the source's tokens" in card

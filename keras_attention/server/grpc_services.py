@@ -105,7 +105,7 @@ class Calls:
             if self.is_stopping:
                 raise RequestError(Code.UNAVAILABLE, "The server ends")
             if request is None:
-                raise errors.invalid("The bytes are no such message.")
+                raise errors.invalid("The bytes are not such a message.")
             response = await function(request, context, fields)
         except RequestError as error:
             code, details = error.code, error.message

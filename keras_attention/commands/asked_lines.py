@@ -19,8 +19,8 @@ _NAMED = 5
 class AskedLines:
     """Lines that a model is asked: some it can answer, the others are bad.
 
-    Who asked calls `ask(rows)`: no function of ours stands between a command
-    and the model.
+    A command calls `ask(rows)` itself, so that no function of ours stands
+    between the command and the model.
 
     Attributes:
         model: from `runs.load`.

@@ -154,7 +154,7 @@ def encode_by_sampling(
 
 
 def _of_lines(columns, encoders):
-    """The encoders. That of sentences reads lines."""
+    """The encoders. The encoder of a column of sentences reads lines."""
 
     def of_lines(name, encoder):
         column = columns.get(name)

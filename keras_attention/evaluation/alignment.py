@@ -101,7 +101,7 @@ def best_links(attention_weights: np.ndarray) -> list[int]:
         attention_weights: [T, S].
 
     Returns:
-        T positions. That of a token that looks nowhere is `NULL`.
+        T positions. A token that looks nowhere has the position `NULL`.
     """
     looks = attention_weights.any(axis=-1)
     return np.where(looks, attention_weights.argmax(axis=-1), NULL).tolist()

@@ -97,7 +97,8 @@ def corpus_scores(
     Args:
         hypotheses: The translations to score, detokenized.
         references: The right translations, in the same order.
-        target_language: Of both; says where words end, see `bleu_tokenizer`.
+        target_language: The language of the texts, which says where words
+            end, see `bleu_tokenizer`.
         tokenize: Another of sacrebleu's tokenizers by its name.
 
     Returns:
@@ -156,10 +157,10 @@ def bleu_by_length(
         edges: The greatest length in each bin, rising; one more bin takes
             everything longer.
         lowercase: Whether BLEU ignores case. `exact_match` never does.
-        num_samples: Of the bootstrap (Koehn 2004) that says how far BLEU
-            would vary with other sentences; 0 for none.
-        target_language: Of the texts; says where words end, see
-            `bleu_tokenizer`.
+        num_samples: The samples of the bootstrap (Koehn 2004), which says how
+            far BLEU would vary with other sentences; 0 for none.
+        target_language: The language of the texts, which says where words
+            end, see `bleu_tokenizer`.
         tokenize: Another of sacrebleu's tokenizers by its name.
 
     Returns:
@@ -249,9 +250,9 @@ def paired_bootstrap(
         hypotheses: Those of the other.
         references: The right translations.
         lowercase: Whether BLEU ignores case.
-        num_samples: Of the bootstrap.
-        target_language: Of the texts; says where words end, see
-            `bleu_tokenizer`.
+        num_samples: The samples of the bootstrap.
+        target_language: The language of the texts, which says where words
+            end, see `bleu_tokenizer`.
         tokenize: Another of sacrebleu's tokenizers by its name.
 
     Returns:

@@ -8,9 +8,9 @@ from keras_attention.training.trainer import Trainer
 class AcrossWorkers(Trainer):
     """Fits a model as `Trainer` does, also across workers.
 
-    Every worker makes the same batches. Of N replicas on all workers together,
-    replica n takes the rows n, n + N, n + 2N, ... of each batch. So a batch
-    stays a function of seed, epoch and step, and no row travels.
+    Every worker makes the same batches. If all workers together have N
+    replicas, replica n takes the rows n, n + N, n + 2N, ... of each batch. So a
+    batch stays a function of seed, epoch and step, and no row travels.
 
     All workers call `fit` and `evaluate` together. What these return is the
     same on each of them. While an epoch runs, the progress bar shows the mean

@@ -117,14 +117,14 @@ def test_a_lost_array_is_refused(path):
 def test_something_else_is_refused(tmp_path, content):
     path = tmp_path / "checkpoint.npz"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match="damaged or something else"):
+    with pytest.raises(ValueError, match="damaged, or not a file of"):
         checkpoints.load(path)
 
 
 def test_arrays_without_meta_are_refused(tmp_path):
     path = tmp_path / "checkpoint.npz"
     np.savez(path, a=np.arange(3))
-    with pytest.raises(ValueError, match="damaged or something else"):
+    with pytest.raises(ValueError, match="damaged, or not a file of"):
         checkpoints.load(path)
 
 

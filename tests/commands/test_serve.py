@@ -38,7 +38,7 @@ def refusal(*arguments):
         (["MODEL", "--max_rows=1000"], "at least --max_rows=1000"),
         (["--model_config_file=none"], "no file none"),
         (["MODEL", "--prt=1"], "did you mean --port?"),
-        (["MODEL", "--model_name=a/b"], "no blanks, slashes"),
+        (["MODEL", "--model_name=a/b"], "without spaces, slashes"),
         (["MODEL", "--reload_root=none"], "no folder none"),
     ],
 )

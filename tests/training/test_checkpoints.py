@@ -79,7 +79,7 @@ def test_flipped_bits_never_pass_for_other_values(path):
         try:
             received, meta = checkpoints.load(path)
         except ValueError as error:
-            assert "Restore it, or train again" in str(error)
+            assert "Restore the file, or train again" in str(error)
             num_refused += 1
         else:
             # Some bits of a zip file say nothing, such as those of a date.
@@ -95,7 +95,7 @@ def test_a_damaged_shape_is_refused(tmp_path):
     whole = path.read_bytes()
     assert whole.count(b"(5, 7)") == 1
     path.write_bytes(whole.replace(b"(5, 7)", b"(4, 7)"))
-    with pytest.raises(ValueError, match="Restore it, or train again"):
+    with pytest.raises(ValueError, match="Restore the file, or train again"):
         checkpoints.load(path)
 
 

@@ -196,6 +196,8 @@ def _listener(address, count):
             f"The leader cannot listen at {address} ({error}). End the program "
             "that has this port, or name another one in TF_CONFIG."
         ) from error
+    # BSD forgets a newcomer that has left again, and `accept` would wait on.
+    listener.settimeout(0.5)
     return listener
 
 

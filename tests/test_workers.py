@@ -166,11 +166,12 @@ def test_a_worker_that_leaves_is_missing_until_it_comes_again(addresses):
     for line in (b"1\n", b"7\n", b"GET / HTTP/1.1\n", b"", b"\xff\n"):
         with connected(addresses[0]) as connection:
             connection.sendall(line)
-    meeting.come(2)
-    time.sleep(1)
-    assert not meeting.ends
-    meeting.come(1)
-    meeting.wait()
+    with connected(addresses[0]):  # One that stays and says nothing.
+        meeting.come(2)
+        time.sleep(1)
+        assert not meeting.ends
+        meeting.come(1)
+        meeting.wait()
     assert meeting.ends == dict.fromkeys(range(3), "together")
 
 

@@ -22,7 +22,7 @@ class Architecture(Choices):
         None,
         "The task, where a model has more than one. By default the model's "
         "own. question_answering (questions about stories) is for "
-        "encoder_classifier, self_attentive_embedding and bag_of_vectors.",
+        f"{' or '.join(catalog.OTHER_TASKS['question_answering'][1])}.",
     )
     size: str | None = choice(
         None,

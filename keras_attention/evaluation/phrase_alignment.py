@@ -118,10 +118,11 @@ def _true_links(pairs, said, rows):
 
 def _model_1(translator, pairs):
     graph = translator.graph
-    sources, targets = zip(*((p.source, p.target) for p in pairs), strict=True)
+    sources = [pair.source for pair in pairs]
+    targets = [pair.target for pair in pairs]
     rows = zip(
-        graph.source_tokenizer.tokenize(list(sources)).to_list(),
-        graph.target_tokenizer.tokenize(list(targets)).to_list(),
+        graph.source_tokenizer.tokenize(sources).to_list(),
+        graph.target_tokenizer.tokenize(targets).to_list(),
         strict=True,
     )
     return alignment.ibm_model_1(list(rows))

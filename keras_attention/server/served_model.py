@@ -178,7 +178,7 @@ def first_line(error: Exception) -> str:
 
 def _without_folders(text: str, folder: pathlib.Path) -> str:
     """A message for clients, who need not know where files are."""
-    # By name first: a folder's name may have blanks, which end a path below.
+    # By name first: a folder's name may have spaces, which end a path below.
     for known in (folder, folder.resolve()):
         text = text.replace(str(known), known.name)
     return re.sub(r"(?<![\w./])(/[^\s/'\"]+)*/(?=[^\s/])", "", text)

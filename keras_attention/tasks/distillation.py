@@ -115,7 +115,7 @@ def translate(corpus, teacher: run_directory.RunDirectory, task) -> None:
             sources = block["source"].numpy()
             texts = [text.decode("utf-8", "replace") for text in sources]
             translations = translate_texts(texts, truncate=True)
-            # One line a text: line ends become blanks.
+            # One line a text: line ends become spaces.
             lines = [" ".join(text.split()) + "\n" for text in translations]
             path = folder / f"{index:06d}.txt"
             files.write_atomically(path, "".join(lines).encode())

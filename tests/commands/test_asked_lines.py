@@ -42,7 +42,12 @@ PAIRS = ["a\tb", "", "no tab", "c\td", "a\tb\tc", "eeeee\teeeee", "\t", "x\ty"]
             {2: "blank", 3: "the line must", 5: "the line", 6: "10 tokens"},
         ),
         (["text", "text_pair"], [], [], {}),
-        (["text", "text_pair"], ["", "x"], ["", ""], {1: "bl", 2: "the"}),
+        (
+            ["text", "text_pair"],
+            ["", "x"],
+            ["", ""],
+            {1: "blank", 2: "the line must"},
+        ),
     ],
 )
 def test_the_other_lines_have_their_answers(inputs, lines, expected, problems):

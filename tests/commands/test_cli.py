@@ -248,7 +248,7 @@ def test_export_writes_the_next_version(run, tmp_path):
     # Exported with two beams, it has no other search.
     runs.load(digits, num_beams=2)
     for search in ({"num_beams": 1}, {"length_penalty": 0.5}):
-        with pytest.raises(ValueError, match="exported with, this one 2 beams"):
+        with pytest.raises(ValueError, match="exported with, here 2 beams"):
             runs.load(digits, **search)
 
 

@@ -39,7 +39,7 @@ def functional(layer):
     [("int8", None), ("int4", None), (None, WEIGHTS_ALONE)],
     ids=["int8", "int4", "weights alone"],
 )
-@pytest.mark.fast_for("int8")
+@pytest.mark.fast_for("int8", "feed_forward")
 @pytest.mark.parametrize("name", LAYERS)
 def test_a_quantized_layer_is_saved_and_loaded(
     name, mode, choices, rng, randomize, tmp_path

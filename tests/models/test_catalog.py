@@ -130,7 +130,7 @@ def test_a_name_that_no_model_has_is_an_attribute_error():
 
 
 @pytest.mark.filterwarnings("ignore:.*a `quantize` method")
-@pytest.mark.fast_for("transformer", "bag_of_vectors")
+@pytest.mark.fast_for("transformer", "rnnsearch", "bag_of_vectors")
 @every_name
 def test_a_model_in_int8_is_saved_and_loaded(name, tmp_path):
     keras.utils.set_random_seed(0)

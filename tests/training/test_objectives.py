@@ -152,7 +152,7 @@ def test_an_objective_that_measures_something_else_is_refused(
 
 
 def test_a_label_smoothing_beside_an_objective_is_refused():
-    with pytest.raises(ValueError, match="that of the default objective"):
+    with pytest.raises(ValueError, match="is for the default objective"):
         trainer.Trainer(Policy(), 0.1, objective=Reinforce())
 
 

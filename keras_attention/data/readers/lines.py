@@ -2,7 +2,7 @@
 
 Counting, vocabularies, training and scores all read through here, so that they
 cannot disagree. A line ends in a newline byte and in nothing else; the last
-one may lack it. Carriage returns are dropped where a line ends, and are blanks
+one may lack it. Carriage returns are dropped where a line ends, and are spaces
 inside it. A file without newlines is of an old Mac: its lines end in carriage
 returns. Byte order marks are dropped where a line begins: at the start of a
 file, and where files were joined. What then has neither text nor newline is no

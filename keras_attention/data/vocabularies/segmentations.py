@@ -33,8 +33,8 @@ MOST_KEPT = 50_000
 class Lattices:
     """The lattices of a unigram vocabulary.
 
-    No piece crosses a blank, so that each word has a lattice of its own,
-    which is kept for the next time. A text without blanks is one long word.
+    No piece crosses a space, so that each word has a lattice of its own,
+    which is kept for the next time. A text without spaces is one long word.
 
     Args:
         processor: SentencePiece's, with a unigram model.

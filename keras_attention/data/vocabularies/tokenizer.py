@@ -35,7 +35,7 @@ def _import_tensorflow_text():
 
 tensorflow_text = _import_tensorflow_text()
 
-# A text of these alone has nothing to see: blanks, controls, what joins and
+# A text of these alone has nothing to see: spaces, controls, what joins and
 # directs, and U+FFFD in place of invalid UTF-8. A vocabulary keeps some of
 # them between letters, where they matter.
 INVISIBLE_CATEGORIES = ("Zs", "Zl", "Zp", "Cc", "Cf")
@@ -202,7 +202,7 @@ class Tokenizer(tf.Module):
 
         Each segmentation of a text is drawn with a probability in proportion
         to p^alpha, where p is its own by the vocabulary (section 3.2). This
-        holds for text with and without blanks. SentencePiece's own sampler
+        holds for text with and without spaces. SentencePiece's own sampler
         cannot be used: its generator depends on the thread, not on the seed
         alone.
 

@@ -252,3 +252,13 @@ def test_texts_are_logged_if_asked_for(run_server, model_folders, log_texts):
         assert second["texts"] == {"text": ["private 2 3 4 5 6"]}
     else:
         assert "private" not in stream.getvalue()
+
+
+def test_a_name_that_a_client_invents_is_no_counter(server, predictions):
+    """Else each such name would stay in the memory."""
+    with refused(grpc.StatusCode.NOT_FOUND):
+        predictions.Predict(predict_request("invented", text=["a"]))
+    assert server.predict("invented", instances=["a"])[0] == 404
+    _, _, text = server.request("/monitoring/prometheus/metrics")
+    assert "invented" not in text
+    assert 'request_count{model_name="",status="NOT_FOUND"}' in text

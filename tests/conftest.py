@@ -61,6 +61,15 @@ def lines(words, count=1000):
 
 
 @pytest.fixture
+def without_garbage_search(monkeypatch):
+    """Keras looks for garbage at each weight that a quantized layer deletes.
+
+    Among the objects of all tests before, that takes seconds a layer.
+    """
+    monkeypatch.setattr(gc, "collect", lambda *_: 0)
+
+
+@pytest.fixture
 def rng():
     return np.random.default_rng(1)
 

@@ -23,14 +23,12 @@ devices.share_cores()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
     reason="needs two cores that a process can be bound to",
 )
-@pytest.mark.parametrize(
-    "cores, threads",
-    [(2, 1), pytest.param(1, 0, marks=pytest.mark.slow)],
-)
+@pytest.mark.parametrize("cores, threads", [(2, 1), (1, 0)])
 def test_two_cores_are_shared(cores, threads):
     output = subprocess.run(
         [sys.executable, "-c", CORES.format(cores=cores)],

@@ -142,6 +142,7 @@ def test_links_say_the_same(pairs, category):
     assert (seen == 0) == (category.__name__ in words)
 
 
+@pytest.mark.slow
 def test_the_file_holds_the_links_of_the_test_split():
     written = phrase_alignment.LINKS.read_text("utf-8").splitlines()
     test = phrases.generate("en", "de")["test"]

@@ -260,24 +260,32 @@ def cut(ids: tf.RaggedTensor, max_length: int, keep: str) -> tf.RaggedTensor:
         max_length: the most tokens of a row.
         keep: "start" or "end": which end is kept.
     """
-    lengths = ids.row_lengths()[:, None]
-    positions = tf.ragged.range(ids.row_lengths())
+    # In flat tensors: an operation on ragged ones is dozens in the graph, and
+    # takes long to trace.
+    values, rows = ids.values, ids.value_rowids()  # [tokens]
+    lengths = ids.row_lengths()  # [rows]
+    places = tf.ragged.range(lengths).values
     if keep == "start":
-        is_last = positions == tf.minimum(lengths, max_length) - 1
-        ids = tf.where(is_last, END * tf.ones_like(ids), ids)
-        return tf.ragged.boolean_mask(ids, positions < max_length)
-    excess = tf.maximum(lengths - max_length, 0)
-    # A sentence begins at the front, and behind each END but the last.
-    behind_end = tf.cast(ids[:, :-1] == END, tf.int64)
-    begins = tf.concat([tf.ones_like(lengths), behind_end], axis=1) == 1
-    none = tf.int64.max * tf.ones_like(positions)
-    start = tf.reduce_min(
-        tf.where(begins & (positions >= excess), positions, none),
-        axis=1,
-        keepdims=True,
+        last = tf.gather(tf.minimum(lengths, max_length) - 1, rows)
+        values = tf.where(places == last, END, values)
+        is_kept = places < max_length
+    else:
+        excess = tf.maximum(lengths - max_length, 0)
+        # A sentence begins behind an END. A row begins behind that of the row
+        # before, and the first row behind that of the last.
+        begins = tf.roll(values == END, 1, axis=0)
+        fits = begins & (places >= tf.gather(excess, rows))
+        start = tf.math.unsorted_segment_min(
+            tf.where(fits, places, tf.int64.max), rows, ids.nrows()
+        )
+        start = tf.where(start == tf.int64.max, excess, start)
+        is_kept = places >= tf.gather(start, rows)
+    return tf.RaggedTensor.from_value_rowids(
+        tf.boolean_mask(values, is_kept),
+        tf.boolean_mask(rows, is_kept),
+        ids.nrows(),
+        validate=False,
     )
-    start = tf.where(start == tf.int64.max, excess, start)
-    return tf.ragged.boolean_mask(ids, positions >= start)
 
 
 def filter_by_length(
@@ -300,11 +308,8 @@ def filter_by_length(
         ends = {name: cut(block[name], max_length, keep[name]) for name in keep}
         block = {**block, **ends}
         too_long = _any_text(block, lambda name, n: n > max_length)
-        mask = ~blank_rows(block) & ~too_long
-        return {
-            name: tf.ragged.boolean_mask(ids, mask)
-            for name, ids in block.items()
-        }
+        rows = tf.where(~blank_rows(block) & ~too_long)[:, 0]
+        return {name: tf.gather(ids, rows) for name, ids in block.items()}
 
     return lambda blocks: blocks.map(keep_rows)
 

@@ -19,8 +19,9 @@ LINES = [
 ]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def program():
+    """Once, so that each of its functions is compiled once."""
     if importlib.util.find_spec("jax") is None:
         pytest.skip("jax is not installed")
     return runpy.run_path(str(PROGRAM))
@@ -77,7 +78,13 @@ def numpy_loss(program, weights, source, target, own):
     return total / length, read, written
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
+def value_and_gradient(program):
+    jax = program["jax"]
+    return jax.jit(jax.value_and_grad(program["loss"]))
+
+
+@pytest.fixture(scope="module")
 def weights(program):
     """Weights that write END too early, after a word that is wrong."""
     weights = program["initial_weights"](9, 8, np.random.default_rng(19))
@@ -100,8 +107,9 @@ def test_loss_is_that_of_numpy(program, weights, own):
     np.testing.assert_allclose(loss, expected, rtol=1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("factor", [1, 50])
-def test_update_is_adam(program, weights, factor):
+def test_update_is_adam(program, value_and_gradient, weights, factor):
     """Kingma and Ba 2015, algorithm 1, upon clipped gradients."""
     jax, jnp = program["jax"], program["jnp"]
     weights = weights | {"output": factor * weights["output"]}
@@ -110,7 +118,6 @@ def test_update_is_adam(program, weights, factor):
     source = np.array([3, 8, 5, program["END"]])
     source = np.pad(source, (0, length - 4), constant_values=program["PADDING"])
     target = np.array([4, 4, 7, program["END"]])
-    value_and_gradient = jax.jit(jax.value_and_grad(program["loss"]))
     for step in (1.0, 2.0):
         expected_value, g = value_and_gradient(weights, source, target, False)
         norm = np.sqrt(sum(np.sum(np.square(part)) for part in g.values()))
@@ -143,10 +150,14 @@ def test_dropout_drops_half_and_doubles_the_rest(program):
     np.testing.assert_allclose(dropped[kept], 2 * x[kept])
 
 
-def test_dropout_is_on_the_embeddings_and_between_the_lstms(program, weights):
+def test_dropout_is_on_the_embeddings_and_between_the_lstms(
+    program, weights, monkeypatch
+):
     places = []
     functions = program["two_lstms"].__globals__
-    functions["drop"] = lambda x, key: places.append((x, key)) or x
+    monkeypatch.setitem(
+        functions, "drop", lambda x, key: places.append((x, key)) or x
+    )
     x, zeros = np.ones(program["UNITS"]), np.zeros(program["UNITS"])
     key = program["jax"].random.key(1)
     state = (zeros, zeros), (zeros, zeros)

@@ -258,8 +258,9 @@ def test_seed_and_epoch_give_the_batches():
 
 def test_skip_goes_on_where_training_stopped():
     batches = arrays_of(batches_of(pool_size=30))
+    again = pipeline(corpus(), pool_size=30)
     for step in (3, len(batches) - 1):
-        rest = arrays_of(pipeline(corpus(), pool_size=30).skip(step))
+        rest = arrays_of(again.skip(step))
         assert_equal_batches(rest, batches[step:])
 
 

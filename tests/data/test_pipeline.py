@@ -263,6 +263,12 @@ def test_a_long_text_keeps_one_end(keep, max_length):
     assert all(one[-1] == END for one in kept)
 
 
+@pytest.mark.parametrize("keep", ["start", "end"])
+def test_no_texts_are_cut_to_no_texts(keep):
+    none = tf.RaggedTensor.from_row_lengths(tf.zeros([0], tf.int32), [])
+    assert columns.cut(none, 3, keep).to_list() == []
+
+
 def test_long_stories_lose_their_first_sentences_and_are_counted(tokenizer):
     of_rows = {
         "story": columns.Text(sentences=True, keep="end"),

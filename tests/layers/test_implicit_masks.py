@@ -105,6 +105,14 @@ FAST = {
     "decoder-inputs",
 }
 assert {*IDS} >= FAST
+fast_cases = pytest.mark.parametrize(
+    "make, use",
+    [
+        pytest.param(*one, marks=() if name in FAST else pytest.mark.slow)
+        for one, name in zip(CASES, IDS, strict=True)
+    ],
+    ids=IDS,
+)
 
 
 @pytest.fixture
@@ -157,14 +165,7 @@ def test_in_a_graph(case, use, embeddings):
     assert_equal(graph(QUERY_IDS, VALUE_IDS), expected)
 
 
-@pytest.mark.parametrize(
-    "make, use",
-    [
-        pytest.param(*one, marks=() if name in FAST else pytest.mark.slow)
-        for one, name in zip(CASES, IDS, strict=True)
-    ],
-    ids=IDS,
-)
+@fast_cases
 def test_in_a_functional_model(case, use, embeddings, save_and_load):
     layer, expected = case
     masked, plain = embeddings
@@ -181,7 +182,7 @@ def test_in_a_functional_model(case, use, embeddings, save_and_load):
     assert_equal(model.predict(ids, verbose=0), expected)
 
 
-@each_case
+@fast_cases
 def test_an_explicit_mask_wins(case, use, embeddings):
     layer, _ = case
     masked, plain = embeddings

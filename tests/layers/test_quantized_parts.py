@@ -23,7 +23,10 @@ WEIGHTS_ALONE = quantizers.Int8QuantizationConfig(
     activation_quantizer=None,
 )
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*a `quantize` method")
+pytestmark = [
+    pytest.mark.usefixtures("without_garbage_search"),
+    pytest.mark.filterwarnings("ignore:.*a `quantize` method"),
+]
 
 
 def functional(layer):

@@ -55,6 +55,7 @@ def test_entry_agrees_with_the_file(name):
     assert str(entry.year) in model_class.__doc__
 
 
+@pytest.mark.fast_for("transformer", "rnnsearch", "bag_of_vectors", "lstmn")
 @every_name
 def test_a_size_gives_the_arguments_of_its_name(name):
     for size in catalog.sizes(name):
@@ -110,7 +111,7 @@ def test_the_catalogue_needs_no_keras():
     assert run_in_a_fresh_python(program) == "set()\n"
 
 
-@pytest.mark.fast_for("Seq2Seq")
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["Luong", "transformer", "Seq2Seq"])
 def test_the_first_use_of_a_name_registers_every_class(name):
     program = (
@@ -129,6 +130,7 @@ def test_a_name_that_no_model_has_is_an_attribute_error():
     assert {"Luong", "Seq2Seq", "catalog"} <= set(dir(models))
 
 
+@pytest.mark.usefixtures("without_garbage_search")
 @pytest.mark.filterwarnings("ignore:.*a `quantize` method")
 @pytest.mark.fast_for("transformer", "rnnsearch", "bag_of_vectors")
 @every_name

@@ -35,6 +35,12 @@ VARIANTS = {name: (name, {}) for name in tiny.names("language_modelling")} | {
     ),
 }
 every_model = pytest.mark.parametrize("name", VARIANTS)
+# One with a state of Keras's cells, one with a cache, one that spells words.
+typical = pytest.mark.fast_for(
+    "rnn_language_model",
+    "transformer_language_model",
+    "char_cnn_language_model",
+)
 TOKEN_IDS = np.array([[2, 19, 5, 9, 7], [2, 22, 4, 0, 0]], "int32")
 
 
@@ -73,6 +79,7 @@ def test_steps_equal_call(name):
     np.testing.assert_allclose(steps(model, TOKEN_IDS), logits, atol=1e-5)
 
 
+@typical
 @every_model
 def test_state_keeps_its_structure_and_its_batch_axis(name):
     model = random_model(name)
@@ -86,6 +93,7 @@ def test_state_keeps_its_structure_and_its_batch_axis(name):
         assert old.shape[0] == 2
 
 
+@typical
 @every_model
 def test_padding_changes_nothing(name):
     model = random_model(name)
@@ -95,6 +103,7 @@ def test_padding_changes_nothing(name):
     )
 
 
+@typical
 @every_model
 def test_a_row_alone_is_the_row_in_its_batch(name):
     model = random_model(name)
@@ -117,7 +126,9 @@ def test_a_token_changes_what_follows_and_nothing_before_it(name):
         assert (moved > 1e-5).all()
 
 
-@pytest.mark.parametrize("vocabulary_size", [53, 997])
+@pytest.mark.parametrize(
+    "vocabulary_size", [53, pytest.param(997, marks=pytest.mark.slow)]
+)
 @every_model
 @pytest.mark.fast_for("rnn_language_model", "lstmn")
 def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
@@ -131,6 +142,7 @@ def test_first_loss_is_that_of_a_blind_guess(name, vocabulary_size, rng):
     assert loss == pytest.approx(np.log(vocabulary_size), rel=0.05)
 
 
+@typical
 @every_model
 def test_config_and_file_round_trip(name, tmp_path):
     model = random_model(name)
@@ -146,6 +158,7 @@ def test_config_and_file_round_trip(name, tmp_path):
     np.testing.assert_array_equal(loaded(TOKEN_IDS), expected)
 
 
+@typical
 @every_model
 def test_weights_file_round_trip(name, tmp_path):
     model = random_model(name)
@@ -169,6 +182,7 @@ def test_export_takes_any_shape(name, tmp_path):
         )
 
 
+@typical
 @every_model
 def test_an_empty_batch(name):
     """In graph, as an export meets it: Keras's LSTM has no eager one."""
@@ -180,7 +194,9 @@ def test_an_empty_batch(name):
 
 
 @pytest.mark.fast_for("rnn_language_model", "lstmn")
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", pytest.param("float16", marks=pytest.mark.slow)]
+)
 @every_model
 def test_mixed_precision(name, dtype):
     exact = random_model(name)

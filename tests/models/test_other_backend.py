@@ -48,6 +48,7 @@ def test_another_backend_computes_the_same(tmp_path, backend):
             )
 
 
+@pytest.mark.slow
 def test_no_module_asks_for_tensorflow_itself():
     """With any import of it refused after Keras has loaded its backend."""
     program = (

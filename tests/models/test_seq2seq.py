@@ -220,6 +220,7 @@ def names_of(weights):
     return [w.path.partition("/")[2] for w in weights]
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")
 @each_paper
 def test_no_layer_hides_a_method_of_keras(name):
     model = small_model(name, V, SOURCE_V)

@@ -404,6 +404,7 @@ def test_loading_registers_the_operations_by_itself(version):
     assert result.stdout == "4\n"
 
 
+@pytest.mark.slow
 def test_loading_prints_what_it_is_and_nothing_else(version):
     code = "import sys, keras_attention as ka; print(ka.load(sys.argv[1]))"
     environment = {**os.environ}

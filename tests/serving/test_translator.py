@@ -129,7 +129,7 @@ def test_tokens_spell_the_translation(transformer):
         )
 
 
-@pytest.mark.fast_for("rnnsearch", "transformer")
+@pytest.mark.fast_for("rnnsearch")
 @pytest.mark.parametrize("name", MODELS)
 def test_aligning_is_stepping_through_the_reference(name, random_translator):
     translator = random_translator(name)

@@ -40,6 +40,7 @@ def way_to_the_step(translator, start):
     ]
 
 
+@pytest.mark.fast_for("transformer")
 @pytest.mark.parametrize("num_beams", SEARCHES)
 @pytest.mark.parametrize("name", ["transformer", "rnnsearch"])
 def test_five_functions_from_the_call_to_the_step(

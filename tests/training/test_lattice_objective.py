@@ -177,7 +177,13 @@ def test_the_lattice_sums_over_all_paths():
     np.testing.assert_allclose(tape.gradient(loss, lattice), arcs, atol=1e-6)
 
 
-@pytest.mark.parametrize("replicas, micro_batches", [(1, 1), (1, 3), (2, 2)])
+@pytest.mark.parametrize(
+    "replicas, micro_batches",
+    [
+        *(pytest.param(1, n, marks=pytest.mark.slow) for n in (1, 3)),
+        (2, 2),
+    ],
+)
 def test_the_trainer_lowers_a_loss_of_whole_texts(
     step_of, replicas, micro_batches
 ):

@@ -34,24 +34,29 @@ def corpus(tmp_path_factory):
     return folder
 
 
+def small_choices(corpus, **choices):
+    """The choices of a small run."""
+    choices = {
+        "corpus": str(corpus),
+        "model_arguments": small_runs.SIZES,
+        "vocabulary_size": 320,
+        "max_tokens": 64,
+        "epochs": 3,
+        "warmup_steps": 5,
+        "checkpoint_steps": 0,
+        "replicas": 1,
+        **choices,
+    }
+    return config.resolve(config.make(**choices))
+
+
 @pytest.fixture
 def choose(corpus, tmp_path):
-    """The choices of a small run."""
+    """A function: the choices of a small run in a folder of this name."""
 
     def choose(name="run", **choices):
-        choices = {
-            "corpus": str(corpus),
-            "output": str(tmp_path / name),
-            "model_arguments": small_runs.SIZES,
-            "vocabulary_size": 320,
-            "max_tokens": 64,
-            "epochs": 3,
-            "warmup_steps": 5,
-            "checkpoint_steps": 0,
-            "replicas": 1,
-            **choices,
-        }
-        return config.resolve(config.make(**choices))
+        choices = {"output": str(tmp_path / name), **choices}
+        return small_choices(corpus, **choices)
 
     return choose
 
@@ -73,12 +78,39 @@ class StandsStill(trainer.Trainer):
         return {"loss": 1.0}
 
 
-def begin(choices, resume=False, task=None):
+def begin(choices, resume=False):
     """The parts of a run and its progress, before it trains."""
-    task = task or UpsideDown()
+    task = UpsideDown()
     directory = run_directory.start(choices, resume)
     built = parts.build(choices, task, directory, task.load(choices.data))
     return built, loop.begin(built)
+
+
+@pytest.fixture(scope="module")
+def built(corpus, tmp_path_factory):
+    """The parts of a small run, which several tests give other folders."""
+    output = str(tmp_path_factory.mktemp("built") / "run")
+    return begin(small_choices(corpus, output=output))[0]
+
+
+@pytest.fixture
+def standing(built, choose):
+    """A function: parts in a folder of their own that train nothing."""
+
+    def standing(task=None, still=StandsStill, **choices):
+        choices = choose(**choices)
+        fitted = still(built.model)
+        fitted.compile(built.trainer.optimizer)
+        run = dataclasses.replace(
+            built,
+            config=choices,
+            task=task or UpsideDown(),
+            directory=run_directory.start(choices),
+            trainer=fitted,
+        )
+        return run, loop.begin(run)
+
+    return standing
 
 
 def train(choices, resume=False):
@@ -236,10 +268,8 @@ def test_other_pieces_of_the_same_texts_are_told(choose):
         progress.load(run)
 
 
-def test_the_last_epochs_are_averaged(choose):
-    run, start = begin(choose(average_last=2))
-    still = StandsStill(run.model)
-    still.compile(run.trainer.optimizer)
+def test_the_last_epochs_are_averaged(standing):
+    run, start = standing(average_last=2)
     generator, seen = np.random.default_rng(0), []
 
     def validate(epoch, logs):
@@ -249,7 +279,7 @@ def test_the_last_epochs_are_averaged(choose):
             variable.assign(value)
         logs["val_bleu"] = 0.0
 
-    run = dataclasses.replace(run, trainer=still, validate=validate)
+    run = dataclasses.replace(run, validate=validate)
     loop.fit(run, start)
     kept, _ = checkpoints.load(run.directory.weights)
     assert len(seen) == 3
@@ -299,15 +329,13 @@ class ByLoss(UpsideDown):
         ),
     ],
 )
-def test_the_best_epoch_is_kept(choose, task, logs, best):
-    run, start = begin(choose(), task=task())
-    still = StandsStill(run.model)
-    still.compile(run.trainer.optimizer)
+def test_the_best_epoch_is_kept(standing, task, logs, best):
+    run, start = standing(task())
 
     def validate(epoch, measured):
         measured["val_bleu"], measured["val_loss"] = logs[epoch]
 
-    run = dataclasses.replace(run, trainer=still, validate=validate)
+    run = dataclasses.replace(run, validate=validate)
     loop.fit(run, start)
     assert start.best_epoch == best
     assert checkpoints.load(run.directory.weights)[1]["epoch"] == best
@@ -320,17 +348,14 @@ def test_a_loss_that_is_not_finite_ends_the_run(choose):
         train(choices)
 
 
-def test_a_validation_loss_that_is_not_finite_ends_the_run(choose):
+def test_a_validation_loss_that_is_not_finite_ends_the_run(standing):
     """Before its weights are kept: no later epoch would replace them."""
 
     class Diverges(StandsStill):
         def evaluate(self, *args, **options):
             return {"loss": float("nan")}
 
-    run, start = begin(choose())
-    still = Diverges(run.model)
-    still.compile(run.trainer.optimizer)
-    run = dataclasses.replace(run, trainer=still)
+    run, start = standing(still=Diverges)
     with pytest.raises(ValueError, match="val_loss of epoch 1 is nan"):
         loop.fit(run, start)
     assert not run.directory.weights.exists()
@@ -353,13 +378,11 @@ def test_a_mistake_does_not_lock_the_folder(choose):
 
 
 @pytest.fixture
-def finished(choose):
+def finished(standing):
     """A run of two epochs that was not trained in earnest."""
-    run, start = begin(choose(epochs=2))
-    still = StandsStill(run.model)
-    still.compile(run.trainer.optimizer)
+    run, start = standing(epochs=2)
     run = dataclasses.replace(
-        run, trainer=still, validate=lambda _, logs: logs.update(val_bleu=0.0)
+        run, validate=lambda _, logs: logs.update(val_bleu=0.0)
     )
     loop.fit(run, start)
     return run.directory

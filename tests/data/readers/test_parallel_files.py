@@ -37,8 +37,16 @@ def test_other_files_and_languages_are_left_alone(write, load):
     assert load(folder).sizes == {"train": 1, "validation": 2}
 
 
-@pytest.mark.parametrize("name", ["validation", "val", "valid", "dev"])
-@pytest.mark.parametrize("suffix", ["", ".gz", ".bz2", ".xz", ".zst"])
+@pytest.mark.parametrize(
+    "name, suffix",
+    [
+        ("validation", ""),
+        ("val", ".gz"),
+        ("valid", ".bz2"),
+        ("dev", ".xz"),
+        ("validation", ".zst"),
+    ],
+)
 def test_names_of_splits_and_compressions(tmp_path, read, load, name, suffix):
     for path, content in {
         "train.en": "two café\nb\n",

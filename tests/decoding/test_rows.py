@@ -104,6 +104,7 @@ def test_a_forced_search_finds_the_same(chain):
     )
 
 
+@pytest.mark.fast_for("greedy")
 @pytest.mark.parametrize("name", ["greedy", "beam"])
 @pytest.mark.parametrize("known", ["memory", "source_mask", "max_lengths"])
 def test_one_known_size_is_enough_to_compute_all_rows(name, known, chain):
@@ -136,7 +137,9 @@ def test_no_rows_give_no_rows(name, draw_chain):
     assert in_a_graph(search, arguments).attention_weights.shape[2:] == (1, 0)
 
 
-@pytest.mark.parametrize("num_beams", [None, 1, 3])
+@pytest.mark.parametrize(
+    "num_beams", [None, pytest.param(1, marks=pytest.mark.slow), 3]
+)
 def test_at_most_a_quarter_of_the_rows_has_stopped(chain, num_beams):
     """The others go on. Without the cut, all would to the end."""
     chain.logits[..., END] = -20.0  # Each row goes on to its limit.

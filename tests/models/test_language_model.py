@@ -169,7 +169,7 @@ def test_weights_file_round_trip(name, tmp_path):
     np.testing.assert_array_equal(other(TOKEN_IDS), model(TOKEN_IDS))
 
 
-@pytest.mark.fast_for("rnn_language_model", "lstmn")
+@pytest.mark.fast_for("rnn_language_model")
 @every_model
 def test_export_takes_any_shape(name, tmp_path):
     model = small_model(name)

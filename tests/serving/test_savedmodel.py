@@ -175,6 +175,7 @@ def scores(translate, texts):
     return [score for score, _ in translate.score(texts, texts[::-1])]
 
 
+@pytest.mark.slow
 def test_half_precision_is_that_of_rounded_weights(
     random_translator, sentences
 ):

@@ -100,8 +100,7 @@ def test_scores_are_those_of_the_answers(run, folder, capsys):
 def test_a_savedmodel_has_the_scores_and_labels_of_its_run(
     task, run, folder, tmp_path, capsys
 ):
-    model = tmp_path / "model"
-    cli.main(["export", str(run), "--to", str(model)])
+    model = run / "savedmodel"
     card = (model / "README.md").read_text("utf-8")
     assert f"# {task.capitalize()}: {RUNS[task][0]}" in card
     assert "| accuracy | " in card

@@ -81,19 +81,19 @@ def test_the_report_says_how_many_lines_were_cut(folder, tmp_path, capsys):
 
 
 def test_a_savedmodel_has_the_scores_and_the_continuations_of_its_run(
-    run, folder, tmp_path, capsys
+    run, folder, capsys
 ):
-    cli.main(["export", str(run), "--to", str(tmp_path / "model")])
-    card = (tmp_path / "model" / "README.md").read_text("utf-8")
+    savedmodel = run / "savedmodel"
+    card = (savedmodel / "README.md").read_text("utf-8")
     assert "# Language model: rnn_language_model" in card
     file = str(folder / "small.test.txt")
     perplexities = []
-    for model in (run, tmp_path / "model"):
+    for model in (run, savedmodel):
         cli.main(["evaluate", str(model), "--source", file])
         perplexities.append(last_line(capsys)["perplexity"])
     assert perplexities[0] == pytest.approx(perplexities[1], rel=1e-6)
     answers = []
-    for model in (run, tmp_path / "model"):
+    for model in (run, savedmodel):
         cli.main(["translate", str(model), "the king", "", "every girl"])
         answers.append(capsys.readouterr().out.split("\n"))
     assert answers[0] == answers[1] and len(answers[0]) == 4

@@ -166,24 +166,46 @@ AVERAGE = [lambda: small_runs.killed("weights.npz", counts=has_three_epochs)]
 SAMPLED = {"average_last": 2, "subword_sampling": 0.2}
 
 
+def test_a_run_goes_on_exactly_from_what_it_has_saved(
+    choose, tmp_path, monkeypatch
+):
+    """From a copy of its folder, made at a checkpoint amid an epoch."""
+    write, calls = files.write_atomically, []
+
+    def copies(path, data):
+        write(path, data)
+        if path.name == "checkpoint.npz":
+            calls.append(path)
+            if len(calls) == 2:
+                shutil.copytree(path.parent, tmp_path / "broken")
+
+    choices = {"checkpoint_steps": 1, "dropout": 0.2, "epochs": 2}
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_atomically", copies)
+        whole, expected = train(choose("whole", **choices))
+    assert len(calls) > 3
+    broken, resumed = train(choose("broken", **choices), resume=True)
+    assert same_bytes(expected, resumed)
+    histories = [
+        run_directory.read_history(one.directory) for one in (whole, broken)
+    ]
+    assert histories[0] == histories[1]
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "choices, kills",
     [
         ({"epochs": 2}, [lambda: small_runs.killed("checkpoint.npz", call=3)]),
-        *(
-            pytest.param(*case, marks=pytest.mark.slow)
-            for case in (
-                ({"steps": 25, "epochs": None}, KILLS),
-                (SAMPLED, [*KILLS, *AVERAGE]),
-                ({"replicas": 2, "micro_batches": 2}, KILLS),
-                ({"joint_vocabulary": False, "precision": "bfloat16"}, KILLS),
-            )
-        ),
+        ({"steps": 25, "epochs": None}, KILLS),
+        (SAMPLED, [*KILLS, *AVERAGE]),
+        ({"replicas": 2, "micro_batches": 2}, KILLS),
+        ({"joint_vocabulary": False, "precision": "bfloat16"}, KILLS),
     ],
     ids=lambda case: next(iter(case)) if isinstance(case, dict) else len(case),
 )
 def test_a_stopped_run_goes_on_exactly(choose, choices, kills, capsys):
-    """Killed where it saves; slow: at every seam of an epoch."""
+    """Killed where it saves, and at every seam of an epoch."""
     # Each step is saved: the last checkpoint of an epoch lies at its end.
     choices = {"checkpoint_steps": 1, "dropout": 0.2, **choices}
     whole, expected = train(choose("whole", **choices))

@@ -181,8 +181,6 @@ class Application:
             raise ValueError(
                 server_settings.port_error("port", host, port)
             ) from error
-        if not self.grpc_port:
-            raise ValueError(server_settings.port_error("port", host, port))
         return server
 
     async def _set_health(self, status) -> None:

@@ -51,11 +51,6 @@ def parse(body: bytes) -> dict:
     return document
 
 
-def is_row(document: Mapping) -> bool:
-    """Whether a request has rows, and not columns."""
-    return "instances" in document
-
-
 def to_arrays(
     document: Mapping,
     specs: Mapping,
@@ -80,7 +75,7 @@ def to_arrays(
         )
     if not {"instances", "inputs"} & document.keys():
         raise errors.invalid("Missing 'inputs' or 'instances' key")
-    if is_row(document):
+    if "instances" in document:
         columns = _columns_of_rows(document["instances"], specs, optional)
     else:
         columns = _columns(document["inputs"], specs, optional)

@@ -42,8 +42,9 @@ def to_array(
     if proto.dtype != dtype.as_datatype_enum:
         # TensorFlow Serving's own words.
         raise errors.invalid(
-            f"Expected the input {name!r} to be {_type_name(dtype.name)} but "
-            f"{_type_name(_dtype_name(proto.dtype))} is provided."
+            f"Expected the input {name!r} to be "
+            f"{_type_name(dtype.as_datatype_enum)} but "
+            f"{_type_name(proto.dtype)} is provided."
         )
     sizes = _sizes(proto, name)
     spec.check(name, sizes, max_rows)
@@ -64,8 +65,13 @@ def to_array(
             f"The values of the input {name!r} do not fit its type and its "
             "shape."
         ) from error
-    if dtype == tf.string:
-        _check_bytes(array, name)
+    # `make_ndarray` fills up strings that are missing with something else.
+    if dtype == tf.string and not all(
+        isinstance(value, bytes) for value in array.ravel()
+    ):
+        raise errors.invalid(
+            f"The input {name!r} has fewer strings than its shape has places."
+        )
     return array
 
 
@@ -86,23 +92,13 @@ def _sizes(proto, name) -> list[int]:
     return sizes
 
 
-def _check_bytes(array, name) -> None:
-    """`make_ndarray` fills up strings that are missing with something else."""
-    if not all(isinstance(value, bytes) for value in array.ravel()):
-        raise errors.invalid(
-            f"The input {name!r} has fewer strings than its shape has places."
-        )
-
-
-def _type_name(name: str) -> str:
-    return errors.TYPE_NAMES.get(name, name)
-
-
-def _dtype_name(number: int) -> str:
+def _type_name(number: int) -> str:
     try:
-        return tf.dtypes.as_dtype(number).name
+        name = tf.dtypes.as_dtype(number).name
     except TypeError:
+        # A client may send any number.
         return f"the type {number}"
+    return errors.TYPE_NAMES.get(name, name)
 
 
 def from_array(array: np.ndarray):

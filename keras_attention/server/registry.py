@@ -168,8 +168,10 @@ class Models:
             # Nothing is awaited from here on: no request sees half a reload.
             models = {plan.config.name: plan.model for plan in plans}
             for name, model in self.by_name.items():
-                if models.get(name) is not model:
-                    self._free_all(model)
+                if models.get(name) is model:
+                    continue
+                for number in model.available:
+                    self._free(model, number)
             for plan in plans:
                 self._take(plan)
             self.by_name = models
@@ -257,10 +259,6 @@ class Models:
         """Calls what reads files in a thread: a disk may be slow."""
         self._reading = self._loader.submit(function, *args)
         return await asyncio.wrap_future(self._reading)
-
-    def _free_all(self, model: ServedModel) -> None:
-        for number in model.available:
-            self._free(model, number)
 
     def _free(self, model: ServedModel, number: int) -> None:
         """From now on the version gets no request."""

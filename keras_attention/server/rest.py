@@ -206,7 +206,7 @@ class Rest:
         name = document.get("signature_name", "")
         spec = ModelSpec(spec.name, spec.version, spec.label, name)
         # The answer has the form of the request, which is forgotten by then.
-        rows = json_inputs.is_row(document)
+        rows = "instances" in document
 
         def to_arrays(signature):
             given = {**document}

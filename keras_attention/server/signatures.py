@@ -91,6 +91,8 @@ class Signature:
         inputs, outputs: name -> `Spec`.
         defaults: name -> array, for the inputs that may be left out.
         padded: as given.
+        is_batched: whether rows of several requests can be answered in one
+            call.
     """
 
     def __init__(
@@ -112,22 +114,14 @@ class Signature:
         }
         self.padded = padded
         self._function = function
-
-    @property
-    def is_batched(self) -> bool:
-        """Whether rows of several requests can be answered in one call.
-
-        An axis whose length may depend on the other rows stands in the way,
-        unless it is known to be padding.
-        """
-        return (
+        given = (*self.inputs.values(), *self.outputs.values())
+        # An axis whose length may depend on the other rows stands in the way,
+        # unless it is known to be padding.
+        self.is_batched = (
             bool(self.inputs)
+            and all(spec.has_rows for spec in given)
             and all(
-                spec.has_rows
-                for spec in (*self.inputs.values(), *self.outputs.values())
-            )
-            and all(
-                length is not None or axis in self.padded.get(name, ())
+                length is not None or axis in padded.get(name, ())
                 for name, spec in self.outputs.items()
                 for axis, length in enumerate(spec.shape[1:], 1)
             )

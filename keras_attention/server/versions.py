@@ -39,10 +39,8 @@ class LoadedVersion:
     has_manifest: bool
     card: Mapping
     _loaded: object  # The functions do not keep its variables.
-
-    def __post_init__(self):
-        # The model is asked once, with the first text that is counted.
-        self._limit = None
+    # The model is asked once, with the first text that is counted.
+    _limit: int | None = None
 
     def may_be_too_long(
         self, signature: signatures.Signature, requests: Sequence[Mapping]

@@ -24,6 +24,7 @@ from keras_attention.server.errors import Code, RequestError
 _REFUSALS_PER_TURN = 8
 
 
+# Two jobs that are alike are two: each has its own client.
 @dataclasses.dataclass(eq=False)
 class Job:
     """A request that waits.
@@ -257,6 +258,7 @@ class Batcher:
             await self._arrival.wait()
             jobs = self._take()
             if not jobs:
+                # Nothing is awaited since `_take`: no arrival is missed.
                 self._arrival.clear()
                 continue
             # TensorFlow computes outside of Python's lock: meanwhile, the loop
@@ -271,6 +273,7 @@ class Batcher:
                 failed.__cause__ = error
                 results = [failed] * len(jobs)
             for job, result in zip(jobs, results, strict=True):
+                # Its client is gone, or its deadline is over.
                 if job.result.done():
                     continue
                 if isinstance(result, Exception):
@@ -288,6 +291,7 @@ class Batcher:
         ]
         if not waiting:
             return []
+        # Among lines that had the same, that of the smaller requests.
         self._num_answered, size_class, model = min(waiting)
         # A batch has room for other sizes, too.
         lines = [self._lines[model, size_class]] + [

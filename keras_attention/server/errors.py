@@ -57,6 +57,8 @@ HTTP_STATUS = {
 # What TensorFlow calls its types in messages.
 TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 
+# gRPC sends a message in its trailers, which have a few kilobytes, and makes
+# three bytes of each that is not ASCII.
 _MOST_BYTES = 1000
 
 

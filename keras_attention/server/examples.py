@@ -127,9 +127,8 @@ def to_arrays(
             for name, feature in shared.items():
                 if name not in example.features.feature:
                     example.features.feature[name].CopyFrom(feature)
-    array = np.empty(len(examples), object)
-    array[:] = [example.SerializeToString() for example in examples]
-    return {"inputs": array}
+    texts = [example.SerializeToString() for example in examples]
+    return {"inputs": np.array(texts, object)}
 
 
 def result(api: str, outputs: Mapping[str, np.ndarray], num_rows: int):

@@ -19,6 +19,7 @@ from keras_attention.server import errors
 _MOST_VALUES = 4_000_000
 # So many floats are written at a time. In between, other threads go on.
 _CHUNK = 4096
+# `json.dumps` would make an encoder for each item of a list.
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -98,6 +99,4 @@ def _values(name, array):
         raise errors.invalid(
             f"Failed to write JSON value for tensor type: {array.dtype}"
         )
-    nested = np.empty(len(leaves), object)
-    nested[:] = leaves
-    return nested.reshape(array.shape).tolist()
+    return np.array(leaves, object).reshape(array.shape).tolist()

@@ -54,12 +54,14 @@ def to_array(
     if dtype == tf.string:
         num_copies = num_places if len(proto.string_val) == 1 else 1
         num_bytes += sum(map(len, proto.string_val)) * num_copies
+    # The sizes, too: beside an axis of 0, another may be as long as it likes.
     if max([num_bytes, *sizes]) > max_bytes:
         raise errors.invalid(
             f"The input {name!r} has over {max_bytes} bytes. Send fewer rows."
         )
     try:
         array = tf.make_ndarray(proto)
+    # Which of these it raises depends on the type.
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise errors.invalid(
             f"The values of the input {name!r} do not fit its type and its "
@@ -170,5 +172,6 @@ def as_json(message) -> dict:
     return json_format.MessageToDict(
         message,
         preserving_proto_field_name=True,
+        # TensorFlow Serving writes what is empty, too, such as error_message.
         always_print_fields_with_no_presence=True,
     )

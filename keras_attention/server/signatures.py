@@ -68,6 +68,7 @@ class Spec:
 def specs(tensor_infos, is_exact: bool = False) -> dict[str, Spec]:
     """The inputs or outputs of a `SignatureDef`, by name."""
     found = {}
+    # Sorted: a map of Protocol Buffers has no order of its own.
     for name, info in sorted(tensor_infos.items()):
         shape = tf.TensorShape(info.tensor_shape)
         axes = None if shape.rank is None else tuple(shape.as_list())
@@ -189,6 +190,7 @@ class Signature:
             for name, array in arrays.items()
             if self.inputs[name].has_rows and array.shape
         }
+        # Another model may take inputs of different lengths.
         if self._is_exact and len({*rows.values()}) > 1:
             raise errors.invalid(
                 f"The inputs have different numbers of rows: {rows}."

@@ -17,7 +17,6 @@ import math
 import time
 from collections.abc import Callable
 
-from keras_attention.server import errors
 from keras_attention.server.errors import Code, RequestError
 
 # About so many requests are refused in one turn of the event loop.
@@ -327,7 +326,7 @@ class Batcher:
             line.keep([job for job in line.jobs if not job.result.done()])
 
 
-def _too_late() -> errors.RequestError:
+def _too_late() -> RequestError:
     return RequestError(
         Code.DEADLINE_EXCEEDED,
         "The deadline is over, and there is no answer yet.",

@@ -210,12 +210,11 @@ class Batcher:
 
         Args:
             model: the name of the model that it would wait for.
-            num_rows, num_bytes: its size. By default it is the least that a
-                request can have, for one whose size is not known yet.
-            size_class: that of its jobs.
+            num_rows, num_bytes, size_class: those of its jobs together. By
+                default the least, for a request that is not read yet.
 
         Raises:
-            RequestError: If it has none.
+            RequestError: If it has no room.
         """
         before = [
             line

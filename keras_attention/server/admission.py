@@ -16,7 +16,10 @@ from keras_attention.server.errors import Code, RequestError
 
 _LOOPBACK = "localhost"
 _IS_GZIP = 16  # As zlib counts it.
+# 1,024 connections, the most by default, have 64 MB with so many bytes each.
 _FEW_BYTES = 2**16
+# An empty member has 20 bytes. 200,000 of them fit into 4 MB, and each one
+# copies all that follows it.
 _MOST_MEMBERS = 16
 
 
@@ -65,12 +68,15 @@ class Heads:
             raise errors.invalid(
                 "A request has either Content-Length or Transfer-Encoding."
             )
+        # Only HTTP/1.0, which no browser speaks, does without a Host.
         host = _name(f"//{headers.get('host', _LOOPBACK)}")
         if not self._has_name(host):
             raise errors.invalid(
                 f"The host name {host[:100]} is refused. Start the server with "
                 "--allowed_hosts=NAME to accept it."
             )
+        # Only browsers send an Origin. The server's own page asks the host that
+        # it comes from, whatever the server is called.
         origin = _name(headers.get("origin", f"//{_LOOPBACK}"))
         if not (self._has_cors or origin == host or self._has_name(origin)):
             raise RequestError(
@@ -85,6 +91,8 @@ class Heads:
 
 def _name(url: str) -> str:
     """The name of a host, without its port."""
+    # A browser sends "null" for a page without a site, such as a file. Any page
+    # can have itself shown as such a one, so nobody is allowed by this name.
     try:
         return urllib.parse.urlsplit(url).hostname or "null"
     except ValueError:
@@ -154,6 +162,7 @@ class Bodies:
             if len(body) + len(part) > self._limits.max_body_bytes:
                 raise self._too_large()
             body += part
+            # Part by part: a thousand clients may send a slow body each.
             self._num_bytes += len(part)
             self._check_memory(len(body))
 
@@ -185,6 +194,8 @@ class Bodies:
         for _ in range(_MOST_MEMBERS):
             stream = zlib.decompressobj(_IS_GZIP + zlib.MAX_WBITS)
             try:
+                # At most one byte too many, and at least 1: zlib takes 0
+                # for no limit.
                 text += stream.decompress(body, most + 1 - len(text))
             except zlib.error as error:
                 raise errors.invalid(

@@ -32,6 +32,7 @@ from keras_attention.server import (
 )
 from keras_attention.server import settings as server_settings
 
+# By the protocol of gRPC's health checks, "" is the whole server.
 _SERVICES = (
     "",
     "tensorflow.serving.PredictionService",
@@ -109,6 +110,7 @@ class Application:
         await self._grpc.start()
         config = uvicorn.Config(
             self._rest.connections,
+            # httptools, which uvicorn prefers, has no limit for a head.
             http="h11",
             ws="none",
             # The application is started and ended here, and not by uvicorn.
@@ -116,17 +118,21 @@ class Application:
             log_config=None,
             access_log=False,
             server_header=False,
+            # `connections` knows a client by its address, which a header
+            # would change.
             proxy_headers=False,
             h11_max_incomplete_event_size=self._limits.max_head_bytes,
             timeout_keep_alive=math.ceil(self._limits.timeout),
             timeout_graceful_shutdown=self._limits.drain_seconds,
         )
+        # This chooses the class of a connection, which is then extended.
         config.load()
         config.http_protocol_class = self._rest.connections.protocol(
             config.http_protocol_class
         )
         self._http = _Http(config)
         self._http_task = asyncio.create_task(self._http.serve(sockets=[bound]))
+        # Now: a model that is loaded answers while another one is read.
         self.predictor.queue.start()
         models = self.predictor.models
         await models.update()
@@ -161,6 +167,7 @@ class Application:
                 # A port that another server has is an error.
                 ("grpc.so_reuseport", 0),
             ],
+            # gRPC itself answers RESOURCE_EXHAUSTED to a call beyond these.
             maximum_concurrent_rpcs=self._limits.max_connections,
         )
         prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
@@ -181,8 +188,6 @@ class Application:
             raise ValueError(
                 server_settings.port_error("port", host, port)
             ) from error
-        if not self.grpc_port:
-            raise ValueError(server_settings.port_error("port", host, port))
         return server
 
     async def _set_health(self, status) -> None:
@@ -191,6 +196,7 @@ class Application:
 
     async def fail(self) -> None:
         """Waits until HTTP ends by itself, and raises why."""
+        # Who waits is cancelled in the end, and HTTP shall not be.
         await asyncio.shield(self._http_task)
         raise RuntimeError("HTTP ended, and nobody asked for it")
 
@@ -204,6 +210,7 @@ class Application:
         if self._watch is not None:
             self._watch.cancel()
         if self._grpc is not None:
+            # A balancer that watches the health sends no more.
             await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         endings = [self._stop_grpc()] if self._grpc is not None else []
         if self._http is not None:
@@ -273,6 +280,7 @@ class Application:
             # The last answers are still to be sent.
             await asyncio.sleep(0.1)
             num_quiet = 0 if self._calls.num_running else num_quiet + 1
+        # Whoever is still there has had its time: no grace.
         await self._grpc.stop(None)
 
 
@@ -312,7 +320,8 @@ async def _run(make: Callable, started: Callable) -> None:
 
     def stop(number):
         if stopping.is_set():
-            # Somebody does not want to wait for those in flight.
+            # Somebody does not want to wait for those in flight. By such a
+            # status, a shell knows the signal.
             os._exit(128 + number)
         stopping.set()
 

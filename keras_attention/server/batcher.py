@@ -17,13 +17,13 @@ import math
 import time
 from collections.abc import Callable
 
-from keras_attention.server import errors
 from keras_attention.server.errors import Code, RequestError
 
 # About so many requests are refused in one turn of the event loop.
 _REFUSALS_PER_TURN = 8
 
 
+# Two jobs that are alike are two: each has its own client.
 @dataclasses.dataclass(eq=False)
 class Job:
     """A request that waits.
@@ -168,7 +168,12 @@ class Batcher:
             RequestError: If too much waits, if the deadline is over, or what
                 the function gave as a part's exception.
         """
-        await self._check_room(*jobs)
+        await self.check_room(
+            jobs[0].model,
+            sum(job.size for job in jobs),
+            sum(job.num_bytes for job in jobs),
+            jobs[0].size_class,
+        )
         # Nothing is awaited until the jobs count: the room is still there.
         for job in jobs:
             job.result = asyncio.get_running_loop().create_future()
@@ -190,41 +195,45 @@ class Batcher:
                 # Rows of a client that is gone take no room.
                 self._drop_dead()
 
-    async def check_room(self, model: str) -> None:
-        """Refuses a request whose size is not known yet.
-
-        Raises:
-            RequestError: If not even one row can wait for the model.
-        """
-        await self._check_room(Job(model, None, None, 1))
-
-    async def _check_room(self, *jobs: Job) -> None:
-        """Refuses jobs that have no room.
+    async def check_room(
+        self,
+        model: str,
+        num_rows: int = 1,
+        num_bytes: int = 0,
+        size_class: int = 0,
+    ) -> None:
+        """Refuses a request that has no room.
 
         Larger jobs do not count, so that they never crowd out smaller ones.
         What has room does not wait. A refusal waits for its turn. Otherwise,
         hundreds of refusals would be written before the next batch begins.
+
+        Args:
+            model: the name of the model that it would wait for.
+            num_rows, num_bytes, size_class: those of its jobs together. By
+                default the least, for a request that is not read yet.
+
+        Raises:
+            RequestError: If it has no room.
         """
         before = [
             line
-            for (model, size_class), line in self._lines.items()
-            if model == jobs[0].model and size_class <= jobs[0].size_class
+            for (name, other_class), line in self._lines.items()
+            if name == model and other_class <= size_class
         ]
-        num_rows = sum(line.num_rows for line in before)
-        num_bytes = sum(line.num_bytes for line in before)
-        more_rows = sum(job.size for job in jobs)
-        more_bytes = sum(job.num_bytes for job in jobs)
+        rows_before = sum(line.num_rows for line in before)
+        bytes_before = sum(line.num_bytes for line in before)
         if (
-            num_rows + more_rows <= self._max_queued_rows
-            and num_bytes + more_bytes <= self._max_queued_bytes
+            rows_before + num_rows <= self._max_queued_rows
+            and bytes_before + num_bytes <= self._max_queued_bytes
         ):
             return
         async with self._refusals:
             await asyncio.sleep(0)
         raise RequestError(
             Code.RESOURCE_EXHAUSTED,
-            f"{jobs[0].model} is busy: {num_rows} rows wait for it, and "
-            f"{more_rows} more have no room. Try again in a second.",
+            f"{model} is busy: {rows_before} rows wait for it, and "
+            f"{num_rows} more have no room. Try again in a second.",
         )
 
     def _append(self, job: Job) -> None:
@@ -247,29 +256,28 @@ class Batcher:
             await self._arrival.wait()
             jobs = self._take()
             if not jobs:
+                # Nothing is awaited since `_take`: no arrival is missed.
                 self._arrival.clear()
                 continue
             # TensorFlow computes outside of Python's lock: meanwhile, the loop
             # reads the requests that make the next batch.
-            call = self._executor.submit(self._computed, jobs)
+            call = self._executor.submit(self._compute, jobs)
             self._calls.add(call)
             call.add_done_callback(self._calls.discard)
-            results = await asyncio.wrap_future(call)
+            try:
+                results = await asyncio.wrap_future(call)
+            except Exception as error:
+                failed = RequestError(Code.INTERNAL, "The server failed")
+                failed.__cause__ = error
+                results = [failed] * len(jobs)
             for job, result in zip(jobs, results, strict=True):
+                # Its client is gone, or its deadline is over.
                 if job.result.done():
                     continue
                 if isinstance(result, Exception):
                     job.result.set_exception(result)
                 else:
                     job.result.set_result(result)
-
-    def _computed(self, jobs) -> list:
-        try:
-            return self._compute(jobs)
-        except Exception as error:
-            failed = RequestError(Code.INTERNAL, "The server failed")
-            failed.__cause__ = error
-            return [failed] * len(jobs)
 
     def _take(self) -> list[Job]:
         """The oldest job of the line whose turn it is, and what fits to it."""
@@ -281,6 +289,7 @@ class Batcher:
         ]
         if not waiting:
             return []
+        # Among lines that had the same, that of the smaller requests.
         self._num_answered, size_class, model = min(waiting)
         # A batch has room for other sizes, too.
         lines = [self._lines[model, size_class]] + [
@@ -316,7 +325,7 @@ class Batcher:
             line.keep([job for job in line.jobs if not job.result.done()])
 
 
-def _too_late() -> errors.RequestError:
+def _too_late() -> RequestError:
     return RequestError(
         Code.DEADLINE_EXCEEDED,
         "The deadline is over, and there is no answer yet.",

@@ -71,6 +71,7 @@ class Connections:
             await self._app(scope, receive, send_last)
         finally:
             one.idle_since = time.monotonic()
+            # It may be gone, and a new one have its address.
             if self._open.get(scope["client"]) is one:
                 self._set_timer(one, self._limits.timeout)
 

@@ -15,6 +15,8 @@ _LATENCIES = tuple(10 * 1.8**power for power in range(33))
 _ROWS = tuple(float(2**power) for power in range(11))
 
 
+# Each metric has a lock: requests are counted in the event loop, and batches in
+# threads.
 class Counter:
     """A number for each choice of labels.
 
@@ -38,6 +40,7 @@ class Counter:
         """The lines of the text format."""
         with self._lock:
             values = dict(self._values)
+        # With 15 digits, 3.0 is 3, and 0.1 + 0.2 is 0.3.
         return [f"# TYPE {self._name} counter"] + [
             f"{self._name}{_braces(self._labels, labels)} {value:.15g}"
             for labels, value in values.items()
@@ -81,6 +84,7 @@ class Histogram:
             }
         lines = [f"# TYPE {self._name} histogram"]
         for labels, (counts, total) in values.items():
+            # A bucket of Prometheus has those of all smaller ones, too.
             below = 0
             bounds = [f"{bound:.6g}" for bound in self._bounds] + ["+Inf"]
             for bound, count in zip(bounds, counts, strict=True):
@@ -102,6 +106,7 @@ def _braces(names, values) -> str:
 
 
 def _escaped(value: str) -> str:
+    # The backslash first: the others bring backslashes of their own.
     return (
         str(value).replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     )
@@ -159,6 +164,7 @@ class Metrics:
             seconds: from its arrival to its answer.
         """
         self._requests.add(1, model, status)
+        # Refusals are quick, and would hide slow answers.
         if status == "OK":
             self._latency.add(seconds * 1e6, model, api, entrypoint)
 

@@ -57,6 +57,8 @@ HTTP_STATUS = {
 # What TensorFlow calls its types in messages.
 TYPE_NAMES = {"float32": "float", "float64": "double", "float16": "half"}
 
+# gRPC sends a message in its trailers, which have a few kilobytes, and makes
+# three bytes of each that is not ASCII.
 _MOST_BYTES = 1000
 
 
@@ -87,17 +89,13 @@ class RequestError(Exception):
     @property
     def message(self) -> str:
         """The words, as far as gRPC can send them."""
-        if self.row is None:
-            return _cut(self._text)
-        return _cut(self._text.replace("{row}", str(self.row + 1)))
-
-
-def _cut(message: str) -> str:
-    """A message that gRPC can send: its trailers have a few kilobytes."""
-    data = message.encode("utf-8", "replace")
-    if len(data) <= _MOST_BYTES:
-        return message
-    return data[:_MOST_BYTES].decode("utf-8", "ignore") + "..."
+        text = self._text
+        if self.row is not None:
+            text = text.replace("{row}", str(self.row + 1))
+        data = text.encode("utf-8", "replace")
+        if len(data) <= _MOST_BYTES:
+            return text
+        return data[:_MOST_BYTES].decode("utf-8", "ignore") + "..."
 
 
 def invalid(message: str, row: int | None = None) -> RequestError:

@@ -127,9 +127,8 @@ def to_arrays(
             for name, feature in shared.items():
                 if name not in example.features.feature:
                     example.features.feature[name].CopyFrom(feature)
-    array = np.empty(len(examples), object)
-    array[:] = [example.SerializeToString() for example in examples]
-    return {"inputs": array}
+    texts = [example.SerializeToString() for example in examples]
+    return {"inputs": np.array(texts, object)}
 
 
 def result(api: str, outputs: Mapping[str, np.ndarray], num_rows: int):
@@ -143,7 +142,10 @@ def result(api: str, outputs: Mapping[str, np.ndarray], num_rows: int):
         name: outputs[name] for name in METHODS[api][1] if name in outputs
     }
     if api == "regress":
-        arrays = {name: _as_column(array) for name, array in arrays.items()}
+        arrays = {
+            name: array[:, np.newaxis] if array.ndim == 1 else array
+            for name, array in arrays.items()
+        }
     for name, array in arrays.items():
         if (array.dtype == object) != (name == "classes"):
             kind = "DT_STRING" if name == "classes" else "DT_FLOAT"
@@ -175,10 +177,6 @@ def result(api: str, outputs: Mapping[str, np.ndarray], num_rows: int):
             text = label.decode("utf-8", "replace")
             classes.add(label=text, score=float(score))
     return found
-
-
-def _as_column(array: np.ndarray) -> np.ndarray:
-    return array[:, np.newaxis] if array.ndim == 1 else array
 
 
 def to_json(api: str, outputs: Mapping[str, np.ndarray], num_rows: int) -> dict:

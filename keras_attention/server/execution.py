@@ -57,6 +57,7 @@ def split_on_failure(
 def run_batch(version, signature, requests: Sequence[Arrays]) -> list:
     """What `split_on_failure` gives, if nothing fails."""
     results = _length_errors(version, signature, requests)
+    # The graph would cut a text that is too long, without a word.
     kept = [place for place, error in enumerate(results) if error is None]
     if kept:
         outputs = _outputs(version, signature, [requests[p] for p in kept])
@@ -149,6 +150,7 @@ def join(parts: Sequence[Arrays]) -> Arrays:
 
 def _stack(arrays) -> np.ndarray:
     sizes = np.max([array.shape[1:] for array in arrays], axis=0)
+    # Without further axes, NumPy takes the sizes, which are none, for floats.
     shape = (sum(map(len, arrays)), *sizes.astype(int))
     blank = b"" if arrays[0].dtype == object else 0
     result, start = np.full(shape, blank, arrays[0].dtype), 0
@@ -161,6 +163,7 @@ def _stack(arrays) -> np.ndarray:
 
 
 def _merge(requests) -> Arrays:
+    # It may have scalars, which cannot be joined.
     if len(requests) == 1:
         return requests[0]
     return {
@@ -182,6 +185,7 @@ def _explained(error: Exception) -> errors.RequestError:
     if isinstance(error, errors.RequestError):
         return error
     if isinstance(error, tf.errors.OpError):
+        # The reason is the last line before the list of nodes.
         reason = (error.message or "").partition("\n\t [[")[0].strip()
         line = reason.rpartition("\n")[2][:500]
         explained = errors.RequestError(errors.Code(error.error_code), line)

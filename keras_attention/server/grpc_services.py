@@ -31,12 +31,13 @@ from keras_attention.server import settings as server_settings
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.predictor import ModelSpec, Predictor
 
-# Of a reload.
+# Of a reload: all of them are loaded before it is answered.
 _MOST_MODELS = 100
 _RESPONSES = {
     "classify": classification_pb2.ClassificationResponse,
     "regress": regression_pb2.RegressionResponse,
 }
+# gRPC's own codes are pairs of a number and a text.
 _STATUS = {code.value[0]: code for code in grpc.StatusCode}
 
 
@@ -49,6 +50,7 @@ class Parsing(grpc.aio.ServerInterceptor):
     async def intercept_service(self, continuation, handler_call_details):
         handler = await continuation(handler_call_details)
         method = handler_call_details.method
+        # The health service is gRPC's own, and knows nothing of None.
         if handler is None or not method.startswith("/tensorflow.serving."):
             return handler
 
@@ -100,6 +102,7 @@ class Calls:
         if hasattr(request, "model_spec"):
             fields["model"] = request.model_spec.name[:200]
         code, details, response = Code.OK, "", None
+        # The server's end waits until none runs.
         self.num_running += 1
         try:
             if self.is_stopping:
@@ -112,6 +115,7 @@ class Calls:
             if code == Code.INTERNAL:
                 logs.failure("request_failed", error, **fields)
         except asyncio.CancelledError:
+            # The client is gone, or its deadline is over.
             code = Code.CANCELLED
             raise
         except Exception as error:
@@ -126,6 +130,7 @@ class Calls:
                     if (texts := proto.string_val)
                 }
             self.predictor.record(fields, api, code, start)
+        # Behind the log: to abort a call is to raise an error.
         context.set_trailing_metadata((("x-request-id", request_id),))
         if code != Code.OK:
             await context.abort(_STATUS[int(code)], details)
@@ -173,6 +178,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                 raise errors.invalid(f"duplicate output tensor alias: {name}")
 
         def to_arrays(signature):
+            # Now: an unknown name has no `Spec` for the arrays below.
             signature.check_names(request.inputs)
             unknown = sorted({*names} - {*signature.outputs})
             if unknown:
@@ -201,6 +207,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
             "signature": answer.signature_name,
             "rows": answer.num_rows,
         }
+        # A filter without names asks for all outputs.
         return await predictor.convert(
             answer.num_bytes, _response, spec, answer, names or answer.outputs
         )
@@ -267,6 +274,7 @@ class PredictionService(prediction_service_pb2_grpc.PredictionServiceServicer):
                 f"Unsupported signature method_name: {min(unknown)[:200]}",
             )
         response = inference_pb2.MultiInferenceResponse()
+        # Once: a newer version may come between two tasks.
         status = self._calls.predictor.find(_spec(tasks[0].model_spec))
         with served_model.in_use(status):
             for api, task in zip(apis, tasks, strict=True):
@@ -368,6 +376,8 @@ class ModelService(model_service_pb2_grpc.ModelServiceServicer):
             return True
         if ".." in folder.parts:
             return False
+        # The disk comes last: a folder elsewhere is refused whether it is there
+        # or not. A link below the root may lead out of it.
         return folder.is_relative_to(
             self._root
         ) and folder.resolve().is_relative_to(self._root.resolve())

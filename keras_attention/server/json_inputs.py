@@ -17,7 +17,7 @@ import numpy as np
 
 from keras_attention.server import errors
 
-# The most axes of an array in JSON.
+# The most axes of an array in JSON: `_collect` calls itself as often.
 _MOST_AXES = 16
 _NOT_FINITE = {
     "NaN": math.nan,
@@ -37,6 +37,8 @@ def parse(body: bytes) -> dict:
         raise errors.invalid("JSON Parse error: The document is empty.")
     try:
         document = json.loads(body)
+    # A ValueError also if the bytes are no UTF-8, a RecursionError from some
+    # 1,000 lists in each other on.
     except (ValueError, RecursionError) as error:
         # The parser's message tells a place. It never quotes the text.
         place = getattr(error, "pos", None)
@@ -49,11 +51,6 @@ def parse(body: bytes) -> dict:
     if not isinstance(document.get("signature_name", ""), str):
         raise errors.invalid("'signature_name' key must be a string value.")
     return document
-
-
-def is_row(document: Mapping) -> bool:
-    """Whether a request has rows, and not columns."""
-    return "instances" in document
 
 
 def to_arrays(
@@ -80,7 +77,7 @@ def to_arrays(
         )
     if not {"instances", "inputs"} & document.keys():
         raise errors.invalid("Missing 'inputs' or 'instances' key")
-    if is_row(document):
+    if "instances" in document:
         columns = _columns_of_rows(document["instances"], specs, optional)
     else:
         columns = _columns(document["inputs"], specs, optional)
@@ -208,6 +205,7 @@ def _collect(values, shape, convert, leaves) -> bool:
 
 def _uneven(values) -> str:
     """What TensorFlow Serving says of rows whose shapes differ."""
+    # Only now: a request that is taken need not be walked through twice.
     first, *others = map(_shape, values)
     for shape in others:
         if math.prod(shape) != math.prod(first):
@@ -243,6 +241,7 @@ def _converter(dtype, name):
             raise wrong(value)
         return value
 
+    # By its type: for Python, a truth value is an int as well.
     def to_int(value):
         if type(value) is not int or not low <= value <= high:
             raise wrong(value)
@@ -280,6 +279,7 @@ def to_bytes(value: str | dict) -> bytes:
     if isinstance(value, str):
         # Half a surrogate pair has no bytes.
         return value.encode("utf-8", "replace")
+    # Some encoders break lines, and some leave the padding out.
     text = "".join(value["b64"].split())
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), validate=True)

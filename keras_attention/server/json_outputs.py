@@ -19,6 +19,8 @@ from keras_attention.server import errors
 _MOST_VALUES = 4_000_000
 # So many floats are written at a time. In between, other threads go on.
 _CHUNK = 4096
+# `json.dumps` would make an encoder for each item of a list.
+_encode = json.JSONEncoder(ensure_ascii=False).encode
 
 
 def from_arrays(outputs: Mapping[str, np.ndarray], rows: bool) -> dict:
@@ -71,22 +73,19 @@ def dump(answer: Mapping) -> bytes:
     """
     ((key, value),) = answer.items()
     if isinstance(value, list):
-        text = f"[{', '.join(map(_text_of, value))}]"
+        text = f"[{', '.join(map(_encode, value))}]"
     else:
-        text = _text_of(value)
+        text = _encode(value)
     return f'{{"{key}": {text}}}'.encode("utf-8", "replace")
-
-
-def _text_of(value) -> str:
-    return json.dumps(value, ensure_ascii=False)
 
 
 def _values(name, array):
     """An array as lists of what JSON has."""
     flat = array.ravel()
-    if array.dtype == object:
-        encode = _base64 if name.endswith("_bytes") else _text
-        leaves = [encode(value) for value in flat]
+    if array.dtype == object and name.endswith("_bytes"):
+        leaves = [{"b64": base64.b64encode(value).decode()} for value in flat]
+    elif array.dtype == object:
+        leaves = [value.decode("utf-8", "replace") for value in flat]
     elif array.dtype.kind == "f":
         # 0.1 in float32, and not 0.10000000149011612.
         leaves = [
@@ -100,14 +99,4 @@ def _values(name, array):
         raise errors.invalid(
             f"Failed to write JSON value for tensor type: {array.dtype}"
         )
-    nested = np.empty(len(leaves), object)
-    nested[:] = leaves
-    return nested.reshape(array.shape).tolist()
-
-
-def _text(value: bytes) -> str:
-    return value.decode("utf-8", "replace")
-
-
-def _base64(value: bytes) -> dict:
-    return {"b64": base64.b64encode(value).decode()}
+    return np.array(leaves, object).reshape(array.shape).tolist()

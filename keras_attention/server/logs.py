@@ -15,6 +15,8 @@ import uuid
 _LOGGER = logging.getLogger("keras_attention.server")
 # The libraries' loggers whose warnings are written, too.
 _LIBRARIES = ("uvicorn.error", "grpc", "asyncio")
+# An id stands in the log and in the head of the answer. So it is short, and has
+# nothing that a head or a shell would read in another way.
 _SANE_ID = re.compile(r"[A-Za-z0-9._:-]{1,64}")
 
 
@@ -84,9 +86,11 @@ def failure(name: str, error: BaseException, **fields) -> None:
 
     Its message is left out, as it may quote a text.
     """
+    # A `RequestError` is for the client. What caused it is for the log.
     root = error
     while root.__cause__ is not None:
         root = root.__cause__
+    # The innermost ones: behind the others is the event loop.
     places = [
         f"{frame.filename.rpartition('/')[2]}:{frame.lineno} {frame.name}"
         for frame in traceback.extract_tb(root.__traceback__)[-8:]

@@ -62,6 +62,7 @@ class ModelConfig:
                 for path in savedmodel.versions(self.folder)
                 if int(path.name) <= _MOST
             }
+        # A link is a version wherever it leads, and it may lead nowhere.
         return {number: path for number, path in found.items() if path.is_dir()}
 
     def select(self, numbers: Sequence[int]) -> set[int]:
@@ -82,6 +83,7 @@ def from_folder(path: str, name: str | None = None) -> ModelConfig:
     """
     folder = pathlib.Path(path).expanduser().absolute()
     if (folder / "saved_model.pb").is_file():
+        # 19 digits may be more than the protocol has room for.
         if not re.fullmatch("[0-9]{1,18}", folder.name):
             return ModelConfig(name or folder.name, folder, single=1)
         number = int(folder.name)
@@ -137,6 +139,7 @@ def check_names(configs: Sequence[ModelConfig]) -> None:
     Raises:
         ValueError: If two have the same.
     """
+    # Models stand in a dict by their names: one would replace the other.
     counts = collections.Counter(config.name for config in configs)
     double = sorted(name for name, count in counts.items() if count > 1)
     if double:
@@ -165,6 +168,7 @@ def _from_model_proto(proto) -> ModelConfig:
     elif kind == "specific":
         specific = tuple(policy.specific.versions)
     elif kind == "latest":
+        # A field that is left out reads as 0.
         num_latest = policy.latest.num_versions or 1
     if kind == "specific" and not specific:
         raise ValueError(

@@ -42,8 +42,9 @@ def to_array(
     if proto.dtype != dtype.as_datatype_enum:
         # TensorFlow Serving's own words.
         raise errors.invalid(
-            f"Expected the input {name!r} to be {_type_name(dtype.name)} but "
-            f"{_type_name(_dtype_name(proto.dtype))} is provided."
+            f"Expected the input {name!r} to be "
+            f"{_type_name(dtype.as_datatype_enum)} but "
+            f"{_type_name(proto.dtype)} is provided."
         )
     sizes = _sizes(proto, name)
     spec.check(name, sizes, max_rows)
@@ -53,19 +54,26 @@ def to_array(
     if dtype == tf.string:
         num_copies = num_places if len(proto.string_val) == 1 else 1
         num_bytes += sum(map(len, proto.string_val)) * num_copies
+    # The sizes, too: beside an axis of 0, another may be as long as it likes.
     if max([num_bytes, *sizes]) > max_bytes:
         raise errors.invalid(
             f"The input {name!r} has over {max_bytes} bytes. Send fewer rows."
         )
     try:
         array = tf.make_ndarray(proto)
+    # Which of these it raises depends on the type.
     except (ValueError, TypeError, IndexError, OverflowError) as error:
         raise errors.invalid(
             f"The values of the input {name!r} do not fit its type and its "
             "shape."
         ) from error
-    if dtype == tf.string:
-        _check_bytes(array, name)
+    # `make_ndarray` fills up strings that are missing with something else.
+    if dtype == tf.string and not all(
+        isinstance(value, bytes) for value in array.ravel()
+    ):
+        raise errors.invalid(
+            f"The input {name!r} has fewer strings than its shape has places."
+        )
     return array
 
 
@@ -86,23 +94,13 @@ def _sizes(proto, name) -> list[int]:
     return sizes
 
 
-def _check_bytes(array, name) -> None:
-    """`make_ndarray` fills up strings that are missing with something else."""
-    if not all(isinstance(value, bytes) for value in array.ravel()):
-        raise errors.invalid(
-            f"The input {name!r} has fewer strings than its shape has places."
-        )
-
-
-def _type_name(name: str) -> str:
-    return errors.TYPE_NAMES.get(name, name)
-
-
-def _dtype_name(number: int) -> str:
+def _type_name(number: int) -> str:
     try:
-        return tf.dtypes.as_dtype(number).name
+        name = tf.dtypes.as_dtype(number).name
     except TypeError:
+        # A client may send any number.
         return f"the type {number}"
+    return errors.TYPE_NAMES.get(name, name)
 
 
 def from_array(array: np.ndarray):
@@ -174,5 +172,6 @@ def as_json(message) -> dict:
     return json_format.MessageToDict(
         message,
         preserving_proto_field_name=True,
+        # TensorFlow Serving writes what is empty, too, such as error_message.
         always_print_fields_with_no_presence=True,
     )

@@ -76,9 +76,10 @@ class Models:
         self._loader = concurrent.futures.ThreadPoolExecutor(
             1, thread_name_prefix="load"
         )
-        # What it does now, or did last.
+        # What it does now, or did last: at first, what is over at once.
         self._reading = self._loader.submit(int)
         self._changing = asyncio.Lock()
+        # The event loop keeps weak references alone: a task could vanish.
         self._tasks = set()
 
     @property
@@ -107,13 +108,15 @@ class Models:
     async def watch(self, seconds: float) -> None:
         """Looks for new versions again and again."""
         while True:
+            # First: the server's start has just looked.
             await asyncio.sleep(seconds)
             await self.update()
 
     async def update(self) -> None:
         """Loads the versions that are there now, and frees those replaced."""
         async with self._changing:
-            for model in [*self.by_name.values()]:
+            for model in self.by_name.values():
+                # One model's fault is no reason to forget the others.
                 try:
                     self._take(await self._plan(model, model.config))
                 except Exception as error:
@@ -161,6 +164,7 @@ class Models:
                     plan = await self._plan(model, config)
                     plans.append(plan)
                     _check(model, config, plan.available)
+            # A cancelled reload, too: `stop` ends it so.
             except BaseException:
                 for plan in plans:
                     self._drop(plan)
@@ -169,7 +173,8 @@ class Models:
             models = {plan.config.name: plan.model for plan in plans}
             for name, model in self.by_name.items():
                 if models.get(name) is not model:
-                    self._free_all(model)
+                    for number in model.available:
+                        self._free(model, number)
             for plan in plans:
                 self._take(plan)
             self.by_name = models
@@ -209,8 +214,10 @@ class Models:
             if number in plan.wanted:
                 status.state = State.AVAILABLE
             else:
+                # Its folder was there, and went while another one was loaded.
                 self._free(model, number)
         for number in model.available:
+            # If no folder is left, or none is good, what is loaded stays.
             if plan.wanted and number not in plan.wanted:
                 self._free(model, number)
         model.is_starting = False
@@ -226,6 +233,7 @@ class Models:
         status = model.statuses[number] = Status(State.LOADING)
         logs.event("load", model=name, version=number)
         start = time.monotonic()
+        # Before the load: files that change meanwhile are tried again.
         fingerprint = await self._in_loader(served_model.fingerprint, path)
         try:
             status.loaded = await self._in_loader(
@@ -258,10 +266,6 @@ class Models:
         self._reading = self._loader.submit(function, *args)
         return await asyncio.wrap_future(self._reading)
 
-    def _free_all(self, model: ServedModel) -> None:
-        for number in model.available:
-            self._free(model, number)
-
     def _free(self, model: ServedModel, number: int) -> None:
         """From now on the version gets no request."""
         status = model.statuses[number]
@@ -274,6 +278,7 @@ class Models:
         # The requests that have begun keep it, see `served_model.in_use`.
         while status.num_requests:
             await asyncio.sleep(0.05)
+        # TensorFlow frees the variables with the last reference to them.
         status.loaded = None
         status.state = State.END
         await self._in_loader(_collect)

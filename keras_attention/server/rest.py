@@ -32,6 +32,7 @@ from keras_attention.server import settings as server_settings
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.predictor import ModelSpec, Predictor
 
+# TensorFlow Serving's paths ignore case, too.
 _MODEL = r"/v1/models/([^/:]+)(?:/versions/([0-9]+)|/labels/([^/:]+))?"
 _ACTION = re.compile(_MODEL + r":(classify|regress|predict)", re.IGNORECASE)
 _MODEL_PATH = re.compile(_MODEL + r"(?:/(metadata))?", re.IGNORECASE)
@@ -64,6 +65,7 @@ class Rest:
         self.is_stopping = False
         self._heads = admission.Heads(settings, limits)
         self._bodies = admission.Bodies(limits)
+        # TensorFlow Serving answers another method by 400, and not by 405.
         every = ["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD"]
         app = Starlette(
             routes=[
@@ -88,6 +90,7 @@ class Rest:
     async def __call__(self, scope, receive, send) -> None:
         """Answers a request, by the protocol ASGI, if its head is allowed."""
         start = time.monotonic()
+        # Around all of it: the page and the metrics are guarded, too.
         try:
             self._heads.check(scope)
         except RequestError as error:
@@ -125,6 +128,7 @@ class Rest:
         # A name may have a slash in it, as %2F.
         path = request.scope["raw_path"].decode("ascii")
         try:
+            # Not before: health and metrics are answered all the same.
             if len(self.connections) > self._limits.max_connections:
                 raise RequestError(
                     Code.UNAVAILABLE,
@@ -147,7 +151,7 @@ class Rest:
             if code == Code.INTERNAL:
                 logs.failure("request_failed", error, **fields)
         except asyncio.CancelledError:
-            # The server ends, and waits no longer.
+            # The server ends. uvicorn cancels whom its graceful timeout finds.
             code = Code.UNAVAILABLE
             response = _refusal(RequestError(code, "The server ends"))
         except ClientDisconnect:
@@ -172,11 +176,13 @@ class Rest:
         accepted = request.headers.get("accept-encoding", "")
         if not _TAKES_GZIP.search(accepted) or length < _FEW_BYTES:
             return response
+        # Level 1 is the quickest: no answer is sent twice.
         response.body = await self._predictor.convert(
             length, gzip.compress, response.body, 1
         )
         response.headers["content-length"] = str(len(response.body))
         response.headers["content-encoding"] = "gzip"
+        # A cache may not give it to a client that does not take gzip.
         response.headers["vary"] = "Accept-Encoding"
         return response
 
@@ -206,7 +212,7 @@ class Rest:
         name = document.get("signature_name", "")
         spec = ModelSpec(spec.name, spec.version, spec.label, name)
         # The answer has the form of the request, which is forgotten by then.
-        rows = json_inputs.is_row(document)
+        rows = "instances" in document
 
         def to_arrays(signature):
             given = {**document}
@@ -243,6 +249,8 @@ class Rest:
 
     async def _read(self, request) -> tuple[dict, int]:
         """A request's document, and how many bytes it had."""
+        # A function of its own, whose end frees the body: it is as large as the
+        # document, and `_act` waits for the answer.
         async with self._bodies.read(request) as body:
             document = await self._predictor.convert(
                 len(body), json_inputs.parse, body
@@ -289,9 +297,11 @@ def _spec(match, fields) -> ModelSpec:
     name, version, label, _ = match.groups()
     name = urllib.parse.unquote(name, errors="replace")
     label = urllib.parse.unquote(label or "", errors="replace")
+    # For the log: a name may be as long as a head.
     fields["model"] = name[:200]
     if version is None:
         return ModelSpec(name, None, label)
+    # The length first: Python converts no number of over 4,300 digits.
     if len(version) > 19 or int(version) >= 2**63:
         raise errors.invalid(
             f"Failed to convert version: {version[:40]} to numeric."
@@ -301,6 +311,7 @@ def _spec(match, fields) -> ModelSpec:
 
 async def _unless_gone(request: Request, task: asyncio.Task):
     """What a task gives, if its client waits for it. It ends otherwise."""
+    # ASGI tells that a client is gone on the channel that its body came by.
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)

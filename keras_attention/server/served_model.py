@@ -75,6 +75,7 @@ class Status:
         if isinstance(error, _LASTING):
             return
         # Such as too many open files, or too little memory.
+        # With other files, the tries begin anew.
         if before is not None and before.fingerprint == fingerprint:
             self.num_failures = before.num_failures
         self.num_failures += 1
@@ -136,6 +137,7 @@ class ServedModel:
             status is not None
             and bool(status.error)
             and time.monotonic() < status.retry
+            # Last, as it reads the folder.
             and status.fingerprint == fingerprint(path)
         )
 
@@ -155,6 +157,7 @@ class ServedModel:
         available = self.available
         if number is None and available:
             number = available[-1]
+        # It may still come: a client that is told so asks again.
         if self.is_starting and number not in available:
             raise RequestError(
                 Code.UNAVAILABLE,
@@ -181,6 +184,7 @@ def _without_folders(text: str, folder: pathlib.Path) -> str:
     # By name first: a folder's name may have spaces, which end a path below.
     for known in (folder, folder.resolve()):
         text = text.replace(str(known), known.name)
+    # /a/b/c becomes c. Inside of a word, as in a/b or https://a, it stays.
     return re.sub(r"(?<![\w./])(/[^\s/'\"]+)*/(?=[^\s/])", "", text)
 
 
@@ -196,11 +200,13 @@ def in_use(status: Status):
 
 def fingerprint(path: pathlib.Path) -> tuple:
     """The files of a version and of its manifest: names, sizes and times."""
+    # Not their content: this is asked again and again, and weights are large.
     entries = []
     for file in (*sorted(path.rglob("*")), *manifest.places(path)):
         try:
             stat = file.stat()
         except OSError:
+            # It was deleted meanwhile, or is a link to nowhere.
             continue
         entries.append((str(file), stat.st_size, stat.st_mtime_ns))
     return tuple(entries)

@@ -8,8 +8,9 @@ import socket
 # The seconds that requests on their way are still taken after SIGTERM.
 GRACE = 0.5
 
-# Connections that wait until they are taken.
+# Connections that wait until they are taken: as many as with uvicorn alone.
 _BACKLOG = 2048
+# In /v1/models/NAME:predict, a slash or a colon would end the name.
 _NAME = re.compile(r"[^/:\s]{1,200}")
 
 
@@ -45,6 +46,8 @@ def bound_socket(host: str, port: int, flag: str) -> socket.socket:
         )[0]
         bound = socket.socket(family, kind, protocol)
         try:
+            # Connections of a server that has just ended hold its port for a
+            # minute.
             bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             bound.bind(address)
             # At once: only so does gRPC find out that it is taken.
@@ -128,9 +131,9 @@ class Limits:
     @property
     def max_read_bytes(self) -> int:
         """The most bytes of the bodies that are read."""
-        return 64 * self.max_body_bytes
+        return 64 * self.max_body_bytes  # 256 MB by default.
 
     @property
     def max_queued_bytes(self) -> int:
         """The most bytes of inputs that wait, as `max_queued_rows`."""
-        return 16 * self.max_body_bytes
+        return 16 * self.max_body_bytes  # 64 MB by default.

@@ -68,6 +68,7 @@ class Spec:
 def specs(tensor_infos, is_exact: bool = False) -> dict[str, Spec]:
     """The inputs or outputs of a `SignatureDef`, by name."""
     found = {}
+    # Sorted: a map of Protocol Buffers has no order of its own.
     for name, info in sorted(tensor_infos.items()):
         shape = tf.TensorShape(info.tensor_shape)
         axes = None if shape.rank is None else tuple(shape.as_list())
@@ -91,6 +92,8 @@ class Signature:
         inputs, outputs: name -> `Spec`.
         defaults: name -> array, for the inputs that may be left out.
         padded: as given.
+        is_batched: whether rows of several requests can be answered in one
+            call.
     """
 
     def __init__(
@@ -112,22 +115,14 @@ class Signature:
         }
         self.padded = padded
         self._function = function
-
-    @property
-    def is_batched(self) -> bool:
-        """Whether rows of several requests can be answered in one call.
-
-        An axis whose length may depend on the other rows stands in the way,
-        unless it is known to be padding.
-        """
-        return (
+        given = (*self.inputs.values(), *self.outputs.values())
+        # An axis whose length may depend on the other rows stands in the way,
+        # unless it is known to be padding.
+        self.is_batched = (
             bool(self.inputs)
+            and all(spec.has_rows for spec in given)
             and all(
-                spec.has_rows
-                for spec in (*self.inputs.values(), *self.outputs.values())
-            )
-            and all(
-                length is not None or axis in self.padded.get(name, ())
+                length is not None or axis in padded.get(name, ())
                 for name, spec in self.outputs.items()
                 for axis, length in enumerate(spec.shape[1:], 1)
             )
@@ -195,6 +190,7 @@ class Signature:
             for name, array in arrays.items()
             if self.inputs[name].has_rows and array.shape
         }
+        # Another model may take inputs of different lengths.
         if self._is_exact and len({*rows.values()}) > 1:
             raise errors.invalid(
                 f"The inputs have different numbers of rows: {rows}."

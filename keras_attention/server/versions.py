@@ -39,10 +39,8 @@ class LoadedVersion:
     has_manifest: bool
     card: Mapping
     _loaded: object  # The functions do not keep its variables.
-
-    def __post_init__(self):
-        # The model is asked once, with the first text that is counted.
-        self._limit = None
+    # The model is asked once, with the first text that is counted.
+    _limit: int | None = None
 
     def may_be_too_long(
         self, signature: signatures.Signature, requests: Sequence[Mapping]
@@ -107,6 +105,8 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     kind = _kind(path, definitions)
     declared = {} if kind is None else kind.signatures
     savedmodel.register_text_operations()
+    # There may be other graphs, such as one for training. TensorFlow Serving
+    # takes this one.
     loaded = tf.saved_model.load(str(path), tags=["serve"])
     version = LoadedVersion(
         number,
@@ -125,6 +125,7 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
         definitions,
         kind,
         has_manifest,
+        # The README beside another package's model is no card.
         cards.read(path.parent) if kind else {},
         loaded,
     )
@@ -136,11 +137,13 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
 
 def _definitions(path) -> dict:
     """The signatures as they stand in the file."""
+    # TensorFlow keeps neither them nor their methods with what it loads.
     saved_model = saved_model_pb2.SavedModel()
     saved_model.ParseFromString((path / "saved_model.pb").read_bytes())
     for graph in saved_model.meta_graphs:
         if "serve" in graph.meta_info_def.tags:
             definitions = dict(graph.signature_def)
+            # TensorFlow's own: it initialises tables.
             definitions.pop("__saved_model_init_op", None)
             return definitions
     raise ValueError("No graph in the SavedModel has the tag 'serve'.")
@@ -182,5 +185,6 @@ def _warm(version: LoadedVersion, path: pathlib.Path) -> None:
         signature = version.signatures[name]
         signature.check(inputs)
         signature(inputs)
+        # A request may ask for the counts, too, and a first call is slow.
         if version.has_text_limit(signature):
             version.count_tokens(inputs)

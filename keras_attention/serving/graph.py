@@ -116,6 +116,7 @@ class _Exported(tf.Module):
         self._tokenizers = tokenizers
         self._signatures = signatures
 
+    # TensorFlow refuses to save an object with an attribute of this name.
     @property
     def signatures(self) -> Mapping[str, Callable]:
         return self._signatures

@@ -164,6 +164,7 @@ def with_attention_axes(kind: Kind, rank: int) -> Kind:
     """
     if rank <= 3:
         return kind
+    # At rank 4, the model has one axis less: that of the layers.
     axes = ("layers", "heads")[5 - rank :] + ("source_tokens",) * 2
     shows = kind.signatures["with_attention"]
     outputs = {**shows.outputs, "attention": axes}
@@ -245,6 +246,7 @@ def _told_by(shapes: Shapes) -> Kind | None:
         kind = with_attention_axes(kind, len(shown.get("attention") or ()))
         kind = _narrowed(kind, shapes)
         if "n_best" in kind.signatures:
+            # The scores are [B, N].
             beams = shapes["n_best"][1]["scores"][1]
             kind = dataclasses.replace(kind, num_beams=beams)
         return kind
@@ -253,6 +255,7 @@ def _told_by(shapes: Shapes) -> Kind | None:
 
 def _narrowed(kind: Kind, shapes: Shapes) -> Kind:
     """A declaration without what the signatures do not have."""
+    # Older versions of the package exported less.
     signatures = {}
     for name, signature in kind.signatures.items():
         inputs, found = shapes.get(name, ((), {}))

@@ -224,6 +224,7 @@ class TextModel:
                 f"model takes at most {limit}. Split it into sentences, or let "
                 "it be cut (truncate=True, --truncate)."
             )
+        # Texts of like lengths need little padding.
         order = np.argsort(lengths, kind="stable")
         batches = []
         for start in range(0, len(order), batch_size):

@@ -112,6 +112,7 @@ the text, and {limits.max_target_offset} more.
 
     def _answer(self, num_beams, n_best, write, text):
         """Text [B] to ids, ids to answers, answers to what `write` makes."""
+        # As `search`, which would be one more function on the way to a step.
         source_ids, lengths = self._encode_text(text)
         search = self._search_of_rows(num_beams, n_best)
         answers = side_by_side(

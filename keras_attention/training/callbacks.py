@@ -11,6 +11,7 @@ def verbosity() -> int:
 
     A log in a file has no use for the colours and backspaces of a bar.
     """
+    # A notebook shows a bar that moves, and yet has no terminal.
     return 1 if sys.stdout.isatty() or "ipykernel" in sys.modules else 2
 
 

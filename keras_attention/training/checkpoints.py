@@ -33,6 +33,7 @@ def save(path: pathlib.Path, arrays: dict, meta: dict) -> None:
     """
     path = pathlib.Path(path)
     text = json.dumps({"meta": meta, "names": [*arrays]})
+    # As an array of bytes: an .npz file has arrays alone.
     text = np.frombuffer(text.encode(), dtype=np.uint8)
     buffer = io.BytesIO()
     np.savez(buffer, **{_META: text}, **arrays)
@@ -57,6 +58,7 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             for name in archive.namelist():
                 member = io.BytesIO(archive.read(name))
+                # To read pickled objects would be to run a stranger's code.
                 arrays[name.removesuffix(".npy")] = np.lib.format.read_array(
                     member, allow_pickle=False
                 )

@@ -72,6 +72,7 @@ def take(model: keras.Model, path: str) -> int:
         try:
             model.load_weights(file)
         except (ValueError, OSError) as error:
+            # Keras's message may have many lines, and name every layer.
             raise ValueError(
                 f"{file} does not hold the weights of this model: "
                 f"{' '.join(str(error).split())[:300]}"
@@ -85,6 +86,7 @@ def take(model: keras.Model, path: str) -> int:
 def _take_by_name(model, file) -> str:
     """What was taken, in words."""
     found = _read(file)
+    # What is trained, and no more: the seeds of dropout stay the model's own.
     own = _named((one.path, one) for one in model.trainable_variables)
     taken = {name: own[name] for name in own if name in found}
     if not taken:

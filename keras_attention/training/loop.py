@@ -222,6 +222,7 @@ def _heading(parts, progress) -> str:
 
 def _updates(parts) -> int:
     """The number of steps that the optimizer has made."""
+    # It counts over all epochs, and a checkpoint has its count.
     return int(parts.trainer.optimizer.iterations.numpy())
 
 
@@ -235,6 +236,7 @@ def _batches_left(parts, progress):
 def _is_finished(parts, progress) -> bool:
     """Whether the limits allow no further epoch."""
     limits = parts.config.training
+    # Without an epoch, a run would have no weights to keep.
     return progress.best_epoch is not None and (
         (limits.epochs is not None and progress.epoch >= limits.epochs)
         or (limits.steps is not None and _updates(parts) >= limits.steps)
@@ -243,6 +245,7 @@ def _is_finished(parts, progress) -> bool:
 
 def _validated(parts, progress) -> dict:
     """The logs of an epoch, on training and validation examples."""
+    # First: `evaluate` counts with the same metrics, and resets them.
     logs = {
         name: float(value)
         for name, value in parts.trainer.get_metrics_result().items()

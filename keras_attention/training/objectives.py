@@ -76,6 +76,7 @@ class TokenObjective:
         """The means as they are shown: perplexity in place of likelihood."""
         results = dict(means)
         likelihood = results.pop("negative_log_likelihood")
+        # Last: the mean of perplexities would be no perplexity.
         return {**results, "perplexity": ops.exp(likelihood)}
 
 

@@ -34,6 +34,8 @@ class Adam(keras.optimizers.Adam):
         """Nothing: the averages do not replace the weights, see above."""
 
     def update_step(self, gradient, variable, learning_rate):
+        # Keras counts from 0, the paper from 1. The operation does not count:
+        # it gets the powers of beta that correct the means of this step.
         step = tf.cast(self.iterations + 1, variable.dtype)
         index = self._get_variable_index(variable)
         # The fused operation has no sparse form. Keras's own Adam, too, moves

@@ -58,6 +58,7 @@ def make_optimizer(
     if choices.schedule == "cosine":
         # A short run would be over before it is warm.
         warmup = min(choices.warmup_steps, max(1, num_steps // 2))
+        # Behind the warm-up, the cosine needs one step at least.
         rate = schedules.Cosine(rate, warmup, max(num_steps, warmup + 1))
     elif choices.schedule == "inverse_sqrt":
         rate = schedules.InverseSquareRoot(rate, choices.warmup_steps)
@@ -76,6 +77,7 @@ def _num_steps(limits: configuration.Training, batches: int) -> int:
 
 def _check_positions(model, max_length):
     """Raises `ValueError` if a table of positions ends before the examples."""
+    # On a GPU, TensorFlow reads zeros behind a table's end, without a word.
     num_positions = getattr(model, "max_length", None)
     if num_positions is not None and max_length > num_positions:
         raise ValueError(
@@ -152,6 +154,8 @@ def build(
         model = task.create_model(config, tokenizers)
         _check_positions(model, config.data.max_length)
         trainer = _make_trainer(config.optimizer, task, model, num_steps, team)
+    # It has the model itself. So after an epoch, it answers with the weights of
+    # that epoch.
     servable = task.servable(config, model, tokenizers)
     return Parts(
         config=config,

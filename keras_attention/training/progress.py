@@ -82,6 +82,7 @@ def load(parts: Parts) -> Progress:
         ValueError: If the corpus has other examples than the run began with.
     """
     arrays, content = checkpoints.load(parts.directory.checkpoint)
+    # First: a refusal leaves all parts as they are.
     if content["corpus"] != parts.pipeline.checksums:
         raise ValueError(
             f"{parts.config.data.corpus} no longer gives the examples that the "

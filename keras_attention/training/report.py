@@ -26,6 +26,7 @@ def saved_scores(evaluation, search: configuration.Search) -> dict:
     choices = dataclasses.asdict(search)
     return {
         "split": evaluation.test_set.name,
+        # A task without a search has None for each of its choices.
         **{name: value for name, value in choices.items() if value is not None},
         **evaluation.scores,
         "examples": evaluation.test_set.sources[:_NUM_EXAMPLES],
@@ -57,6 +58,8 @@ def finish(parts: Parts) -> dict:
     task, config, directory = parts.task, parts.config, parts.directory
     # Anew: what trained may have other precision, and several replicas.
     servable = restore.load_run(directory, config, task)
+    # A text over the limit is no reason to have no scores. It is cut, and the
+    # last line below says how many were.
     evaluation = task.evaluate(
         servable, task.held_out(parts.corpus), truncate=True
     )
@@ -102,6 +105,7 @@ def draw_learning_curve(task, config) -> pathlib.Path:
         for logs in run_directory.read_history(folder)
     ]
     names = sorted({name for logs in epochs for name in logs})
+    # A stage may measure what another one does not.
     plotting.learning_curve(
         {name: [logs.get(name) for logs in epochs] for name in names},
         path=path,
@@ -116,5 +120,6 @@ def _print_samples(task, servable, evaluation) -> None:
     for column in task.headings:
         table.add_column(column)
     for row in task.samples(servable, evaluation):
+        # rich would read what a text has in brackets as a colour.
         table.add_row(*(rich.markup.escape(cell) for cell in row))
     console.print(table)

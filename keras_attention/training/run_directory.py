@@ -170,6 +170,7 @@ def start(
     # Nothing was trained. The vocabulary of a first try may be wrong.
     for path in directory.vocabularies():
         path.unlink()
+    # Last: with this file, the folder is a run.
     write_config(directory, config)
     return directory
 
@@ -190,6 +191,7 @@ def _check_nothing_is_lost(directory: RunDirectory, resume: bool) -> None:
     The weights and logs of the first epoch are written before the first
     checkpoint. A run that was stopped in between may start anew.
     """
+    # A config.yaml of another program is refused here.
     if directory.is_run:
         read_config(directory)
     found = _with_stages(directory)

@@ -196,10 +196,12 @@ the text, and {limits.max_target_offset} more.
         return {"translation": self._detokenize(answers.ids[:, 0], lengths)}
 
     def _write_attention(self, answers, source_ids, lengths):
-        longest = tf.maximum(tf.reduce_max(answers.lengths), 0)
+        # What the model makes of a blank text is not shown, and takes no room.
+        blank = lengths <= 1
+        shown = tf.where(blank, 0, answers.lengths[:, 0])
+        longest = tf.maximum(tf.reduce_max(shown), 0)
         ids = answers.ids[:, 0, :longest]
         weights = answers.attention_weights[:, 0, :longest]
-        blank = lengths <= 1
         source_tokens = token_rows.pieces(self.source_tokenizer, source_ids)
         target_tokens = token_rows.pieces(self.target_tokenizer, ids)
         return {

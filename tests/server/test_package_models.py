@@ -90,8 +90,9 @@ def test_the_answers_differ(version):
     answers = execution.split_on_failure(version, signature, requests)
     for name in signature.outputs:
         values = {str(row) for answer in answers for row in answer[name]}
-        # A random classifier may well give one label to all.
-        assert name in ("label", "labels") or len(values) > 2, (name, values)
+        # A random classifier may well give one label to all, and a random
+        # language model one continuation to several.
+        assert name in ("label", "labels") or len(values) > 1, (name, values)
 
 
 def test_an_ascii_text_has_few_tokens(version):

@@ -35,7 +35,7 @@ ENCODING = {
     ),
     "maxout": lambda **kw: layers.Maxout(11, **kw),
     "position_encoding": lambda **kw: layers.PositionEncoding(**kw),
-    "learned_positions": lambda **kw: layers.LearnedPositions(5, **kw),
+    "learned_positions": lambda **kw: layers.LearnedPositions(7, **kw),
     "encoder_post_norm": lambda **kw: layers.TransformerEncoderLayer(
         7, 11, **kw
     ),

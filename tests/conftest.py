@@ -1,5 +1,6 @@
 """Four logical devices, one thread an operation, and small translators."""
 
+import contextlib
 import functools
 import gc
 import os
@@ -63,6 +64,21 @@ def lines(words, count=1000):
 @pytest.fixture
 def rng():
     return np.random.default_rng(1)
+
+
+@pytest.fixture
+def without_memory():
+    """A context in which weights are only shapes: to count the great ones."""
+
+    @contextlib.contextmanager
+    def scope():
+        with keras.StatelessScope(initialize_variables=False):
+            with tf.Graph().as_default():
+                yield
+
+    yield scope
+    # Keras would initialize them all as soon as a later scope wants weights.
+    keras.utils.clear_session()
 
 
 @pytest.fixture(scope="session")

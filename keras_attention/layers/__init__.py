@@ -12,7 +12,9 @@ from keras_attention.layers.causal_convolution import (
     CausalConvolution,
     centered,
 )
+from keras_attention.layers.factorized_lstm_cell import FactorizedLSTMCell
 from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.group_lstm_cell import GroupLSTMCell
 from keras_attention.layers.gru_cell import GRUCell
 from keras_attention.layers.learned_positions import LearnedPositions
 from keras_attention.layers.linear_bias import LinearBias, alibi_slopes
@@ -52,8 +54,10 @@ __all__ = [
     "Attention",
     "BucketedBias",
     "CausalConvolution",
+    "FactorizedLSTMCell",
     "FeedForward",
     "GRUCell",
+    "GroupLSTMCell",
     "LearnedPositions",
     "LinearBias",
     "LocalAttention",

@@ -33,6 +33,16 @@ ENCODING = {
         return_sequences=True,
         **kw,
     ),
+    "factorized_lstm": lambda **kw: keras.layers.RNN(
+        layers.FactorizedLSTMCell(13, 5, 11, dtype=kw.get("dtype")),
+        return_sequences=True,
+        **kw,
+    ),
+    "group_lstm": lambda **kw: keras.layers.RNN(
+        layers.GroupLSTMCell(26, 2, 22, dtype=kw.get("dtype")),
+        return_sequences=True,
+        **kw,
+    ),
     "maxout": lambda **kw: layers.Maxout(11, **kw),
     "position_encoding": lambda **kw: layers.PositionEncoding(**kw),
     "learned_positions": lambda **kw: layers.LearnedPositions(5, **kw),

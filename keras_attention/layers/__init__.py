@@ -25,6 +25,7 @@ from keras_attention.layers.masks import (
     padding_mask,
 )
 from keras_attention.layers.maxout import Maxout
+from keras_attention.layers.mixture_of_experts import MixtureOfExperts
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.multiplicative_attention import (
     MultiplicativeAttention,
@@ -62,6 +63,7 @@ __all__ = [
     "LinearBias",
     "LocalAttention",
     "Maxout",
+    "MixtureOfExperts",
     "MultiHeadAttention",
     "MultiplicativeAttention",
     "OutputsOnly",

@@ -314,7 +314,9 @@ def blocks_of_choices(choices, num_experts):
 def _keep_top_k(logits, num_chosen):
     """Gates and experts of the largest logits: [..., n] -> two of [..., k]."""
     largest, choices = ops.top_k(logits, num_chosen)
-    return ops.softmax(largest, axis=-1), choices
+    # `ops.softmax` warns of a row of one: k = 1 is meant here.
+    powers = ops.exp(largest - largest[..., :1])
+    return powers / ops.sum(powers, axis=-1, keepdims=True), choices
 
 
 def _spread(gates, choices, num_experts):

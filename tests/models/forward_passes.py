@@ -47,6 +47,7 @@ def models_and_layers():
             )
         },
         "feed_forward": layers.FeedForward(11),
+        "mixture_of_experts": layers.MixtureOfExperts(5, 11),
         "maxout": layers.Maxout(11),
         "position": layers.PositionEncoding(),
         "learned_positions": layers.LearnedPositions(5),

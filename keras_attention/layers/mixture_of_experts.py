@@ -47,19 +47,19 @@ class MixtureOfExperts(keras.layers.Layer):
     however many choose one expert. The blocks have at most twice as many rows
     as there are choices.
 
-    Deviations: there is no noise but in training. There is one level of gates
-    (appendix B has two), and the experts are not spread over devices. What is
+    Deviations: there is no noise but in training. There is one level of gates,
+    where appendix B has two. The experts are not spread over devices. What is
     balanced is the part of a batch that is computed at once: that of one
-    replica and micro-batch. A linear or LSTM expert (appendix C, E) is left
-    out, and so is the sigmoid after each expert of appendix C.
+    replica and micro-batch.
+
+    `model.quantize` leaves gates and experts as they are.
 
     Args:
         num_experts: experts.
         intermediate_dim: width of each expert's hidden layer.
         num_chosen: experts of a token. With 1, its gate is always 1, so that
             W_g learns from the losses of the balance alone.
-        importance_weight, load_weight: factors of the two losses. 0.1 is that
-            of the paper's language models (appendix C.1).
+        importance_weight, load_weight: factors of the two losses.
         activation: that of the hidden layers.
 
     Call arguments:
@@ -165,7 +165,7 @@ class MixtureOfExperts(keras.layers.Layer):
             padding_mask = mask
         masks.refuse_floats(padding_mask)
         tokens = ops.reshape(inputs, (-1, inputs.shape[-1]))  # [N, D]
-        is_real = None
+        is_real = 1.0
         if padding_mask is not None:
             is_real = ops.cast(ops.reshape(padding_mask, (-1, 1)), "float32")
         precise = ops.cast(tokens, "float32")
@@ -179,19 +179,16 @@ class MixtureOfExperts(keras.layers.Layer):
             )
             noisy_logits = logits + noise * scale
         gates, choices = _keep_top_k(noisy_logits, self.num_chosen)  # [N, k]
-        if is_real is not None:
-            gates = gates * is_real
+        gates = gates * is_real
         if training:
-            importance = _spread(gates, choices, self.num_experts)
-            load = choice_probability(
+            spread = _spread(gates, choices, self.num_experts)
+            probability = is_real * choice_probability(
                 logits, scale, noisy_logits, self.num_chosen
             )
-            if is_real is not None:
-                load = load * is_real
+            importance, load = ops.sum(spread, axis=0), ops.sum(probability, 0)
             self.add_loss(
-                self.importance_weight
-                * squared_variation(ops.sum(importance, axis=0))
-                + self.load_weight * squared_variation(ops.sum(load, axis=0))
+                self.importance_weight * squared_variation(importance)
+                + self.load_weight * squared_variation(load)
             )
         outputs = self._outputs_of_choices(tokens, choices)  # [N, k, D]
         outputs = outputs * ops.cast(gates, outputs.dtype)[..., None]

@@ -204,7 +204,14 @@ def ids_of(texts, words):
 @pytest.mark.slow
 # With the size's own dropout, 0.1, the simple cell stays 2.6 % above.
 @pytest.mark.parametrize(
-    ("cell", "dropout"), [("rnn", 0.0), ("lstm", 0.1), ("gru", 0.1)]
+    ("cell", "dropout"),
+    [
+        ("rnn", 0.0),
+        ("lstm", 0.1),
+        ("gru", 0.1),
+        ("factorized_lstm_32", 0.1),
+        ("group_lstm_4", 0.1),
+    ],
 )
 def test_learns_the_entropy_of_the_source(cell, dropout):
     """Within 2 %, from a part of the corpus; the best bigrams are 79 % off."""

@@ -1,5 +1,6 @@
 """Four logical devices, one thread an operation, and small translators."""
 
+import contextlib
 import functools
 import gc
 import os
@@ -72,6 +73,22 @@ def without_garbage_search(monkeypatch):
 @pytest.fixture
 def rng():
     return np.random.default_rng(1)
+
+
+@pytest.fixture
+def without_memory():
+    """A context in which weights are only shapes: to count the great ones."""
+
+    @contextlib.contextmanager
+    def scope():
+        with keras.StatelessScope(initialize_variables=False):
+            with tf.Graph().as_default():
+                yield
+
+    yield scope
+    # Keras would initialize them all as soon as a later scope wants weights.
+    # No search for garbage, which takes longer than the test.
+    keras.utils.clear_session(free_memory=False)
 
 
 @pytest.fixture(scope="session")

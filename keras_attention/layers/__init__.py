@@ -12,7 +12,9 @@ from keras_attention.layers.causal_convolution import (
     CausalConvolution,
     centered,
 )
+from keras_attention.layers.factorized_lstm_cell import FactorizedLSTMCell
 from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.group_lstm_cell import GroupLSTMCell
 from keras_attention.layers.gru_cell import GRUCell
 from keras_attention.layers.learned_positions import LearnedPositions
 from keras_attention.layers.linear_bias import LinearBias, alibi_slopes
@@ -23,6 +25,7 @@ from keras_attention.layers.masks import (
     padding_mask,
 )
 from keras_attention.layers.maxout import Maxout
+from keras_attention.layers.mixture_of_experts import MixtureOfExperts
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.multiplicative_attention import (
     MultiplicativeAttention,
@@ -52,12 +55,15 @@ __all__ = [
     "Attention",
     "BucketedBias",
     "CausalConvolution",
+    "FactorizedLSTMCell",
     "FeedForward",
     "GRUCell",
+    "GroupLSTMCell",
     "LearnedPositions",
     "LinearBias",
     "LocalAttention",
     "Maxout",
+    "MixtureOfExperts",
     "MultiHeadAttention",
     "MultiplicativeAttention",
     "OutputsOnly",

@@ -54,4 +54,8 @@ class QuantizedParts:
             choices = one["config"]
             if choices is not None:
                 choices = keras.saving.deserialize_keras_object(choices)
-            parts[one["part"]].quantize(one["mode"], config=choices)
+            part = parts[one["part"]]
+            # A layer that was given brings its own configuration: it may be
+            # quantized by now.
+            if part.quantization_mode is None:
+                part.quantize(one["mode"], config=choices)

@@ -4,7 +4,6 @@ import keras
 
 from keras_attention.layers import (
     attention,
-    feed_forward,
     masks,
     transformer_layers,
     weights,
@@ -67,6 +66,7 @@ class SelfAttentionLayer(transformer_layers.TransformerLayer):
         intermediate_dim,
         dropout=0.0,
         norm_first=False,
+        feed_forward=None,
         **kwargs,
     ):
         super().__init__(
@@ -74,12 +74,7 @@ class SelfAttentionLayer(transformer_layers.TransformerLayer):
         )
         self.self_attention_residual = self._residual("self_attention_residual")
         self.feed_forward_residual = self._residual("feed_forward_residual")
-        self.feed_forward = feed_forward.FeedForward(
-            intermediate_dim,
-            tanh_gelu,
-            dtype=self.dtype_policy,
-            name="feed_forward",
-        )
+        self.feed_forward = self._network(feed_forward, tanh_gelu)
 
     def build(self, inputs_shape):
         self.self_attention_residual.build(inputs_shape)
@@ -88,7 +83,8 @@ class SelfAttentionLayer(transformer_layers.TransformerLayer):
         )
         self.self_attention.build(inputs_shape)
         self.feed_forward_residual.build(inputs_shape)
-        self.feed_forward.build(inputs_shape)
+        if not self.feed_forward.built:
+            self.feed_forward.build(inputs_shape)
 
     def call(
         self,
@@ -110,7 +106,8 @@ class SelfAttentionLayer(transformer_layers.TransformerLayer):
             training=training,
         )
         x = self.self_attention_residual.leave(inputs, context, training)
-        return self._feed_forward(x, training), attention_weights
+        outputs = self._feed_forward(x, training, padding_mask)
+        return outputs, attention_weights
 
     def initial_cache(self, batch_size, max_length):
         """Room for the keys and values of `max_length` tokens to come.

@@ -1,16 +1,18 @@
 """One layer of the Transformer's encoder and one of its decoder."""
 
+import inspect
+
 import keras
 
 from keras_attention.layers import (
     attention,
-    feed_forward,
     masks,
     multi_head_attention,
     quantized_parts,
     residual,
     weights,
 )
+from keras_attention.layers import feed_forward as feed_forward_layer
 from keras_attention.layers import positions as position_layers
 
 
@@ -24,6 +26,10 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
         norm_first: pre-norm if True, the paper's post-norm if False.
         positions: a layer that puts positions into the self-attention, such
             as `RotaryPositions`; each layer needs its own.
+        feed_forward: a layer [..., D] -> [..., D] in place of the feed-forward
+            network, such as `MixtureOfExperts`; each layer needs its own.
+            `intermediate_dim` is then not used. If its call takes
+            `padding_mask` or `training`, it gets them.
 
     Raises:
         ValueError: If `num_heads` or `intermediate_dim` is not positive, if
@@ -65,9 +71,16 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
             self.dropout, self.norm_first, dtype=self.dtype_policy, name=name
         )
 
-    def _feed_forward_network(self):
-        return feed_forward.FeedForward(
-            self.intermediate_dim, dtype=self.dtype_policy, name="feed_forward"
+    def _network(self, given, activation="relu"):
+        """The layer's feed-forward network, or what was given instead."""
+        self._has_own_network = given is None
+        if given is not None:
+            return given
+        return feed_forward_layer.FeedForward(
+            self.intermediate_dim,
+            activation,
+            dtype=self.dtype_policy,
+            name="feed_forward",
         )
 
     def _attention(self, name, inputs_shape, positions=None):
@@ -85,8 +98,13 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
             name=name,
         )
 
-    def _feed_forward(self, inputs, training):
-        outputs = self.feed_forward(self.feed_forward_residual.enter(inputs))
+    def _feed_forward(self, inputs, training, padding_mask=None):
+        options = {"padding_mask": padding_mask, "training": training}
+        taken = inspect.signature(self.feed_forward.call).parameters
+        outputs = self.feed_forward(
+            self.feed_forward_residual.enter(inputs),
+            **{name: options[name] for name in options if name in taken},
+        )
         return self.feed_forward_residual.leave(inputs, outputs, training)
 
     def get_config(self):
@@ -97,11 +115,18 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
             "dropout": self.dropout,
             "norm_first": self.norm_first,
             "positions": position_layers.serialize(self.positions),
+            "feed_forward": None
+            if self._has_own_network
+            else keras.saving.serialize_keras_object(self.feed_forward),
         }
 
     @classmethod
     def from_config(cls, config):
-        return cls(**position_layers.deserialize(config))
+        config = position_layers.deserialize(config)
+        network = config.get("feed_forward")
+        if network is not None:
+            network = keras.saving.deserialize_keras_object(network)
+        return cls(**{**config, "feed_forward": network})
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -138,6 +163,7 @@ class TransformerEncoderLayer(TransformerLayer):
         dropout=0.0,
         norm_first=False,
         positions=None,
+        feed_forward=None,
         **kwargs,
     ):
         super().__init__(
@@ -150,7 +176,7 @@ class TransformerEncoderLayer(TransformerLayer):
         )
         self.self_attention_residual = self._residual("self_attention_residual")
         self.feed_forward_residual = self._residual("feed_forward_residual")
-        self.feed_forward = self._feed_forward_network()
+        self.feed_forward = self._network(feed_forward)
 
     def build(self, inputs_shape):
         self.self_attention_residual.build(inputs_shape)
@@ -159,7 +185,8 @@ class TransformerEncoderLayer(TransformerLayer):
         )
         self.self_attention.build(inputs_shape)
         self.feed_forward_residual.build(inputs_shape)
-        self.feed_forward.build(inputs_shape)
+        if not self.feed_forward.built:
+            self.feed_forward.build(inputs_shape)
 
     def call(
         self,
@@ -183,7 +210,8 @@ class TransformerEncoderLayer(TransformerLayer):
             training=training,
         )
         x = self.self_attention_residual.leave(inputs, context, training)
-        return self._feed_forward(x, training), attention_weights
+        outputs = self._feed_forward(x, training, padding_mask)
+        return outputs, attention_weights
 
     def compute_output_shape(self, inputs_shape):
         batch, length = inputs_shape[:2]
@@ -235,6 +263,7 @@ class TransformerDecoderLayer(TransformerLayer):
         dropout=0.0,
         norm_first=False,
         positions=None,
+        feed_forward=None,
         **kwargs,
     ):
         super().__init__(
@@ -250,7 +279,7 @@ class TransformerDecoderLayer(TransformerLayer):
             "cross_attention_residual"
         )
         self.feed_forward_residual = self._residual("feed_forward_residual")
-        self.feed_forward = self._feed_forward_network()
+        self.feed_forward = self._network(feed_forward)
 
     def build(self, inputs_shape, memory_shape=None):
         self.self_attention_residual.build(inputs_shape)
@@ -262,7 +291,8 @@ class TransformerDecoderLayer(TransformerLayer):
         self.cross_attention = self._attention("cross_attention", inputs_shape)
         self.cross_attention.build(inputs_shape, memory_shape)
         self.feed_forward_residual.build(inputs_shape)
-        self.feed_forward.build(inputs_shape)
+        if not self.feed_forward.built:
+            self.feed_forward.build(inputs_shape)
 
     def _check_width(self, inputs):
         width = self.cross_attention.query_kernel.shape[0]
@@ -317,7 +347,8 @@ class TransformerDecoderLayer(TransformerLayer):
             training=training,
         )
         x = self.cross_attention_residual.leave(x, context, training)
-        return self._feed_forward(x, training), attention_weights
+        outputs = self._feed_forward(x, training, padding_mask)
+        return outputs, attention_weights
 
     def compute_output_shape(self, inputs_shape, memory_shape):
         batch, length = inputs_shape[:2]

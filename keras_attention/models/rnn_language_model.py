@@ -3,6 +3,7 @@
 import keras
 from keras import ops
 
+from keras_attention import layers
 from keras_attention.models import language_model
 
 # The name of a recurrent cell -> the Keras layer that runs it over a text.
@@ -10,6 +11,11 @@ CELLS = {
     "rnn": keras.layers.SimpleRNN,
     "gru": keras.layers.GRU,
     "lstm": keras.layers.LSTM,
+}
+# Cells whose name ends in a number, such as the rank in "factorized_lstm_64".
+NUMBERED_CELLS = {
+    "factorized_lstm": layers.FactorizedLSTMCell,
+    "group_lstm": layers.GroupLSTMCell,
 }
 
 
@@ -35,6 +41,11 @@ class RNNLanguageModel(language_model.LanguageModel):
              h_t = z * h_{t-1} + (1 - z) * n_t
     ```
 
+    Two kinds of LSTM have fewer weights (Kuchaiev & Ginsburg 2017):
+    "factorized_lstm_64" is a `layers.FactorizedLSTMCell` of rank 64, and
+    "group_lstm_4" a `layers.GroupLSTMCell` of four groups. Neither has a
+    projection here.
+
     | paper | here |
     |---|---|
     | L, layers | `num_layers` |
@@ -53,7 +64,8 @@ class RNNLanguageModel(language_model.LanguageModel):
         embedding_dim: width of the embeddings.
         units: width of every recurrent layer.
         num_layers: recurrent layers.
-        cell: "lstm", "gru" or "rnn".
+        cell: "lstm", "gru", "rnn", "factorized_lstm_RANK" or
+            "group_lstm_GROUPS", with a number at the end.
         dropout: rate.
         tied: whether W is the matrix of the embeddings, turned round, and b
             is missing (Press & Wolf 2017, https://arxiv.org/abs/1608.05859).
@@ -61,10 +73,12 @@ class RNNLanguageModel(language_model.LanguageModel):
 
     Raises:
         ValueError: If `cell` is another one, if there is no
-            layer, or if `tied` meets two widths.
+            layer, if `tied` meets two widths, or if groups do not divide
+            `units` and `embedding_dim`.
 
     References: Mikolov et al. 2010, Recurrent neural network based language
-    model, Interspeech; https://arxiv.org/abs/1409.2329 (Zaremba et al. 2014)
+    model, Interspeech; https://arxiv.org/abs/1409.2329 (Zaremba et al. 2014);
+    https://arxiv.org/abs/1703.10722 (Kuchaiev & Ginsburg 2017)
     """
 
     sizes = {
@@ -114,7 +128,8 @@ class RNNLanguageModel(language_model.LanguageModel):
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         self.recurrent_layers = [
-            CELLS[cell](
+            _recurrent_layer(
+                cell,
                 units,
                 return_sequences=True,
                 return_state=True,
@@ -131,7 +146,7 @@ class RNNLanguageModel(language_model.LanguageModel):
 
     def initial_state(self, batch_size, max_length=None):
         """Zeros for each layer: h, and c of an LSTM."""
-        tensors = 2 if self.config["cell"] == "lstm" else 1
+        tensors = 2 if "lstm" in self.config["cell"] else 1
         shape = (batch_size, self.config["units"])
         return [
             tuple(ops.zeros(shape, self.compute_dtype) for _ in range(tensors))
@@ -169,10 +184,26 @@ class RNNLanguageModel(language_model.LanguageModel):
         return {**super().get_config(), **self.config}
 
 
+def _recurrent_layer(cell, units, **options):
+    """The layer that runs a cell over a text, by the cell's name."""
+    if cell in CELLS:
+        return CELLS[cell](units, **options)
+    kind, number = cell.rsplit("_", 1)
+    cell_class = NUMBERED_CELLS[kind]
+    return keras.layers.RNN(
+        cell_class(units, int(number), dtype=options["dtype"]), **options
+    )
+
+
 def _check(embedding_dim, units, num_layers, cell, tied):
-    if cell not in CELLS:
+    kind, _, number = cell.rpartition("_")
+    if cell not in CELLS and not (
+        kind in NUMBERED_CELLS and number.isdecimal()
+    ):
         raise ValueError(
-            f"`cell` must be one of {', '.join(CELLS)}. Received: cell={cell!r}"
+            f"`cell` must be one of {', '.join(CELLS)}, factorized_lstm_RANK, "
+            "group_lstm_GROUPS, with a number at the end of these two, such "
+            f"as group_lstm_4. Received: cell={cell!r}"
         )
     if num_layers < 1:
         raise ValueError(

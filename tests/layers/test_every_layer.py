@@ -33,6 +33,17 @@ ENCODING = {
         return_sequences=True,
         **kw,
     ),
+    "factorized_lstm": lambda **kw: keras.layers.RNN(
+        layers.FactorizedLSTMCell(13, 5, 11, dtype=kw.get("dtype")),
+        return_sequences=True,
+        **kw,
+    ),
+    "group_lstm": lambda **kw: keras.layers.RNN(
+        layers.GroupLSTMCell(26, 2, 22, dtype=kw.get("dtype")),
+        return_sequences=True,
+        **kw,
+    ),
+    "mixture_of_experts": lambda **kw: layers.MixtureOfExperts(5, 11, **kw),
     "maxout": lambda **kw: layers.Maxout(11, **kw),
     "position_encoding": lambda **kw: layers.PositionEncoding(**kw),
     "learned_positions": lambda **kw: layers.LearnedPositions(7, **kw),
@@ -47,6 +58,12 @@ ENCODING = {
     ),
     "encoder_of_gpt_rotary": lambda **kw: layers.SelfAttentionLayer(
         7, 11, positions=layers.RotaryPositions(), **kw
+    ),
+    "encoder_of_experts": lambda **kw: layers.TransformerEncoderLayer(
+        7,
+        11,
+        feed_forward=layers.MixtureOfExperts(5, 11, dtype=kw.get("dtype")),
+        **kw,
     ),
     "encoder_rotary": lambda **kw: layers.TransformerEncoderLayer(
         7, 11, positions=layers.RotaryPositions(), **kw
@@ -63,6 +80,12 @@ DECODING = {
     ),
     "decoder_bucketed": lambda **kw: layers.TransformerDecoderLayer(
         7, 11, positions=layers.BucketedBias(), **kw
+    ),
+    "decoder_of_experts": lambda **kw: layers.TransformerDecoderLayer(
+        7,
+        11,
+        feed_forward=layers.MixtureOfExperts(5, 11, dtype=kw.get("dtype")),
+        **kw,
     ),
 }
 EVERY = {**ATTENTIONS, **ENCODING, **DECODING}

@@ -1,10 +1,7 @@
-"""Seeds, weights that hide no mistake, and sizes without memory."""
-
-import contextlib
+"""Seeds, and weights that hide no mistake."""
 
 import keras
 import pytest
-import tensorflow as tf
 
 
 @pytest.fixture(autouse=True)
@@ -23,19 +20,3 @@ def randomize(rng):
         return model
 
     return set_random_weights
-
-
-@pytest.fixture
-def without_memory():
-    """A context in which weights are only shapes: to count the great ones."""
-
-    @contextlib.contextmanager
-    def scope():
-        with keras.StatelessScope(initialize_variables=False):
-            with tf.Graph().as_default():
-                yield
-
-    yield scope
-    # Keras would initialize them all as soon as a later scope wants weights.
-    # No search for garbage, which takes longer than the test.
-    keras.utils.clear_session(free_memory=False)

@@ -47,6 +47,7 @@ def models_and_layers():
             )
         },
         "feed_forward": layers.FeedForward(11),
+        "mixture_of_experts": layers.MixtureOfExperts(5, 11),
         "maxout": layers.Maxout(11),
         "position": layers.PositionEncoding(),
         "learned_positions": layers.LearnedPositions(5),
@@ -61,6 +62,16 @@ def models_and_layers():
         ),
         "language_model_rnn": tiny.create("rnn_language_model", V, cell="rnn"),
         "language_model_gru": tiny.create("rnn_language_model", V, cell="gru"),
+        "language_model_factorized": tiny.create(
+            "rnn_language_model", V, cell="factorized_lstm_5"
+        ),
+        "language_model_groups": tiny.create(
+            "rnn_language_model",
+            V,
+            embedding_dim=6,
+            units=12,
+            cell="group_lstm_2",
+        ),
         "language_model_gpt": tiny.create(
             "transformer_language_model", V, max_length=5, norm_first=False
         ),

@@ -17,6 +17,14 @@ V = 23
 VARIANTS = {name: (name, {}) for name in tiny.names("language_modelling")} | {
     "rnn_language_model_rnn": ("rnn_language_model", {"cell": "rnn"}),
     "rnn_language_model_gru": ("rnn_language_model", {"cell": "gru"}),
+    "rnn_language_model_factorized": (
+        "rnn_language_model",
+        {"cell": "factorized_lstm_5"},
+    ),
+    "rnn_language_model_groups": (
+        "rnn_language_model",
+        {"embedding_dim": 6, "units": 12, "cell": "group_lstm_2"},
+    ),
     "rnn_language_model_tied": (
         "rnn_language_model",
         {"embedding_dim": 11, "tied": True},

@@ -48,7 +48,27 @@ def gru(x, state, weights):
     return h, [h]
 
 
-EQUATIONS = {"rnn": (simple, 1), "gru": (gru, 1), "lstm": (lstm, 2)}
+def factorized_lstm(x, state, weights):
+    """Kuchaiev & Ginsburg 2017, section 2.2."""
+    w_1, w_2, b = weights
+    w, u = np.split(w_1 @ w_2, [len(x)])
+    return lstm(x, state, [w, u, b])
+
+
+def group_lstm(x, state, weights):
+    """Kuchaiev & Ginsburg 2017, section 2.3: with one group, an LSTM."""
+    (kernel,), (b,) = weights
+    w, u = np.split(kernel, [len(x)])
+    return lstm(x, state, [w, u, b])
+
+
+EQUATIONS = {
+    "rnn": (simple, 1),
+    "gru": (gru, 1),
+    "lstm": (lstm, 2),
+    "factorized_lstm_5": (factorized_lstm, 2),
+    "group_lstm_1": (group_lstm, 2),
+}
 
 
 def read(model, tokens, cell, num_layers, tied):
@@ -153,7 +173,10 @@ def test_dropout_acts_between_layers_and_never_in_time(monkeypatch):
 @pytest.mark.parametrize(
     "arguments, message",
     [
-        ({"cell": "cnn"}, "one of rnn, gru, lstm. Received: cell='cnn'"),
+        ({"cell": "cnn"}, "one of rnn, gru, lstm, .* Received: cell='cnn'"),
+        ({"cell": "group_lstm"}, "a number at the end .* cell='group_lstm'"),
+        ({"cell": "lstm_4"}, "a number at the end .* cell='lstm_4'"),
+        ({"cell": "group_lstm_3"}, "`units` must be a multiple .* of 650, num"),
         ({"num_layers": 0}, "at least 1. Received: num_layers=0"),
         (
             {"embedding_dim": 7, "units": 11, "tied": True},
@@ -181,7 +204,14 @@ def ids_of(texts, words):
 @pytest.mark.slow
 # With the size's own dropout, 0.1, the simple cell stays 2.6 % above.
 @pytest.mark.parametrize(
-    ("cell", "dropout"), [("rnn", 0.0), ("lstm", 0.1), ("gru", 0.1)]
+    ("cell", "dropout"),
+    [
+        ("rnn", 0.0),
+        ("lstm", 0.1),
+        ("gru", 0.1),
+        ("factorized_lstm_32", 0.1),
+        ("group_lstm_4", 0.1),
+    ],
 )
 def test_learns_the_entropy_of_the_source(cell, dropout):
     """Within 2 %, from a part of the corpus; the best bigrams are 79 % off."""

@@ -27,6 +27,7 @@ __all__ = [
     "ConvSeq2Seq",
     "DecomposableAttention",
     "EncoderClassifier",
+    "EndToEndMemoryNetwork",
     "ExtendedNeuralGPU",
     "LSTMEncoderDecoder",
     "LSTMN",
@@ -58,6 +59,9 @@ if typing.TYPE_CHECKING:
         DecomposableAttention,
     )
     from keras_attention.models.encoder_classifier import EncoderClassifier
+    from keras_attention.models.end_to_end_memory_network import (
+        EndToEndMemoryNetwork,
+    )
     from keras_attention.models.extended_neural_gpu import ExtendedNeuralGPU
     from keras_attention.models.language_model import LanguageModel
     from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder

@@ -166,6 +166,14 @@ CATALOG = {
         "multisets",
         ("mini", "tiny", "base"),
     ),
+    "end_to_end_memory_network": Entry(
+        "EndToEndMemoryNetwork",
+        "Sukhbaatar et al., End-To-End Memory Networks",
+        2015,
+        "question_answering",
+        "stories",
+        ("mini", "tiny", "base"),
+    ),
     "lstmn": Entry(
         "LSTMN",
         "Cheng et al., Long Short-Term Memory-Networks for Machine Reading",

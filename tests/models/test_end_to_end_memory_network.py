@@ -2,6 +2,7 @@
 
 import itertools
 
+import keras
 import numpy as np
 import pytest
 
@@ -202,3 +203,41 @@ def test_a_tenth_of_the_memories_is_empty():
 def test_other_choices_are_refused(choices, message):
     with pytest.raises(ValueError, match=message):
         models.EndToEndMemoryNetwork(V, CLASSES, D, **choices)
+
+
+def two_links(num_rows, rng, size=8):
+    """A permutation as sentences "x pi(x)" in any order: what is pi(pi(x))?"""
+    pi = np.argsort(rng.random((num_rows, size)), axis=1)
+    order = np.argsort(rng.random((num_rows, size)), axis=1)
+    words = [order, np.take_along_axis(pi, order, axis=1)]
+    words = [word + END + 1 for word in words]
+    story = np.stack([*words, np.full_like(order, END)], axis=2)
+    asked = rng.integers(size, size=num_rows)
+    rows = np.arange(num_rows)
+    inputs = {
+        "story_ids": story.reshape(num_rows, -1),
+        "question_ids": np.stack([asked + END + 1, 0 * asked + END], axis=1),
+    }
+    return inputs, pi[rows, pi[rows, asked]]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("num_hops, least, most", [(1, 0, 0.3), (3, 0.97, 1)])
+def test_two_links_need_more_than_one_hop(num_hops, least, most, rng):
+    """One hop finds y = pi(x), and not what follows from y.
+
+    The best guess is then x. It is right if pi(x) = x, once in 8, and else
+    once in 7: in 1/8 + 7/8 * 1/7 = 2/8 of all stories.
+    """
+    keras.utils.set_random_seed(1)
+    model = models.EndToEndMemoryNetwork(
+        END + 9, 8, 32, num_hops=num_hops, noise=0.0
+    )
+    model.compile(
+        keras.optimizers.Adam(5e-3),
+        keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    model.fit(*two_links(20_000, rng), batch_size=128, epochs=10, verbose=0)
+    _, accuracy = model.evaluate(*two_links(4_000, rng), verbose=0)
+    assert least <= accuracy <= most

@@ -33,6 +33,7 @@ __all__ = [
     "LSTMN",
     "LanguageModel",
     "Luong",
+    "MemoryNetwork",
     "RNNEncoderDecoder",
     "RNNLanguageModel",
     "RNNSearch",
@@ -67,6 +68,7 @@ if typing.TYPE_CHECKING:
     from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
     from keras_attention.models.lstmn import LSTMN
     from keras_attention.models.luong import Luong
+    from keras_attention.models.memory_network import MemoryNetwork
     from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
     from keras_attention.models.rnn_language_model import RNNLanguageModel
     from keras_attention.models.rnnsearch import RNNSearch

@@ -101,21 +101,7 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if tying not in ("adjacent", "layer_wise"):
-            raise ValueError(
-                "`tying` must be 'adjacent' or 'layer_wise'. "
-                f"Received: {tying!r}"
-            )
-        if sentence_encoding not in ("position", "bag"):
-            raise ValueError(
-                "`sentence_encoding` must be 'position' or 'bag'. "
-                f"Received: {sentence_encoding!r}"
-            )
-        if num_hops < 1 or memory_size < 1:
-            raise ValueError(
-                "`num_hops` and `memory_size` must be at least 1. Received: "
-                f"num_hops={num_hops}, memory_size={memory_size}"
-            )
+        _check(tying, sentence_encoding, num_hops, memory_size)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "num_classes": num_classes,
@@ -136,15 +122,12 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         self.seeds = keras.random.SeedGenerator()
         policy = {"dtype": self.dtype_policy}
 
-        def normal():
-            return keras.initializers.RandomNormal(stddev=0.1)
-
         def tables(count, size, name):
             return [
                 keras.layers.Embedding(
                     size,
                     embedding_dim,
-                    normal(),
+                    keras.initializers.RandomNormal(stddev=0.1),
                     name=f"{name}_{index}",
                     **policy,
                 )
@@ -155,20 +138,14 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         self.times = tables(num_memories, memory_size, "time")
         num_memories += not self.is_adjacent
         self.embeddings = tables(num_memories, vocabulary_size, "embedding")
-
-        def dense(units, name):
-            return keras.layers.Dense(
-                units,
-                use_bias=False,
-                kernel_initializer=normal(),
-                name=name,
-                **policy,
-            )
-
         self.hop_projection = None
         if not self.is_adjacent:
-            self.hop_projection = dense(embedding_dim, "hop_projection")
-        self.output_projection = dense(num_classes, "output_projection")
+            self.hop_projection = _matrix(
+                embedding_dim, "hop_projection", policy
+            )
+        self.output_projection = _matrix(
+            num_classes, "output_projection", policy
+        )
 
     def _weighted(self, embedding, token_ids, places, sizes):
         """l_j * A x_j of each word: [B, S, D], 0 for other tokens.
@@ -216,17 +193,18 @@ class EndToEndMemoryNetwork(classifier.Classifier):
             `(memories, mask)`: a tensor [B, S, D] for each of `times`, and
             bool [B, S].
         """
-        is_word, ends = _words(story_ids), _ends(story_ids)
-        number = ops.cumsum(ends, axis=1) - ends  # Of the sentence.
-        together = ops.cast(
-            number[:, :, None] == number[:, None, :], "float32"
-        )  # [B, S, S]
+        is_word, is_end = (
+            _words(story_ids),
+            layers.sentence_ends(story_ids, END),
+        )
+        together = ops.cast(layers.same_sentence(is_end), "float32")
         words = together * is_word[:, None]
         sizes = ops.sum(words, axis=2) * is_word
         before = ops.cast(
             layers.causal_mask(ops.shape(story_ids)[1]), "float32"
         )
         places = ops.sum(words * before, axis=2)
+        ends = ops.cast(is_end, "float32")
         ages = ops.cast(self._ages(ends, training), "int32")
         ages = ops.minimum(ages, self.memory_size - 1)
         memories = [
@@ -238,8 +216,8 @@ class EndToEndMemoryNetwork(classifier.Classifier):
                 self.embeddings, self.times, strict=False
             )
         ]
-        behind = ops.sum(ends, axis=1, keepdims=True) - number - 1
-        mask = ops.logical_and(ends > 0, behind < self.memory_size)
+        behind = self._ages(ends, training=False)
+        mask = ops.logical_and(is_end, behind < self.memory_size)
         return memories, mask
 
     def attend(self, inputs, training=None):
@@ -276,10 +254,28 @@ def _words(token_ids):
     return ops.cast(is_word, "float32")
 
 
-def _ends(token_ids):
-    """1 where a sentence ends, at END or the last token: float32 [B, S]."""
-    is_real = layers.padding_mask(token_ids, PAD)
-    nothing = ops.zeros_like(is_real[:, :1])
-    is_followed = ops.concatenate([is_real[:, 1:], nothing], axis=1)
-    is_last = ops.logical_or(token_ids == END, ops.logical_not(is_followed))
-    return ops.cast(ops.logical_and(is_real, is_last), "float32")
+def _matrix(units, name, policy):
+    return keras.layers.Dense(
+        units,
+        use_bias=False,
+        kernel_initializer=keras.initializers.RandomNormal(stddev=0.1),
+        name=name,
+        **policy,
+    )
+
+
+def _check(tying, sentence_encoding, num_hops, memory_size):
+    if tying not in ("adjacent", "layer_wise"):
+        raise ValueError(
+            f"`tying` must be 'adjacent' or 'layer_wise'. Received: {tying!r}"
+        )
+    if sentence_encoding not in ("position", "bag"):
+        raise ValueError(
+            "`sentence_encoding` must be 'position' or 'bag'. "
+            f"Received: {sentence_encoding!r}"
+        )
+    if num_hops < 1 or memory_size < 1:
+        raise ValueError(
+            "`num_hops` and `memory_size` must be at least 1. Received: "
+            f"num_hops={num_hops}, memory_size={memory_size}"
+        )

@@ -190,22 +190,22 @@ class MemoryNetwork(classifier.Classifier):
 
         told = sentences(self.told_words) + self.told_times(times)
         found = sentences(self.found_words) + self.found_times(times)
+        places = ops.arange(ops.shape(story_ids)[1], dtype="int32")[None]
         x = question(self.asked_words)  # [B, D]
         of_hops, chosen = [], []
         for hop in range(self.num_hops):
             scores = ops.matmul(told, x[:, :, None])[:, :, 0]  # [B, S]
             scores = ops.where(is_end, ops.cast(scores, "float32"), -1e9)
             if facts is None:
-                is_chosen = ops.one_hot(
-                    ops.argmax(scores, axis=-1), ops.shape(scores)[1]
-                )
+                best = ops.cast(ops.argmax(scores, axis=-1), "int32")
+                is_chosen = ops.equal(places, best[:, None])
             else:
-                fact = facts[:, min(hop, facts.shape[1] - 1)]
-                is_chosen = ops.cast(
-                    ops.equal(ops.cast(ages + 1, fact.dtype), fact[:, None]),
-                    "float32",
+                last = ops.shape(facts)[1] - 1
+                fact = ops.take(facts, ops.minimum(hop, last), axis=1)  # [B]
+                is_chosen = ops.equal(
+                    ages + 1, ops.cast(fact, "int32")[:, None]
                 )
-            is_chosen = is_chosen * ops.cast(is_end, "float32")
+            is_chosen = ops.cast(ops.logical_and(is_chosen, is_end), "float32")
             x = x + layers.weighted_sum(is_chosen[:, None], found)[:, 0]
             of_hops.append(scores)
             chosen.append(is_chosen)

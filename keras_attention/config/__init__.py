@@ -297,10 +297,10 @@ def _check_together(config: TrainingConfig) -> None:
     if learns not in (None, catalog.entry(model).task):
         _, able = catalog.OTHER_TASKS.get(learns, ("", ()))
         if model not in able:
-            others = able or [
+            others = [
                 name
                 for name, entry in catalog.CATALOG.items()
-                if entry.task == learns
+                if entry.task == learns or name in able
             ]
             raise ValueError(
                 f"{model} does not learn {learns}. Leave --learns out, or "

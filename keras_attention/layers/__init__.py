@@ -45,6 +45,11 @@ from keras_attention.layers.self_attention_layer import (
     SelfAttentionLayer,
     tanh_gelu,
 )
+from keras_attention.layers.sentences import (
+    same_sentence,
+    sentence_ends,
+    sentence_numbers,
+)
 from keras_attention.layers.transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
@@ -84,6 +89,9 @@ __all__ = [
     "masked_softmax",
     "padding_mask",
     "reverse_sequences",
+    "same_sentence",
+    "sentence_ends",
+    "sentence_numbers",
     "sinusoidal_positions",
     "tanh_gelu",
     "unroll",

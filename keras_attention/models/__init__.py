@@ -27,11 +27,13 @@ __all__ = [
     "ConvSeq2Seq",
     "DecomposableAttention",
     "EncoderClassifier",
+    "EndToEndMemoryNetwork",
     "ExtendedNeuralGPU",
     "LSTMEncoderDecoder",
     "LSTMN",
     "LanguageModel",
     "Luong",
+    "MemoryNetwork",
     "RNNEncoderDecoder",
     "RNNLanguageModel",
     "RNNSearch",
@@ -58,11 +60,15 @@ if typing.TYPE_CHECKING:
         DecomposableAttention,
     )
     from keras_attention.models.encoder_classifier import EncoderClassifier
+    from keras_attention.models.end_to_end_memory_network import (
+        EndToEndMemoryNetwork,
+    )
     from keras_attention.models.extended_neural_gpu import ExtendedNeuralGPU
     from keras_attention.models.language_model import LanguageModel
     from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
     from keras_attention.models.lstmn import LSTMN
     from keras_attention.models.luong import Luong
+    from keras_attention.models.memory_network import MemoryNetwork
     from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
     from keras_attention.models.rnn_language_model import RNNLanguageModel
     from keras_attention.models.rnnsearch import RNNSearch

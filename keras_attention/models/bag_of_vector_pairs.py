@@ -54,7 +54,7 @@ class BagOfVectorPairs(classifier.Classifier):
         "base": {},
     }
 
-    num_texts = 2
+    text_names = ("source_ids", "pair_ids")
 
     def __init__(
         self,

@@ -166,6 +166,22 @@ CATALOG = {
         "multisets",
         ("mini", "tiny", "base"),
     ),
+    "memory_network": Entry(
+        "MemoryNetwork",
+        "Weston et al., Memory Networks",
+        2014,
+        "question_answering",
+        "stories",
+        ("mini", "tiny", "base"),
+    ),
+    "end_to_end_memory_network": Entry(
+        "EndToEndMemoryNetwork",
+        "Sukhbaatar et al., End-To-End Memory Networks",
+        2015,
+        "question_answering",
+        "stories",
+        ("mini", "tiny", "base"),
+    ),
     "lstmn": Entry(
         "LSTMN",
         "Cheng et al., Long Short-Term Memory-Networks for Machine Reading",

@@ -5,9 +5,6 @@ from keras import ops
 
 from keras_attention.models import paper_model
 
-# The names of the inputs, the first text's and the second's.
-INPUTS = ("source_ids", "pair_ids")
-
 
 class Classifier(paper_model.PaperModel):
     """A model of `p(label | text)`: abstract; each paper's model is final.
@@ -16,11 +13,11 @@ class Classifier(paper_model.PaperModel):
     attention_weights)`. A call returns the logits alone.
 
     Attributes:
-        num_texts: 1, or 2 for a model of pairs.
+        text_names: the names of the inputs, one for each text.
 
     Call arguments:
-        inputs: {"source_ids": int [B, S]}, of a pair also {"pair_ids": int
-            [B, T]}: the tokens of a text and END, then padding, which changes
+        inputs: a tensor for each of `text_names`, such as {"source_ids": int
+            [B, S]}: the tokens of a text and END, then padding, which changes
             nothing.
         training: whether dropout acts.
 
@@ -33,10 +30,10 @@ class Classifier(paper_model.PaperModel):
         ValueError: If the input is no dict of these integer tensors.
     """
 
-    num_texts = 1
+    text_names = ("source_ids",)
 
     def __call__(self, inputs, *args, **kwargs):
-        names = INPUTS[: self.num_texts]
+        names = self.text_names
         tensors = inputs if isinstance(inputs, dict) else {}
         if set(tensors) != set(names) or not all(
             len(ids.shape) == 2
@@ -62,5 +59,5 @@ class Classifier(paper_model.PaperModel):
         """Creates all weights by one call on a tiny batch."""
         if not self.built:
             ids = ops.ones((1, 2), dtype="int32")
-            self.call({name: ids for name in INPUTS[: self.num_texts]})
+            self.call({name: ids for name in self.text_names})
             self.built = True

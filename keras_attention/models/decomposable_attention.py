@@ -55,7 +55,7 @@ class DecomposableAttention(classifier.Classifier):
         "base": {},
     }
 
-    num_texts = 2
+    text_names = ("source_ids", "pair_ids")
 
     def __init__(
         self,

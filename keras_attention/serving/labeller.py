@@ -14,7 +14,8 @@ from keras_attention.serving import kinds, text_model, token_rows
 from keras_attention.serving.graph import Graph
 from keras_attention.tokens import END
 
-# The names by which a model knows its texts. Others are `NAME_ids`.
+# The names by which a model without `text_names` knows its texts. Others are
+# `NAME_ids`.
 _IDS = {"text": "source_ids", "text_pair": "pair_ids"}
 _TOKENS = ("source_tokens", "pair_tokens")
 _ATTENTION = ("attention", "attention_pair")
@@ -120,11 +121,13 @@ class _LabellingGraph(Graph):
         self.tokenizer = tokenizer
         self.max_length = max_length
         self.facts = f"- Labels: {len(classes)}\n"
+        self._ids = getattr(
+            model,
+            "text_names",
+            [_IDS.get(name, f"{name}_ids") for name in kind.inputs],
+        )
         # A model of one text reads a story and its question in one row.
-        self._joins = getattr(model, "num_texts", len(kind.inputs)) == 1
-        self._ids = [_IDS.get(name, f"{name}_ids") for name in kind.inputs]
-        if self._joins:
-            self._ids = ["source_ids"]
+        self._joins = len(self._ids) < len(kind.inputs)
         # How many axes its weights have, the model alone knows.
         ids = tf.ones([1, 2], tf.int32)
         _, weights = model.attend({name: ids for name in self._ids})
@@ -148,7 +151,7 @@ class _LabellingGraph(Graph):
             self._cut(name, ids)
             for name, ids in zip(self.kind.inputs, rows, strict=True)
         ]
-        if self._joins and len(cut) > 1:
+        if self._joins:
             story, question = cut
             ends = tf.fill([story.nrows(), 1], END)
             cut = [tf.concat([story, ends, question], axis=1)]

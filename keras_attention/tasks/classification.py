@@ -31,18 +31,24 @@ class Classification(Task):
     kind = kinds.CLASSIFICATION
 
     def load(self, choices):
-        if choices.corpus in self.embedded:
-            rows, unlabelled = self.embedded[choices.corpus].generate(), 0
-        else:
-            names = (choices.columns or "").split(",")
-            rows, unlabelled = labelled_texts.load(
-                choices.corpus,
-                len(self.texts),
-                [name.strip() for name in names] if choices.columns else (),
-                any(self.columns[name].sentences for name in self.texts),
-            )
         return corpora.Corpus.of_rows(
-            choices.corpus, self.columns, rows, unlabelled
+            choices.corpus, self.columns, *self.rows(choices)
+        )
+
+    def rows(self, choices) -> tuple[dict[str, list[tuple]], int]:
+        """Split -> its rows, and how many were left out without a label.
+
+        Args:
+            choices: the group `data` of a configuration.
+        """
+        if choices.corpus in self.embedded:
+            return self.embedded[choices.corpus].generate(), 0
+        names = (choices.columns or "").split(",")
+        return labelled_texts.load(
+            choices.corpus,
+            len(self.texts),
+            [name.strip() for name in names] if choices.columns else (),
+            any(self.columns[name].sentences for name in self.texts),
         )
 
     @property
@@ -57,8 +63,12 @@ class Classification(Task):
     @property
     def label(self) -> str:
         """The name of the column of labels."""
-        (name,) = self.columns.keys() - set(self.texts)
-        return name
+        (label,) = [
+            name
+            for name, column in self.columns.items()
+            if isinstance(column, columns.Class)
+        ]
+        return label
 
     def tokenizers(self, choices, directory, corpus):
         def joint():

@@ -2,13 +2,18 @@
 
 import tensorflow as tf
 
-from keras_attention.data import columns, corpora
+from keras_attention.data import columns
 from keras_attention.data.embedded import stories
 from keras_attention.data.readers import babi
 from keras_attention.data.vocabularies import line_tokenizer
 from keras_attention.models import catalog
 from keras_attention.serving import kinds
 from keras_attention.tasks import classification
+
+# Columns hold as many numbers in each row. Fewer sentences repeat the last.
+NUM_FACTS = 3
+# Models that are trained on the sentences that support an answer.
+TOLD_THE_FACTS = ("memory_network",)
 
 
 class QuestionAnswering(classification.Classification):
@@ -19,6 +24,9 @@ class QuestionAnswering(classification.Classification):
 
     A model that reads one text gets both in one row: each sentence and the
     question with an END behind.
+
+    Embedded and published stories say which sentences support an answer, as
+    bAbI does. Those of one's own do not, and `facts` is then 0.
     """
 
     name = "question_answering"
@@ -26,17 +34,39 @@ class QuestionAnswering(classification.Classification):
         "answer": columns.Class(),
         "story": columns.Text(sentences=True, keep="end"),
         "question": columns.Text(),
+        "facts": columns.Numbers(),
     }
     headings = ("story and question", "answer", "right answer")
     embedded = {"stories": stories}
     kind = kinds.QUESTION_ANSWERING
 
-    def load(self, choices):
+    def rows(self, choices):
         is_embedded = choices.corpus in self.embedded
-        rows = None if is_embedded else babi.load(choices.corpus)
+        rows, unlabelled = None if is_embedded else babi.load(choices.corpus), 0
         if rows is None:
-            return super().load(choices)
-        return corpora.Corpus.of_rows(choices.corpus, self.columns, rows)
+            rows, unlabelled = super().rows(choices)
+
+        def with_facts(answer, story, question, facts=()):
+            if is_embedded:
+                facts = stories.facts(story, question)
+            last = facts[-1] if facts else 0
+            facts = [*facts, *[last] * NUM_FACTS][:NUM_FACTS]
+            return answer, story, question, facts
+
+        return {
+            split: [with_facts(*row) for row in of_split]
+            for split, of_split in rows.items()
+        }, unlabelled
+
+    def pipeline(self, config, corpus, tokenizers, replicas):
+        name = config.architecture.model
+        if name in TOLD_THE_FACTS and not _has_facts(corpus):
+            raise ValueError(
+                f"{name} learns from the sentences that support an answer, "
+                f"and {corpus.name} does not say which they are. Take stories "
+                "of bAbI, or another --model: end_to_end_memory_network."
+            )
+        return super().pipeline(config, corpus, tokenizers, replicas)
 
     def load_tokenizers(self, directory):
         tokenizer, answers = super().load_tokenizers(directory)
@@ -44,9 +74,21 @@ class QuestionAnswering(classification.Classification):
         return lines, answers
 
     def inputs(self, model):
-        # A model of this task reads the columns as they are.
-        is_own = catalog.entry(model).task == self.name
-        return None if is_own else _in_one_row
+        if catalog.entry(model).task != self.name:
+            return _in_one_row
+        return None if model in TOLD_THE_FACTS else _without_facts
+
+
+def _has_facts(corpus) -> bool:
+    """Whether a story of the training says what supports its answer."""
+    return any(
+        block["facts"].numpy().any()
+        for block in corpus.splits["train"].batch(1000)
+    )
+
+
+def _without_facts(block):
+    return {name: rows for name, rows in block.items() if name != "facts"}
 
 
 def _in_one_row(block):

@@ -17,7 +17,8 @@ from keras_attention.models import catalog
 
 V, SOURCE_V, D = 23, 19, 14
 INPUTS = {
-    "source_ids": np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]], "int32"),
+    # As a story, the first has two sentences.
+    "source_ids": np.array([[5, 3, 11, 13, 3], [17, 6, 3, 0, 0]], "int32"),
     "target_ids": np.array([[2, 19, 5, 9], [2, 22, 4, 0]], "int32"),
 }
 
@@ -75,6 +76,12 @@ def models_and_layers():
         "language_model_gpt": tiny.create(
             "transformer_language_model", V, max_length=5, norm_first=False
         ),
+        "memory_network_layer_wise": tiny.create(
+            "end_to_end_memory_network",
+            V,
+            tying="layer_wise",
+            sentence_encoding="bag",
+        ),
         "char_cnn_projected": tiny.create(
             "char_cnn_language_model", V, embedding_dim=7, projection_dim=5
         ),
@@ -96,10 +103,9 @@ def forward(name, part):
         return part(token_ids), first
     if isinstance(part, models.Classifier):
         part.build()
-        # Any two texts are a pair.
+        # Any two texts are a pair, or a story and a question.
         ids = [INPUTS["source_ids"], INPUTS["target_ids"]]
-        names = ("source_ids", "pair_ids")[: part.num_texts]
-        return part.attend(dict(zip(names, ids, strict=False)))
+        return part.attend(dict(zip(part.text_names, ids, strict=False)))
     rng = np.random.default_rng(1)
     if name == "vision":
         return part(rng.normal(size=(2, D, 2, 1)).astype("float32"))

@@ -142,10 +142,8 @@ def test_a_model_in_int8_is_saved_and_loaded(name, tmp_path):
     ids = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]], "int32")
     inputs = ids
     if not isinstance(model, models.LanguageModel):
-        second = "pair_ids" if isinstance(model, models.Classifier) else ""
-        inputs = {"source_ids": ids, second or "target_ids": ids}
-        if getattr(model, "num_texts", 2) == 1:
-            del inputs["pair_ids"]
+        both = ("source_ids", "target_ids")
+        inputs = dict.fromkeys(getattr(model, "text_names", both), ids)
     model.save(tmp_path / "model.keras")
     loaded = keras.models.load_model(tmp_path / "model.keras")
     assert any(weight.dtype == "int8" for weight in loaded.weights)

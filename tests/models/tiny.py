@@ -42,6 +42,8 @@ SIZES = {
     "bag_of_vectors": RECURRENT | CLASSES,
     "decomposable_attention": RECURRENT | CLASSES,
     "bag_of_vector_pairs": RECURRENT | CLASSES | {"projection_dim": 13},
+    "memory_network": CLASSES | {"embedding_dim": 7},
+    "end_to_end_memory_network": CLASSES | {"embedding_dim": 7, "num_hops": 2},
     "vision_transformer": TRANSFORMER
     | CLASSES
     | {"image_shape": (14, 2, 1), "patch_size": 2},

@@ -133,7 +133,10 @@ def test_own_stories_are_read(tmp_path, name, write, in_splits):
     corpus = task.load(config.make(corpus=str(path)).data)
     read = {
         split: [
-            *zip(*(corpus.texts(split, c) for c in task.columns), strict=True)
+            *zip(
+                *(corpus.texts(split, c) for c in ("answer", *task.texts)),
+                strict=True,
+            )
         ]
         for split in corpus.splits
     }

@@ -63,6 +63,33 @@ def _story(generator: random.Random) -> tuple[str, str, str]:
     return places[asked], "\n".join(lines), f"where is {asked}"
 
 
+def facts(story: str, question: str) -> list[int]:
+    """The sentences that support the answer: 1 is the last one of the story.
+
+    Of a person, it is the last move. Of a thing, it is who took or left it
+    last, and where that person went last, or had gone when the thing was left.
+    """
+    told = [line.split() for line in reversed(story.split("\n"))]
+    holds = ("took", "left")
+    asked = question.split()[-1]
+
+    def last_move(person, before=0):
+        return next(
+            place
+            for place, (who, verb, *_) in enumerate(told, 1)
+            if place > before and who == person and verb not in holds
+        )
+
+    if asked in PEOPLE:
+        return [last_move(asked)]
+    place, person, verb = next(
+        (place, who, verb)
+        for place, (who, verb, *_, what) in enumerate(told, 1)
+        if what == asked and verb in holds
+    )
+    return [place, last_move(person, place if verb == "left" else 0)]
+
+
 def generate(
     train: int = 20_000,
     validation: int = 1_000,

@@ -4,7 +4,8 @@ A folder holds `qa1_single-supporting-fact_train.txt` and `..._test.txt`, or
 `qa1_train.txt`, `qa1_valid.txt` and `qa1_test.txt` as in `en-valid`, for one
 task or for several, plain or compressed. A file of one task means this task
 alone. In a file, each line has a number, from 1 in each story, and a sentence,
-or a question, a tab and its answer.
+or a question, its answer and the numbers of the sentences that support it, with
+tabs between them.
 
 Reference: https://arxiv.org/abs/1502.05698 (Weston et al. 2015)
 """
@@ -16,7 +17,7 @@ from keras_attention.data.readers import lines
 
 SPLITS = {"train": "train", "valid": "validation", "test": "test"}
 NAME = re.compile(r"(qa\d+(?:_[\w-]+)?)_(train|valid|test)\.txt")
-Row = tuple[str, str, str]
+Row = tuple[str, str, str, list[int]]
 
 
 def load(path: str | os.PathLike) -> dict[str, list[Row]] | None:
@@ -28,9 +29,10 @@ def load(path: str | os.PathLike) -> dict[str, list[Row]] | None:
         path: see above.
 
     Returns:
-        Split -> rows of an answer, a story (a sentence on each line) and a
-        question. Sentences and questions are without their last mark. None
-        if there are no such files.
+        Split -> rows of an answer, a story (a sentence on each line), a
+        question, and the sentences that support the answer, in the order of
+        the file: 1 is the last one of the story. Sentences and questions are
+        without their last mark. None if there are no such files.
 
     Raises:
         ValueError: If there are none for training, or if a line is neither a
@@ -74,6 +76,8 @@ def read(path: str | os.PathLike) -> list[list[Row]]:
     """
     stories: list[list[Row]] = []
     sentences: list[str] = []
+    # The number of a line -> how many sentences are up to it.
+    places: dict[str, int] = {}
     for number, line in enumerate(lines.read_lines(path), 1):
         place, _, text = line.partition(" ")
         if not place.isdigit() or not (stories or place == "1"):
@@ -83,11 +87,18 @@ def read(path: str | os.PathLike) -> list[list[Row]]:
             )
         if place == "1":
             stories.append([])
-            sentences = []
+            sentences, places = [], {}
         text, *rest = text.split("\t")
         text = text.strip().rstrip(".?").rstrip()
         if not rest:
             sentences.append(text)
+            places[place] = len(sentences)
             continue
-        stories[-1].append((rest[0].strip(), "\n".join(sentences), text))
+        supporting = rest[1].split() if len(rest) > 1 else []
+        facts = [
+            len(sentences) - places[fact] + 1
+            for fact in supporting
+            if fact in places
+        ]
+        stories[-1].append((rest[0].strip(), "\n".join(sentences), text, facts))
     return stories

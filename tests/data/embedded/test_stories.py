@@ -40,6 +40,26 @@ def test_each_answer_is_the_one_that_the_story_tells():
     assert {answer for answer, _, _ in rows} == set(stories.PLACES)
 
 
+def test_the_supporting_sentences_tell_the_answer_alone():
+    """The other sentences could be left out. The order is that of the story."""
+    rows = stories.generate(train=1000, validation=9, test=9)["train"]
+    by_count = {1: 0, 2: 0}
+    for answer, story, question in rows:
+        facts = stories.facts(story, question)
+        sentences = story.split("\n")
+        assert len({*facts}) == len(facts)
+        by_count[len(facts)] += 1
+        kept = [sentences[-fact] for fact in sorted(facts, reverse=True)]
+        person, verb, *_, thing = sentences[-facts[0]].split()
+        if verb == "left":
+            kept = [f"{person} took the {thing}", *kept]
+        assert answered("\n".join(kept), question) == answer
+        # Of a thing, who took or left it comes first.
+        asked = question.split()[-1]
+        assert asked in sentences[-facts[0]].split()
+    assert min(by_count.values()) > 200
+
+
 def test_the_corpus_is_the_same_at_every_call():
     sizes = {"train": 20, "validation": 5, "test": 5}
     assert stories.generate(**sizes) == stories.generate(**sizes)

@@ -25,9 +25,9 @@ def test_a_question_has_the_sentences_before_it(tmp_path):
     splits = babi.load(tmp_path)
     first = "Mary moved to the bathroom\nJohn went to the hallway"
     assert splits["test"] == [
-        ("bathroom", first, "Where is Mary"),
-        ("office", f"{first}\nMary went to the office", "Where is Mary"),
-        ("no", "John took the milk", "Is John in the hall"),
+        ("bathroom", first, "Where is Mary", [2]),
+        ("office", f"{first}\nMary went to the office", "Where is Mary", [1]),
+        ("no", "John took the milk", "Is John in the hall", [1]),
     ]
     # Whole stories are for validation: each tenth of twenty.
     assert splits["validation"] == 2 * splits["test"][:2]
@@ -68,6 +68,17 @@ def test_another_file_is_refused(tmp_path, text, message):
         babi.load(tmp_path)
 
 
+def test_supporting_sentences_are_counted_from_the_end(tmp_path):
+    """In the order of the file; a question between them is none of them."""
+    (tmp_path / NAME.format("train")).write_text(
+        "1 Mary took the milk.\n2 Mary went to the hall.\n"
+        "3 Where is Mary? \thall\t2\n4 John left.\n"
+        "5 Where is the milk?\thall\t1 2\n6 Who left?\tJohn\n"
+    )
+    rows = babi.load(tmp_path / NAME.format("train"))["validation"]
+    assert [facts for *_, facts in rows] == [[1], [3, 2], []]
+
+
 @pytest.mark.parametrize("name", ["", "none", "notes.txt"])
 def test_a_place_without_stories(tmp_path, name):
     (tmp_path / "notes.txt").write_text("nothing")
@@ -91,6 +102,7 @@ def test_the_published_stories(tmp_path):
     assert len(splits["train"]) + len(splits["validation"]) == 20 * 1000
     for task in ("qa1_single-supporting-fact", "qa3_three-supporting-facts"):
         rows = babi.load(tmp_path / "en" / f"{task}_train.txt")
-        assert {answer for answer, _, _ in rows["test"]} == {
+        assert {len(facts) for *_, facts in rows["test"]} == {int(task[2])}
+        assert {answer for answer, *_ in rows["test"]} == {
             *("bathroom", "bedroom", "garden", "hallway", "kitchen", "office")
         }

@@ -1,0 +1,282 @@
+"""The end-to-end memory network: a story is asked several times."""
+
+import keras
+from keras import ops
+
+from keras_attention import layers
+from keras_attention.models import classifier
+from keras_attention.tokens import END, PAD
+
+
+@keras.saving.register_keras_serializable(package="keras_attention")
+class EndToEndMemoryNetwork(classifier.Classifier):
+    """Hops of soft attention over sentences (Sukhbaatar et al. 2015).
+
+    ```
+    m_i     = sum_j l_j * A x_ij + T_A(i)                    section 4.1
+    c_i     = sum_j l_j * C x_ij + T_C(i)                    section 4.1
+    u^1     = sum_j l_j * B q_j
+    p_i^k   = softmax_i((u^k)^T m_i^k)                       equation 1
+    o^k     = sum_i p_i^k c_i^k                              equation 2
+    u^{k+1} = u^k + o^k                                      equation 4
+    u^{k+1} = H u^k + o^k                if layer_wise, section 2.2
+    y       = W u^{K+1}                                      equation 3
+    l_kj    = (1 - j/J) - (k/d) (1 - 2j/J)                   section 4.1
+    ```
+
+    Sentence i is counted backwards: 1 is the last one before the question.
+    `*` is the product of each component. In a sentence of J words, word j
+    has the weight l_kj in component k of d, where `sentence_encoding` is
+    "position". Where it is "bag", all weights are 1.
+
+    | paper | here |
+    |---|---|
+    | x_i, the sentences of a story | `story_ids`, with END behind each |
+    | q, the question | `question_ids` |
+    | adjacent: A^{k+1} = C^k, B = A^1 | `embeddings`: A^1, C^1 ... C^K |
+    | layer-wise: A^k = A, C^k = C | `embeddings`: A, C, B |
+    | T_A^k, T_C^k, tied like A^k and C^k | `times` |
+    | H, W | `hop_projection`, `output_projection`, without bias |
+    | K, d | `num_hops`, `embedding_dim` |
+    | 50 most recent sentences | `memory_size` |
+    | RN, random noise | `noise` |
+    | LS, linear start | `is_linear` |
+
+    With random noise, empty memories stand between sentences in training.
+    As in the authors' program, they move sentences away from the question,
+    and hold no weight. With `is_linear`, the hops have no softmax:
+    p_i^k = (u^k)^T m_i^k. A training with linear start is two: the first is
+    linear, and the second begins with its weights.
+
+    Deviations: W has weights of its own in both tyings, where the paper has
+    W^T = C^K for `adjacent`, as an answer may be several words here. Each
+    place between two sentences, or behind the last, has an empty memory with
+    the probability `noise`. The authors' program draws how many there are
+    from 0 to a tenth of the sentences.
+
+    Call arguments:
+        inputs: {"story_ids": int [B, S], "question_ids": int [B, Q]}, both
+            padded at the end. The last token of a story ends a sentence, too.
+
+    Args:
+        vocabulary_size: words, or other tokens.
+        num_classes: answers.
+        embedding_dim: width.
+        num_hops: how often the story is asked.
+        tying: which hops share embeddings, "adjacent" or "layer_wise".
+        sentence_encoding: "position" or "bag".
+        memory_size: sentences that are remembered. Older ones have weight 0.
+        noise: probability of an empty memory, in training.
+        is_linear: whether the softmax of the hops is left out.
+
+    Raises:
+        ValueError: If tying or encoding is another one, or if there is no hop
+            or no memory.
+
+    Reference: https://arxiv.org/abs/1503.08895 (Sukhbaatar et al. 2015)
+    """
+
+    sizes = {
+        # 64 wide: for the embedded corpus `stories`. Half of it takes more
+        # epochs.
+        "mini": {"embedding_dim": 64},
+        # The paper's width for one task of bAbI: a thousand questions.
+        "tiny": {"embedding_dim": 20},
+        # The paper's width for all tasks of bAbI together (section 4.2).
+        "base": {},
+    }
+
+    text_names = ("story_ids", "question_ids")
+
+    def __init__(
+        self,
+        vocabulary_size,
+        num_classes=2,
+        embedding_dim=50,
+        num_hops=3,
+        tying="adjacent",
+        sentence_encoding="position",
+        memory_size=50,
+        noise=0.1,
+        is_linear=False,
+        **kwargs,
+    ):
+        super().__init__(**kwargs)
+        _check(tying, sentence_encoding, num_hops, memory_size)
+        self.config = {
+            "vocabulary_size": vocabulary_size,
+            "num_classes": num_classes,
+            "embedding_dim": embedding_dim,
+            "num_hops": num_hops,
+            "tying": tying,
+            "sentence_encoding": sentence_encoding,
+            "memory_size": memory_size,
+            "noise": noise,
+            "is_linear": is_linear,
+        }
+        self.embedding_dim = embedding_dim
+        self.num_hops = num_hops
+        self.is_adjacent = tying == "adjacent"
+        self.knows_order = sentence_encoding == "position"
+        self.memory_size, self.noise = memory_size, noise
+        self.is_linear = is_linear
+        self.seeds = keras.random.SeedGenerator()
+        policy = {"dtype": self.dtype_policy}
+
+        def tables(count, size, name):
+            return [
+                keras.layers.Embedding(
+                    size,
+                    embedding_dim,
+                    keras.initializers.RandomNormal(stddev=0.1),
+                    name=f"{name}_{index}",
+                    **policy,
+                )
+                for index in range(count)
+            ]
+
+        num_memories = num_hops + 1 if self.is_adjacent else 2
+        self.times = tables(num_memories, memory_size, "time")
+        num_memories += not self.is_adjacent
+        self.embeddings = tables(num_memories, vocabulary_size, "embedding")
+        self.hop_projection = None
+        if not self.is_adjacent:
+            self.hop_projection = _matrix(
+                embedding_dim, "hop_projection", policy
+            )
+        self.output_projection = _matrix(
+            num_classes, "output_projection", policy
+        )
+
+    def _weighted(self, embedding, token_ids, places, sizes):
+        """l_j * A x_j of each word: [B, S, D], 0 for other tokens.
+
+        Args:
+            places, sizes: float32 [B, S]: j and J; J is 0 for no word.
+        """
+        weights = ops.cast(sizes > 0, "float32")[..., None]
+        if self.knows_order:
+            share = (places / ops.maximum(sizes, 1))[..., None]  # [B, S, 1]
+            k = ops.arange(1, self.embedding_dim + 1, dtype="float32")
+            k = k / self.embedding_dim
+            weights = weights * ((1 - share) - k * (1 - 2 * share))
+        x = embedding(token_ids)
+        return x * ops.cast(weights, x.dtype)
+
+    def _question(self, embedding, question_ids):
+        """u^1: [B, D]."""
+        is_word = _words(question_ids)
+        places = ops.cumsum(is_word, axis=1)
+        sizes = ops.sum(is_word, axis=1, keepdims=True) * is_word
+        x = self._weighted(embedding, question_ids, places, sizes)
+        return ops.sum(x, axis=1)
+
+    def _ages(self, ends, training):
+        """How many memories are behind the sentence that ends here: [B, S].
+
+        Args:
+            ends: float32 [B, S], 1 where a sentence ends.
+        """
+        if training and self.noise:
+            drawn = keras.random.uniform(ops.shape(ends), seed=self.seeds)
+            empty = ends * ops.cast(drawn < self.noise, "float32")
+        else:
+            empty = ops.zeros_like(ends)
+        up_to = ops.cumsum(ends + empty, axis=1)
+        return up_to[:, -1:] - up_to + empty
+
+    def _memories(self, story_ids, training):
+        """m and c of each hop, and which places hold one.
+
+        The memory of a sentence stands at its last token.
+
+        Returns:
+            `(memories, mask)`: a tensor [B, S, D] for each of `times`, and
+            bool [B, S].
+        """
+        is_word, is_end = (
+            _words(story_ids),
+            layers.sentence_ends(story_ids, END),
+        )
+        together = ops.cast(layers.same_sentence(is_end), "float32")
+        words = together * is_word[:, None]
+        sizes = ops.sum(words, axis=2) * is_word
+        before = ops.cast(
+            layers.causal_mask(ops.shape(story_ids)[1]), "float32"
+        )
+        places = ops.sum(words * before, axis=2)
+        ends = ops.cast(is_end, "float32")
+        ages = ops.cast(self._ages(ends, training), "int32")
+        ages = ops.minimum(ages, self.memory_size - 1)
+        memories = [
+            layers.weighted_sum(
+                together, self._weighted(embedding, story_ids, places, sizes)
+            )
+            + time(ages)
+            for embedding, time in zip(
+                self.embeddings, self.times, strict=False
+            )
+        ]
+        behind = self._ages(ends, training=False)
+        mask = ops.logical_and(is_end, behind < self.memory_size)
+        return memories, mask
+
+    def attend(self, inputs, training=None):
+        """Logits [B, C], and p of each hop [B, K, S].
+
+        The weight of a sentence stands at its last token, and all others are
+        0. Where `is_linear` is true, they do not sum to 1.
+        """
+        memories, mask = self._memories(inputs["story_ids"], training)
+        asking = self.embeddings[0 if self.is_adjacent else -1]
+        u = self._question(asking, inputs["question_ids"])
+        of_hops = []
+        for hop in range(self.num_hops):
+            place = hop if self.is_adjacent else 0
+            m, c = memories[place], memories[place + 1]
+            scores = ops.matmul(m, u[:, :, None])[:, :, 0]  # [B, S]
+            if self.is_linear:
+                p = ops.where(mask, ops.cast(scores, "float32"), 0.0)
+            else:
+                p = layers.masked_softmax(scores, mask)
+            o = layers.weighted_sum(p[:, None], c)[:, 0]
+            u = o + (u if self.is_adjacent else self.hop_projection(u))
+            of_hops.append(p)
+        logits = ops.cast(self.output_projection(u), "float32")
+        return logits, ops.stack(of_hops, axis=1)
+
+    def get_config(self):
+        return {**super().get_config(), **self.config}
+
+
+def _words(token_ids):
+    """1 for words, 0 for END and padding: float32 [B, S]."""
+    is_word = ops.logical_and(token_ids != PAD, token_ids != END)
+    return ops.cast(is_word, "float32")
+
+
+def _matrix(units, name, policy):
+    return keras.layers.Dense(
+        units,
+        use_bias=False,
+        kernel_initializer=keras.initializers.RandomNormal(stddev=0.1),
+        name=name,
+        **policy,
+    )
+
+
+def _check(tying, sentence_encoding, num_hops, memory_size):
+    if tying not in ("adjacent", "layer_wise"):
+        raise ValueError(
+            f"`tying` must be 'adjacent' or 'layer_wise'. Received: {tying!r}"
+        )
+    if sentence_encoding not in ("position", "bag"):
+        raise ValueError(
+            "`sentence_encoding` must be 'position' or 'bag'. "
+            f"Received: {sentence_encoding!r}"
+        )
+    if num_hops < 1 or memory_size < 1:
+        raise ValueError(
+            "`num_hops` and `memory_size` must be at least 1. Received: "
+            f"num_hops={num_hops}, memory_size={memory_size}"
+        )

@@ -278,16 +278,16 @@ class RNNTransducer(seq2seq.Seq2Seq):
         )[..., 0]  # [B, T, S]
 
         def advance(written, place):
-            log_blank, log_token = place
-            log_alpha = reach(written, log_blank)  # [B, S]
-            written = log_alpha + log_token
+            log_alpha = reach(written, place[..., 0])  # [B, S]
+            written = log_alpha + place[..., 1]
             written = ops.where(memory["is_step"], written, IMPOSSIBLE)
             return posterior(written), log_alpha
 
-        by_token = [
-            ops.swapaxes(x, 0, 1) for x in (log_p[..., END], log_token)
-        ]  # [T, B, S]
-        _, log_alpha = ops.scan(advance, state["written"][..., 0], by_token)
+        # One tensor: of several of unknown length, TensorFlow makes no scan.
+        places = ops.stack([log_p[..., END], log_token], axis=-1)
+        _, log_alpha = ops.scan(
+            advance, state["written"][..., 0], ops.swapaxes(places, 0, 1)
+        )
         log_alpha = ops.swapaxes(log_alpha, 0, 1)  # [B, T, S]
         written = self._written(log_alpha, log_p, memory)
         return ops.logsumexp(written, axis=2)  # [B, T, V]

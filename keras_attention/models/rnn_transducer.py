@@ -12,10 +12,7 @@ IMPOSSIBLE = -1e9
 
 
 def posterior(log_weights):
-    """Log-probabilities over the source, which sum to 1: [..., S].
-
-    An axis of size 0, in an empty batch, has no maximum and is left alone.
-    """
+    """Log-probabilities of the steps of the source, [..., S], from weights."""
     return ops.log_softmax(log_weights, axis=-1)
 
 
@@ -241,26 +238,26 @@ class RNNTransducer(seq2seq.Seq2Seq):
         return ops.log_softmax(ops.cast(x, "float32"), axis=-1)
 
     def _written(self, log_alpha, log_p, memory):
-        """The next token is k, and is written at s: [..., S, V]."""
+        """The next token is k, and is written at s: [B, T, S, V]."""
         is_end = ops.equal(ops.arange(self.config["vocabulary_size"]), END)
         is_possible = ops.where(
             is_end, memory["is_last"][..., None], memory["is_step"][..., None]
         )  # [B, S, V]
-        while len(is_possible.shape) < len(log_p.shape):
-            is_possible = is_possible[:, None]
-        return ops.where(is_possible, log_alpha[..., None] + log_p, IMPOSSIBLE)
+        return ops.where(
+            is_possible[:, None], log_alpha[..., None] + log_p, IMPOSSIBLE
+        )
 
     def step(self, token_ids, memory, state):
         """Where the token may have been written, and then what comes next."""
         prediction, hidden = self._predict(
             token_ids[:, None], state["prediction"]
         )
-        log_p = self._log_probabilities(memory["features"], prediction)[:, 0]
+        log_p = self._log_probabilities(memory["features"], prediction)
         written = ops.take_along_axis(
             state["written"], token_ids[:, None, None], axis=2
         )[..., 0]  # [B, S]
-        log_alpha = reach(posterior(written), log_p[..., END])
-        written = self._written(log_alpha, log_p, memory)  # [B, S, V]
+        log_alpha = reach(posterior(written), log_p[:, 0, :, END])
+        written = self._written(log_alpha[:, None], log_p, memory)[:, 0]
         attention_weights = ops.exp(posterior(ops.logsumexp(written, axis=2)))
         state = {"written": written, "prediction": hidden}
         return ops.logsumexp(written, axis=1), state, attention_weights

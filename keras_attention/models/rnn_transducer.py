@@ -75,6 +75,9 @@ class RNNTransducer(seq2seq.Seq2Seq):
     The blank has the id END in the output network, which so has V outputs: END
     is written nowhere else.
 
+    `call` holds p(k | s, u) of a whole batch, [B, T, S, V]: this is for
+    vocabularies of letters or sounds, or for small batches.
+
     The attention weights of a step are the probabilities that the next token
     is written at s, whatever it is, given the tokens before.
 

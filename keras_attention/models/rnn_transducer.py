@@ -168,13 +168,7 @@ class RNNTransducer(seq2seq.Seq2Seq):
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         self.encoder = [
-            keras.layers.Bidirectional(
-                keras.layers.LSTM(
-                    units, return_sequences=True, name="lstm", **policy
-                ),
-                name=f"encoder_{index}",
-                **policy,
-            )
+            _encoder_layer(units, f"encoder_{index}", policy)
             for index in range(num_layers)
         ]
         self.prediction = keras.layers.LSTM(
@@ -294,3 +288,10 @@ class RNNTransducer(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
+
+
+def _encoder_layer(units, name, policy):
+    lstm = keras.layers.LSTM(
+        units, return_sequences=True, name="lstm", **policy
+    )
+    return keras.layers.Bidirectional(lstm, name=name, **policy)

@@ -61,7 +61,7 @@ TRAININGS = {
     "conv_seq2seq": ("mini", {}, 8, 4000, 12, 1e-3),
     "bytenet": ("mini", {}, 6, 16000, 6, 2e-3),
     "extended_neural_gpu": ("mini", {}, 5, 16000, 20, 2e-3),
-    "rnn_transducer": ("mini", {}, 6, 16000, 8, 3e-3),
+    "rnn_transducer": ("mini", {}, 5, 16000, 10, 3e-3),
 }
 
 

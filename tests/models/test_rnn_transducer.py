@@ -161,7 +161,7 @@ def test_each_step_has_the_probabilities_of_all_next_tokens(model):
 
 @both_joints
 def test_all_texts_up_to_a_length_and_the_rest_sum_to_one(model):
-    """Graves 2012, section 2.4: one distribution over texts of any length."""
+    """Graves 2012, section 2: one distribution over texts of any length."""
     most, source = 3, SOURCES[1]
     tokens = [token for token in range(V) if token != END]
     total = 0.0

@@ -65,8 +65,8 @@ GROUP_OF = {
     for field in dataclasses.fields(kind)
 }
 # What makes a vocabulary. `subword_sampling` only uses it.
-VOCABULARY = ("vocabulary_type", "vocabulary_size", "max_piece_length")
-VOCABULARY += ("normalization", "joint_vocabulary")
+VOCABULARY = ("vocabulary_type", "target_vocabulary_type", "vocabulary_size")
+VOCABULARY += ("max_piece_length", "normalization", "joint_vocabulary")
 # Choices that ship with the package: `train --config NAME`.
 RECIPES = {
     path.stem: path
@@ -264,7 +264,10 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
         corpus = str(pathlib.Path(corpus).absolute())
     name = corpus_name(corpus)
     init = config.run.init and str(pathlib.Path(config.run.init).absolute())
-    missing = {"corpus": corpus, "init": init, **handed_on(init, model)}
+    handed = handed_on(init, model)
+    missing = {"corpus": corpus, "init": init, **handed}
+    if handed:  # A vocabulary of one type is handed on as such.
+        missing.setdefault("target_vocabulary_type", None)
     for choice, value in defaults.choices(corpus, model, task).items():
         missing.setdefault(choice, value)
     if config.training.steps is not None:
@@ -313,6 +316,11 @@ def _check_together(config: TrainingConfig) -> None:
     if config.training.distillation_epochs and task != "translation":
         raise ValueError(
             "distillation_epochs is for translators only. Leave it out for "
+            f"{model}."
+        )
+    if config.vocabulary.target_vocabulary_type and task != "translation":
+        raise ValueError(
+            "target_vocabulary_type is for translators only. Leave it out for "
             f"{model}."
         )
     if config.data.context == "stream" and task != "language_modelling":

@@ -124,6 +124,15 @@ class Vocabulary(Choices):
         "What a piece is: a subword of a unigram model or of byte pair "
         "encoding, a word, or a character." + by_default("vocabulary_type"),
     )
+    target_vocabulary_type: Literal["unigram", "bpe", "word", "char"] | None = (
+        choice(
+            None,
+            "What a piece of the target is, if it is something else than in "
+            "the source: letters to sounds have char and word. Source and "
+            "target then have a vocabulary each."
+            + by_default("target_vocabulary_type"),
+        )
+    )
     vocabulary_size: int | None = choice(
         None,
         "The greatest number of pieces in the vocabulary, or in each of the "
@@ -155,6 +164,11 @@ class Vocabulary(Choices):
         "Alpha of subword regularisation. 0 turns it off.",
         at_least=0,
     )
+
+    @property
+    def is_joint(self) -> bool:
+        """Whether source and target share one vocabulary."""
+        return self.joint_vocabulary and self.target_vocabulary_type is None
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,6 +37,7 @@ __all__ = [
     "RNNEncoderDecoder",
     "RNNLanguageModel",
     "RNNSearch",
+    "RNNTransducer",
     "RoFormer",
     "SelfAttentiveEmbedding",
     "Seq2Seq",
@@ -71,6 +72,7 @@ if typing.TYPE_CHECKING:
     from keras_attention.models.memory_network import MemoryNetwork
     from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
     from keras_attention.models.rnn_language_model import RNNLanguageModel
+    from keras_attention.models.rnn_transducer import RNNTransducer
     from keras_attention.models.rnnsearch import RNNSearch
     from keras_attention.models.roformer import RoFormer
     from keras_attention.models.self_attentive_embedding import (

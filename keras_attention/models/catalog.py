@@ -106,6 +106,14 @@ CATALOG = {
         "addition",
         ("mini", "tiny", "base"),
     ),
+    "rnn_transducer": Entry(
+        "RNNTransducer",
+        "Graves, Sequence Transduction with Recurrent Neural Networks",
+        2012,
+        "translation",
+        "pronunciations",
+        ("mini", "tiny", "base"),
+    ),
     "rnn_language_model": Entry(
         "RNNLanguageModel",
         "Mikolov et al., Recurrent neural network based language model",

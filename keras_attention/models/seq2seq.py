@@ -31,9 +31,12 @@ class Seq2Seq(paper_model.PaperModel):
 
     A model that reads and writes in turn, such as a transducer, sums over a
     lattice of both, and its networks also choose a blank: write nothing, read
-    on. The blank's id is V, behind the vocabulary, which stays as it is. So
-    such a network has V + 1 outputs, while `call` and `step` give V logits.
-    The model overrides `log_probability`, and has an `objective` of its own.
+    on. Where each prefix of a text has an exact probability, so has its next
+    token: these are the logits of `call` and `step`, and nothing else is needed
+    (see `RNNTransducer`, whose blank has the id END). Otherwise the blank's id
+    is V, behind the vocabulary, which stays as it is: the network has V + 1
+    outputs, while `call` and `step` give V logits. The model overrides
+    `log_probability`, and has an `objective` of its own.
 
     `call` and `step` share their layers: fed with the same tokens they give
     the same logits.

@@ -50,7 +50,7 @@ class Translation(Task):
             return itertools.chain.from_iterable(pairs)
 
         sentences = {"joint": joint}
-        if not choices.joint_vocabulary:
+        if not choices.is_joint:
             sentences = {
                 name: functools.partial(side, name)
                 for name in ("source", "target")
@@ -68,7 +68,7 @@ class Translation(Task):
 
     def create_model(self, config, tokenizers):
         source, target = (one.vocabulary_size for one in tokenizers)
-        joint = config.vocabulary.joint_vocabulary
+        joint = config.vocabulary.is_joint
         return models.create(
             config.architecture,
             vocabulary_size=target,

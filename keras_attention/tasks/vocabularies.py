@@ -18,11 +18,14 @@ def learn(
     """
     for side, texts in sentences.items():
         path = directory.vocabulary(side)
+        model_type = choices.vocabulary_type
+        if side == "target" and choices.target_vocabulary_type:
+            model_type = choices.target_vocabulary_type
         if not path.is_file():
             model = data.train_vocabulary(
                 texts(),
                 choices.vocabulary_size,
-                model_type=choices.vocabulary_type,
+                model_type=model_type,
                 max_piece_length=choices.max_piece_length,
                 normalization=choices.normalization,
             )

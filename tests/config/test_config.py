@@ -54,6 +54,7 @@ def test_the_learning_rate_depends_on_model_and_corpus(choices, rate):
                 "max_tokens": 512,
                 "dropout": 0.1,
                 "label_smoothing": 0.1,
+                "target_vocabulary_type": None,
                 "output": "runs/phrases_en_de_transformer",
             },
         ),
@@ -65,6 +66,16 @@ def test_the_learning_rate_depends_on_model_and_corpus(choices, rate):
                 "label_smoothing": 0.0,
                 "dropout": None,
                 "output": "runs/addition_terms_sum_transformer",
+            },
+        ),
+        (
+            "pronunciations",
+            {
+                "size": "mini",
+                "vocabulary_type": "char",
+                "target_vocabulary_type": "word",
+                "label_smoothing": 0.0,
+                "output": "runs/pronunciations_letters_sounds_transformer",
             },
         ),
         (
@@ -254,6 +265,31 @@ def test_a_recipe_trains_the_model_that_it_names(name):
     )
     model.build()
     assert model.count_params() > 1e5
+
+
+def test_pieces_of_two_kinds_make_two_vocabularies():
+    assert config.make().vocabulary.is_joint
+    assert not config.make(joint_vocabulary=False).vocabulary.is_joint
+    choices = config.make(target_vocabulary_type="word")
+    assert not choices.vocabulary.is_joint
+
+
+def test_a_run_hands_on_that_its_vocabulary_has_one_kind(tmp_path):
+    """Also to a corpus whose recipe has two."""
+    older = config.resolve(
+        config.make(model="rnn_transducer", corpus="phrases")
+    )
+    (tmp_path / "config.yaml").write_text(config.text(older))
+    (tmp_path / "weights.npz").touch()
+    choices = resolved(init=str(tmp_path), corpus="pronunciations")
+    assert choices["vocabulary_type"] == "unigram"
+    assert choices["target_vocabulary_type"] is None
+
+
+def test_a_model_without_a_target_has_no_pieces_of_it():
+    choices = config.make(model="lstmn", target_vocabulary_type="word")
+    with pytest.raises(ValueError, match="translators only.*out for lstmn"):
+        config.resolve(choices)
 
 
 def test_a_translator_has_no_stream():

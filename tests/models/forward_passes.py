@@ -61,6 +61,7 @@ def models_and_layers():
         "luong_bidirectional": tiny.create(
             "luong", V, units=12, bidirectional=True
         ),
+        "rnn_transducer_adds": tiny.create("rnn_transducer", V, joint_dim=None),
         "language_model_rnn": tiny.create("rnn_language_model", V, cell="rnn"),
         "language_model_gru": tiny.create("rnn_language_model", V, cell="gru"),
         "language_model_factorized": tiny.create(

@@ -394,6 +394,11 @@ SOURCE, TARGET = (B, S, E), (B, T, E)
             [SOURCE, (B, S, U), TARGET, (B, T, U), (B, T, U)],
         ),
         ("rnnsearch", [SOURCE, TARGET, (B, T, 5)]),
+        # Behind each of the two layers of two directions, and in prediction.
+        (
+            "rnn_transducer",
+            [SOURCE, (B, S, 2 * U), (B, S, 2 * U), TARGET, (B, T, U)],
+        ),
         # Between the decoder's two layers one mask for all T.
         ("luong", [SOURCE, (B, S, U), TARGET, (B, U), (B, T, U)]),
         ("transformer", [(B, S, 14), (B, T, 14)]),

@@ -1,4 +1,4 @@
-"""Classifiers on the embedded corpora, whose right answers are known."""
+"""Models on the embedded corpora, whose right answers are known."""
 
 import collections
 import itertools
@@ -7,8 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from keras_attention import cli
-from keras_attention.data.embedded import colours
+from keras_attention import cli, runs
+from keras_attention.data.embedded import colours, pronunciations
 
 pytestmark = pytest.mark.slow
 
@@ -77,3 +77,21 @@ def test_words_compared_one_by_one_decide_inclusion(
     model, least, most, tmp_path
 ):
     assert least <= accuracy(tmp_path / "run", model) <= most
+
+
+def test_a_transducer_writes_in_the_order_in_which_it_reads(tmp_path):
+    """Each sound at its letters: nobody said which letters make a sound."""
+    cli.main(["train", "--model=rnn_transducer", f"--output={tmp_path}/run"])
+    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
+    assert scores["exact_match"] >= 99
+    translator = runs.load(tmp_path / "run")
+    words = [word for word, _ in pronunciations.generate()["test"][:100]]
+    for shown in translator.with_attention(words):
+        places = np.argmax(shown["attention"], axis=1)
+        assert (np.diff(places) >= 0).all()
+    (taxi,) = translator.with_attention(["taxi"])
+    places = np.argmax(taxi["attention"], axis=1)
+    assert [taxi["source_tokens"][place] for place in places] == [
+        *"taxxi",
+        "[END]",
+    ]

@@ -12,6 +12,7 @@ from keras_attention.layers.causal_convolution import (
     CausalConvolution,
     centered,
 )
+from keras_attention.layers.diagonal_attention import DiagonalAttention
 from keras_attention.layers.feed_forward import FeedForward
 from keras_attention.layers.gru_cell import GRUCell
 from keras_attention.layers.learned_positions import LearnedPositions
@@ -42,6 +43,10 @@ from keras_attention.layers.self_attention_layer import (
     SelfAttentionLayer,
     tanh_gelu,
 )
+from keras_attention.layers.structured_attention import (
+    StructuredAttention,
+    chain_marginals,
+)
 from keras_attention.layers.transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
@@ -52,6 +57,7 @@ __all__ = [
     "Attention",
     "BucketedBias",
     "CausalConvolution",
+    "DiagonalAttention",
     "FeedForward",
     "GRUCell",
     "LearnedPositions",
@@ -68,11 +74,13 @@ __all__ = [
     "Residual",
     "RotaryPositions",
     "SelfAttentionLayer",
+    "StructuredAttention",
     "TransformerDecoderLayer",
     "TransformerEncoderLayer",
     "alibi_slopes",
     "causal_mask",
     "centered",
+    "chain_marginals",
     "combine_masks",
     "dot_product_attention",
     "masked_softmax",

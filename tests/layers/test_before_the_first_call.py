@@ -85,6 +85,7 @@ USES = {
     "general": (lambda: layers.MultiplicativeAttention("general"), attend),
     "concat": (lambda: layers.MultiplicativeAttention("concat"), attend),
     "local": (lambda: layers.LocalAttention(half_width=2), attend_to_a_place),
+    "structured": (lambda: layers.StructuredAttention(), attend),
     "multi_head": (lambda: layers.MultiHeadAttention(2, 3), attend_heads),
     "multi_head_one": (lambda: layers.MultiHeadAttention(2, 3), attend_one),
     "multi_head_step": (lambda: layers.MultiHeadAttention(2, 3), step),

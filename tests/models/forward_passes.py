@@ -34,6 +34,8 @@ def models_and_layers():
             half_width=1, place="monotonic"
         ),
         "local_predictive": layers.LocalAttention(half_width=1),
+        "diagonal": layers.DiagonalAttention(),
+        "structured": layers.StructuredAttention(),
         "multi_head": layers.MultiHeadAttention(3, 11),
         **{
             f"multi_head_{positions.name}": layers.MultiHeadAttention(

@@ -14,6 +14,7 @@ from keras_attention.layers.causal_convolution import (
 )
 from keras_attention.layers.diagonal_attention import DiagonalAttention
 from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.gaussian_window import GaussianWindow
 from keras_attention.layers.gru_cell import GRUCell
 from keras_attention.layers.learned_positions import LearnedPositions
 from keras_attention.layers.linear_bias import LinearBias, alibi_slopes
@@ -24,6 +25,7 @@ from keras_attention.layers.masks import (
     padding_mask,
 )
 from keras_attention.layers.maxout import Maxout
+from keras_attention.layers.monotonic_attention import MonotonicAttention
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.multiplicative_attention import (
     MultiplicativeAttention,
@@ -60,10 +62,12 @@ __all__ = [
     "DiagonalAttention",
     "FeedForward",
     "GRUCell",
+    "GaussianWindow",
     "LearnedPositions",
     "LinearBias",
     "LocalAttention",
     "Maxout",
+    "MonotonicAttention",
     "MultiHeadAttention",
     "MultiplicativeAttention",
     "OutputsOnly",

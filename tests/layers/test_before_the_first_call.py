@@ -85,6 +85,8 @@ USES = {
     "general": (lambda: layers.MultiplicativeAttention("general"), attend),
     "concat": (lambda: layers.MultiplicativeAttention("concat"), attend),
     "local": (lambda: layers.LocalAttention(half_width=2), attend_to_a_place),
+    "gaussian_window": (lambda: layers.GaussianWindow(3), attend),
+    "monotonic": (lambda: layers.MonotonicAttention(11), attend),
     "structured": (lambda: layers.StructuredAttention(), attend),
     "multi_head": (lambda: layers.MultiHeadAttention(2, 3), attend_heads),
     "multi_head_one": (lambda: layers.MultiHeadAttention(2, 3), attend_one),

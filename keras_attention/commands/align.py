@@ -8,7 +8,7 @@ from keras_attention.commands import arguments
 app = arguments.make_app(
     "align",
     "Measure how well the attention of models that were trained on `phrases` "
-    "aligns its test split, beside IBM Model 1.",
+    "aligns its test split, beside a hidden Markov model and IBM Model 1.",
 )
 
 
@@ -23,7 +23,7 @@ def align(
         ),
     ] = None,
 ) -> None:
-    """Prints a line of JSON for each model, IBM Model 1 last."""
+    """Prints a line of JSON for each model, those of counts last."""
     names = list(dict.fromkeys(folders))
     if not names:
         raise ValueError("Name the folders of runs.")

@@ -19,12 +19,15 @@ __all__ = [
     "bleu_by_length",
     "bleu_tokenizer",
     "corpus_scores",
+    "hmm_alignment",
     "paired_bootstrap",
     "print_samples",
     "validation_logs",
 ]
 
 if typing.TYPE_CHECKING:
-    from keras_attention.evaluation import alignment
+    from keras_attention.evaluation import alignment, hmm_alignment
 else:
-    __getattr__, __dir__ = on_demand.modules(__name__, ["alignment"])
+    __getattr__, __dir__ = on_demand.modules(
+        __name__, ["alignment", "hmm_alignment"]
+    )

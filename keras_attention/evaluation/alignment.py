@@ -11,12 +11,14 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from keras_attention.evaluation import lexicons
+
 Link = tuple[int, int]
 Span = tuple[int, int]
 
 BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 BLANK = "\u2581"  # SentencePiece's sign for a space.
-NULL = -1  # A target token that comes from no source token.
+NULL = lexicons.NULL  # A target token that comes from no source token.
 
 
 def token_spans(pieces: Sequence[str], text: str) -> list[Span]:
@@ -185,25 +187,9 @@ def ibm_model_1(
 
     Reference: https://aclanthology.org/J93-2003
     """
-    # All combinations of all pairs in a row, the empty word first.
-    sources, targets, counts = [], [], []
-    for source, target in pairs:
-        words = [NULL, *source]
-        sources += words * len(target)
-        targets += [token for token in target for _ in words]
-        counts += [len(words)] * len(target)
-    e, f = np.array(sources, "int64"), np.array(targets, "int64")
-    token = np.repeat(np.arange(len(counts)), counts)
-    size = f.max(initial=0) + 1
-    couples, couple = np.unique((e - NULL) * size + f, return_inverse=True)
-    word = couples // size  # the e of each couple
-    translation = np.ones(len(couples))
-    for _ in range(iterations):
-        share = translation[couple]
-        share /= np.bincount(token, share)[token]
-        expected = np.bincount(couple, share)
-        translation = expected / np.bincount(word, expected)[word]
-    return _best_of_each(translation[couple], counts, pairs)
+    lexicon = lexicons.learn(pairs, iterations)
+    probabilities = lexicon.translation[lexicon.couple]
+    return _best_of_each(probabilities, lexicon.counts, pairs)
 
 
 def _best_of_each(probabilities, counts, pairs):

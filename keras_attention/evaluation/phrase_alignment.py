@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from keras_attention import plotting
 from keras_attention.data.embedded import phrases
-from keras_attention.evaluation import alignment
+from keras_attention.evaluation import alignment, hmm_alignment
 
-MODEL_1 = "IBM Model 1"
+HMM, MODEL_1 = "hidden Markov model", "IBM Model 1"
 # `tutorials/phrase_links.py` writes it.
 LINKS = pathlib.Path(phrases.__file__).with_name("phrases_test_links.tsv")
 
@@ -26,9 +26,10 @@ def measure(
     attention: `rnn_encoder_decoder` looks at END alone and links nothing, and
     `lstm_encoder_decoder` links all tokens to the first one.
 
-    IBM Model 1 stands beside them. It is trained on the tokens of the training
-    and the test split. It may link a token to nothing, whereas a model that
-    attends always links.
+    Two models of counts stand beside them: the hidden Markov model, which also
+    knows the order of the words, and IBM Model 1. They are trained on the
+    tokens of the training and the test split. They may link a token to nothing,
+    whereas a model that attends always links.
 
     Args:
         translators: at least one `Translator` by its name, each trained on
@@ -69,10 +70,12 @@ def measure(
         for name, rows in aligned.items()
     }
     first = next(iter(translators))
-    true[MODEL_1] = true[first]
-    links[MODEL_1] = _model_1(translators[first], splits["train"] + pairs)[
-        -len(pairs) :
-    ]
+    tokens = _tokens(translators[first], splits["train"] + pairs)
+    for name, align in (
+        (HMM, hmm_alignment.hmm_alignment),
+        (MODEL_1, alignment.ibm_model_1),
+    ):
+        true[name], links[name] = true[first], align(tokens)[-len(pairs) :]
     if picture is not None:
         _draw(pairs, aligned, true[first], picture)
     return [_row(name, pairs, links[name], true[name]) for name in links]
@@ -116,7 +119,7 @@ def _true_links(pairs, said, rows):
     ]
 
 
-def _model_1(translator, pairs):
+def _tokens(translator, pairs):
     graph = translator.graph
     sources = [pair.source for pair in pairs]
     targets = [pair.target for pair in pairs]
@@ -125,7 +128,7 @@ def _model_1(translator, pairs):
         graph.target_tokenizer.tokenize(targets).to_list(),
         strict=True,
     )
-    return alignment.ibm_model_1(list(rows))
+    return list(rows)
 
 
 def _row(name, pairs, links, true):

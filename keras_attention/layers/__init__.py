@@ -12,8 +12,10 @@ from keras_attention.layers.causal_convolution import (
     CausalConvolution,
     centered,
 )
+from keras_attention.layers.diagonal_attention import DiagonalAttention
 from keras_attention.layers.factorized_lstm_cell import FactorizedLSTMCell
 from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.gaussian_window import GaussianWindow
 from keras_attention.layers.group_lstm_cell import GroupLSTMCell
 from keras_attention.layers.gru_cell import GRUCell
 from keras_attention.layers.learned_positions import LearnedPositions
@@ -26,6 +28,7 @@ from keras_attention.layers.masks import (
 )
 from keras_attention.layers.maxout import Maxout
 from keras_attention.layers.mixture_of_experts import MixtureOfExperts
+from keras_attention.layers.monotonic_attention import MonotonicAttention
 from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.multiplicative_attention import (
     MultiplicativeAttention,
@@ -50,6 +53,10 @@ from keras_attention.layers.sentences import (
     sentence_ends,
     sentence_numbers,
 )
+from keras_attention.layers.structured_attention import (
+    StructuredAttention,
+    chain_marginals,
+)
 from keras_attention.layers.transformer_layers import (
     TransformerDecoderLayer,
     TransformerEncoderLayer,
@@ -60,15 +67,18 @@ __all__ = [
     "Attention",
     "BucketedBias",
     "CausalConvolution",
+    "DiagonalAttention",
     "FactorizedLSTMCell",
     "FeedForward",
     "GRUCell",
+    "GaussianWindow",
     "GroupLSTMCell",
     "LearnedPositions",
     "LinearBias",
     "LocalAttention",
     "Maxout",
     "MixtureOfExperts",
+    "MonotonicAttention",
     "MultiHeadAttention",
     "MultiplicativeAttention",
     "OutputsOnly",
@@ -79,11 +89,13 @@ __all__ = [
     "Residual",
     "RotaryPositions",
     "SelfAttentionLayer",
+    "StructuredAttention",
     "TransformerDecoderLayer",
     "TransformerEncoderLayer",
     "alibi_slopes",
     "causal_mask",
     "centered",
+    "chain_marginals",
     "combine_masks",
     "dot_product_attention",
     "masked_softmax",

@@ -16,6 +16,9 @@ ATTENTIONS = {
     "local": lambda **kw: layers.LocalAttention(
         half_width=50, place="monotonic", **kw
     ),
+    "structured": lambda **kw: layers.StructuredAttention(
+        normalized=True, **kw
+    ),
     "multi_head": lambda **kw: layers.MultiHeadAttention(3, 11, **kw),
     "multi_head_relative": lambda **kw: layers.MultiHeadAttention(
         3, 11, positions=layers.RelativePositions(2), **kw

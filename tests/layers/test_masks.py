@@ -100,6 +100,10 @@ ATTENTIONS = {
     "additive": lambda: layers.AdditiveAttention(11),
     "multiplicative": lambda: layers.MultiplicativeAttention(),
     "local": lambda: layers.LocalAttention(half_width=2),
+    "gaussian_window": lambda: layers.GaussianWindow(3),
+    "monotonic": lambda: layers.MonotonicAttention(11),
+    "diagonal": lambda: layers.DiagonalAttention(),
+    "structured": lambda: layers.StructuredAttention(),
     "multi_head": lambda: layers.MultiHeadAttention(2, 7),
 }
 

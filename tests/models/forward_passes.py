@@ -35,6 +35,10 @@ def models_and_layers():
             half_width=1, place="monotonic"
         ),
         "local_predictive": layers.LocalAttention(half_width=1),
+        "gaussian_window": layers.GaussianWindow(3),
+        "monotonic": layers.MonotonicAttention(11),
+        "diagonal": layers.DiagonalAttention(),
+        "structured": layers.StructuredAttention(),
         "multi_head": layers.MultiHeadAttention(3, 11),
         **{
             f"multi_head_{positions.name}": layers.MultiHeadAttention(

@@ -264,7 +264,9 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
         corpus = str(pathlib.Path(corpus).absolute())
     name = corpus_name(corpus)
     init = config.run.init and str(pathlib.Path(config.run.init).absolute())
-    handed = handed_on(init, model)
+    handed = dict(handed_on(init, model))
+    if task != "translation":
+        handed.pop("target_vocabulary_type", None)
     missing = {"corpus": corpus, "init": init, **handed}
     if handed:  # A vocabulary of one type is handed on as such.
         missing.setdefault("target_vocabulary_type", None)

@@ -271,9 +271,8 @@ def cut(ids: tf.RaggedTensor, max_length: int, keep: str) -> tf.RaggedTensor:
         is_kept = places < max_length
     else:
         excess = tf.maximum(lengths - max_length, 0)
-        # A sentence begins behind an END. A row begins behind that of the row
-        # before, and the first row behind that of the last.
-        begins = tf.roll(values == END, 1, axis=0)
+        # A sentence begins at the front of a row, or behind an END.
+        begins = (places == 0) | tf.roll(values == END, 1, axis=0)
         fits = begins & (places >= tf.gather(excess, rows))
         start = tf.math.unsorted_segment_min(
             tf.where(fits, places, tf.int64.max), rows, ids.nrows()

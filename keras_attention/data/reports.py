@@ -137,7 +137,7 @@ def _counted_lengths(block) -> list[np.ndarray]:
     return [
         ids.row_lengths().numpy()
         for name, ids in block.items()
-        if name != "label"
+        if name != "label" and ids.dtype.is_integer  # Numbers are no tokens.
     ]
 
 

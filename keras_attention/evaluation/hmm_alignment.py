@@ -16,7 +16,7 @@ def hmm_alignment(
     iterations: int = 5,
     empty: float = 0.2,
 ) -> list[list[int]]:
-    """Aligns pairs. It knows which tokens stand together, and how far it jumps.
+    """Aligns pairs by which tokens stand together, and in which order.
 
     A hidden Markov model whose states are the source positions (Vogel et al.
     1996; with the empty word, Och and Ney 2003, section 2.1.1):

@@ -29,7 +29,7 @@ class MonotonicAttention(additive_attention.AdditiveAttention):
     |---|---|
     | s_{i-1}, h_j | `query`, `key` and `value` |
     | W, U, v | `query_kernel`, `key_kernel`, `score_vector` |
-    | b, g, r | `bias`, `scale`, `offset` |
+    | b, g, r | `bias`, `scale`, `level` |
     | a_i | `attention_weights` |
 
     In training, normal noise makes the network choose p near 0 or 1. Then
@@ -40,7 +40,7 @@ class MonotonicAttention(additive_attention.AdditiveAttention):
         units: width of the comparison.
         noise: standard deviation of the noise on e in training; the paper has
             1.
-        offset: r at the start. Below 0, a cursor without training moves on.
+        offset: r before training. Below 0, a cursor without training moves on.
         kernel_initializer: initializer of W, U and v.
 
     Call arguments, masking and returns: see `Attention`; `training`, whether
@@ -84,7 +84,7 @@ class MonotonicAttention(additive_attention.AdditiveAttention):
             initializer=keras.initializers.Constant(self.units**-0.5),
         )
         self.level = self.add_weight(
-            name="offset",
+            name="level",
             shape=(),
             initializer=keras.initializers.Constant(self.offset),
         )
@@ -123,8 +123,9 @@ class MonotonicAttention(additive_attention.AdditiveAttention):
                 ops.shape(scores), dtype="float32", seed=self.seed_generator
             )
             scores += self.noise * noise
-        # A score of this size is a probability of exactly 1 or 0.
-        sure = -attention.MASKED_SCORE
+        # A score of this size is a probability of exactly 1, or of 0. Sums of
+        # many are still exact in float32.
+        sure = 200.0
         if hard:
             scores = ops.where(scores > 0, sure, -sure)
         if mask is not None:
@@ -141,7 +142,7 @@ class MonotonicAttention(additive_attention.AdditiveAttention):
             from_to = passed[:, None, :] - passed[:, :, None]  # [B, k, j]
             places = ops.arange(ops.shape(scores)[1])
             forward = places[:, None] <= places[None, :]
-            from_to = ops.where(forward, from_to, -sure)
+            from_to = ops.where(forward, from_to, attention.MASKED_SCORE)
             arrives = ops.einsum("bk,bkj->bj", previous, ops.exp(from_to))
             stops = ops.sigmoid(scores) * arrives
             return stops, stops

@@ -27,9 +27,13 @@ def chain_marginals(scores, pairwise, mask=None):
 
     Returns:
         float32 [..., S], 0 at masked keys.
+
+    Raises:
+        ValueError: If the mask holds floats.
     """
     scores = ops.cast(scores, "float32")
     pairwise = ops.cast(pairwise, "float32")
+    masks.refuse_floats(mask)
     if mask is None:
         mask = ops.ones_like(scores, dtype="bool")
     mask = ops.broadcast_to(ops.cast(mask, "bool"), ops.shape(scores))

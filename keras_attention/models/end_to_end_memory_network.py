@@ -77,8 +77,7 @@ class EndToEndMemoryNetwork(classifier.Classifier):
     """
 
     sizes = {
-        # 64 wide: for the embedded corpus `stories`. Half of it takes more
-        # epochs.
+        # 64 wide: for the embedded corpus `stories`.
         "mini": {"embedding_dim": 64},
         # The paper's width for one task of bAbI: a thousand questions.
         "tiny": {"embedding_dim": 20},
@@ -194,10 +193,8 @@ class EndToEndMemoryNetwork(classifier.Classifier):
             `(memories, mask)`: a tensor [B, S, D] for each of `times`, and
             bool [B, S].
         """
-        is_word, is_end = (
-            _words(story_ids),
-            layers.sentence_ends(story_ids, END),
-        )
+        is_word = _words(story_ids)
+        is_end = layers.sentence_ends(story_ids, END)
         together = ops.cast(layers.same_sentence(is_end), "float32")
         words = together * is_word[:, None]
         sizes = ops.sum(words, axis=2) * is_word
@@ -234,7 +231,7 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         for hop in range(self.num_hops):
             place = hop if self.is_adjacent else 0
             m, c = memories[place], memories[place + 1]
-            scores = ops.matmul(m, u[:, :, None])[:, :, 0]  # [B, S]
+            scores = _products(u, m)
             if self.is_linear:
                 p = ops.where(mask, ops.cast(scores, "float32"), 0.0)
             else:
@@ -253,6 +250,14 @@ def _words(token_ids):
     """1 for words, 0 for END and padding: float32 [B, S]."""
     is_word = ops.logical_and(token_ids != PAD, token_ids != END)
     return ops.cast(is_word, "float32")
+
+
+def _products(u, memories):
+    """u . m_i for each memory: [B, D], [B, S, D] -> [B, S]."""
+    # The query's row first, as attention has it. By a column, oneDNN corrupts
+    # TensorFlow 2.21's memory now and then.
+    keys = ops.swapaxes(memories, 1, 2)
+    return ops.matmul(u[:, None], keys)[:, 0]
 
 
 def _matrix(units, name, policy):

@@ -194,7 +194,9 @@ class MemoryNetwork(classifier.Classifier):
         x = question(self.asked_words)  # [B, D]
         of_hops, chosen = [], []
         for hop in range(self.num_hops):
-            scores = ops.matmul(told, x[:, :, None])[:, :, 0]  # [B, S]
+            # The query's row first: by a column, oneDNN corrupts TensorFlow
+            # 2.21's memory now and then.
+            scores = ops.matmul(x[:, None], ops.swapaxes(told, 1, 2))[:, 0]
             scores = ops.where(is_end, ops.cast(scores, "float32"), -1e9)
             if facts is None:
                 best = ops.cast(ops.argmax(scores, axis=-1), "int32")
@@ -210,8 +212,9 @@ class MemoryNetwork(classifier.Classifier):
             of_hops.append(scores)
             chosen.append(is_chosen)
         chosen = ops.stack(chosen, axis=1)  # [B, K, S]
-        told = layers.weighted_sum(chosen, sentences(self.answer_found_words))
-        answer = question(self.answer_asked_words) + ops.sum(told, axis=1)
+        evidence = sentences(self.answer_found_words)
+        evidence = layers.weighted_sum(chosen, evidence)  # [B, K, D]
+        answer = question(self.answer_asked_words) + ops.sum(evidence, axis=1)
         logits = ops.cast(self.output_projection(answer), "float32")
         return ops.stack(of_hops, axis=1), chosen, is_end, logits
 

@@ -89,13 +89,12 @@ class RNNTransducer(seq2seq.Seq2Seq):
     | alpha(., u) p(k | ., u), divided by p(y_<=u) | exp(`written`), [B, S, V] |
 
     Deviations: the output network is that of Graves et al. 2013
-    (https://arxiv.org/abs/1303.5778), which adds inside of a tanh and learns
-    somewhat faster. With `joint_dim=None` it is the paper's, which adds logits
-    (equation 12): then p(k | s, u) = softmax_k(f_s + g_u). Tokens and START
-    are embedded, where the paper feeds a one-hot vector, and a vector of zeros
-    at first. Search is the package's, over sums of alignments: no other beam
-    search is needed.
-    Dropout (none in the paper) on embeddings, between layers and on the
+    (https://arxiv.org/abs/1303.5778), which adds inside of a tanh. With
+    `joint_dim=None` it is the paper's, which adds logits (equation 12): then
+    p(k | s, u) = softmax_k(f_s + g_u). Tokens and START are embedded, where the
+    paper feeds a one-hot vector, and a vector of zeros at first. Search is the
+    package's, over sums of alignments: no other beam search is needed. Dropout
+    (none in the paper) on embeddings, between layers and on the
     outputs of both networks.
 
     Args:

@@ -23,7 +23,7 @@ from keras_attention.server import (
 from keras_attention.server import settings as server_settings
 
 # What has fewer bytes is converted at once, without a thread. To go to a thread
-# and back takes ten times as long as the JSON of a short text.
+# and back takes longer than the JSON of a short text.
 _FEW_BYTES = 2**16
 
 

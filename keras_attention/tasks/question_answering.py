@@ -63,8 +63,9 @@ class QuestionAnswering(classification.Classification):
         if name in TOLD_THE_FACTS and not _has_facts(corpus):
             raise ValueError(
                 f"{name} learns from the sentences that support an answer, "
-                f"and {corpus.name} does not say which they are. Take stories "
-                "of bAbI, or another --model: end_to_end_memory_network."
+                f"and {corpus.name} does not say which they are. Leave "
+                "--corpus out for the embedded stories, take those of bAbI, or "
+                "train --model end_to_end_memory_network."
             )
         return super().pipeline(config, corpus, tokenizers, replicas)
 

@@ -154,8 +154,8 @@ def build(
         model = task.create_model(config, tokenizers)
         _check_positions(model, config.data.max_length)
         trainer = _make_trainer(config.optimizer, task, model, num_steps, team)
-    # It has the model itself. So after an epoch, it answers with the weights of
-    # that epoch.
+    # The servable has the model itself. So after an epoch, the servable answers
+    # with the weights of that epoch.
     servable = task.servable(config, model, tokenizers)
     return Parts(
         config=config,

@@ -38,7 +38,7 @@ def energies(layer, query, value):
         hidden = w["query_kernel"].T @ query[b, i]
         hidden = hidden + w["key_kernel"].T @ value[b, j] + w["bias"]
         direction = v / np.linalg.norm(v)
-        found[b, i, j] = w["scale"] * direction @ np.tanh(hidden) + w["offset"]
+        found[b, i, j] = w["scale"] * direction @ np.tanh(hidden) + w["level"]
     return found
 
 
@@ -95,6 +95,26 @@ def test_the_hard_cursor_stops_at_the_first_key_above_a_half(layer, rng):
         _, weights = layer(**arrays, padding_mask=MASK, hard=True)
         np.testing.assert_array_equal(weights, expected)
     assert moves > 10
+
+
+def test_the_hard_cursor_goes_over_many_keys(layer, rng):
+    """A key above a half in four: sums of many sure stops stay exact."""
+    size, length = 60, 12
+    stops = rng.random((B, length, size)) < 0.25
+    layer.score = lambda query, keys: np.where(stops, 3.0, -3.0).astype(
+        "float32"
+    )
+    x = np.zeros((B, size, D), "float32")
+    _, weights = layer(query=x[:, :length], value=x, hard=True)
+    expected = np.zeros((B, length, size))
+    for b in range(B):
+        place = 0
+        for i in range(length):
+            after = np.flatnonzero(stops[b, i, place:])
+            place = place + after[0] if len(after) else size
+            if place < size:
+                expected[b, i, place] = 1
+    np.testing.assert_array_equal(weights, expected)
 
 
 @pytest.mark.parametrize("hard", [False, True])

@@ -93,10 +93,8 @@ def test_the_answers_differ(version):
         values = {str(row) for answer in answers for row in answer[name]}
         # A random classifier may well give one label to all, and a random
         # language model one continuation to several.
-        assert name in ("label", "answer", "labels") or len(values) > 1, (
-            name,
-            values,
-        )
+        least = {"label": 1, "answer": 1, "labels": 1, "continuation": 2}
+        assert len(values) >= least.get(name, 3), (name, values)
 
 
 def test_an_ascii_text_has_few_tokens(version):

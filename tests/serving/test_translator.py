@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention import Translator, models
+from keras_attention import Translator, decoding, models
 from keras_attention.models import catalog
 from keras_attention.tokens import END, PAD, START
 
@@ -78,6 +78,22 @@ def test_blank_texts_translate_to_blank(transformer):
     rows = transformer.with_attention(blank)
     assert [row["target_tokens"] for row in rows] == [[]] * 4
     assert transformer.n_best(blank) == [[("", 0.0)]] * 4
+
+
+def test_a_blank_text_takes_no_room(transformer):
+    """What the search found for it is longer than the other answer."""
+    ids = np.array([[[5, 6, 7, 8, 9, END]], [[5, END, 0, 0, 0, 0]]], "int32")
+    scores = np.zeros((2, 1), "float32")
+    answers = decoding.SearchResult(
+        *map(tf.constant, (ids, [[6], [2]], scores, scores)),
+        tf.ones((2, 1, 6, 3)),
+    )
+    source_ids = tf.constant([[END, 0, 0], [5, 6, END]])
+    shown = transformer.graph._write_attention(
+        answers, source_ids, tf.constant([1, 3])
+    )
+    assert shown["target_tokens"].shape == (2, 2)
+    assert shown["attention"].shape == (2, 2, 3)
 
 
 @pytest.mark.slow

@@ -44,6 +44,13 @@ def test_reading_first_and_asking_then_binds_colours(tmp_path):
     assert found >= 99.5
 
 
+@pytest.mark.parametrize(
+    "model", ["end_to_end_memory_network", "memory_network"]
+)
+def test_memory_networks_know_where_things_are(model, tmp_path):
+    assert accuracy(tmp_path / "run", model) >= 98
+
+
 def test_a_bag_does_not_know_which_colours_are_mine(tmp_path):
     rows = colours.generate()["test"]
     best = ceiling(rows)

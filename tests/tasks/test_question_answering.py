@@ -97,6 +97,56 @@ def test_a_run_and_its_savedmodel_answer_alike(run, live):
     assert live(texts) == expected
 
 
+TINY = {"embedding_dim": 4}
+
+
+def pipeline_of(model, folder, **choices):
+    return ka.train(
+        config.resolve(
+            config.make(
+                model=model,
+                model_arguments=TINY,
+                steps=1,
+                output=str(folder / model),
+                **choices,
+            )
+        )
+    ).pipeline
+
+
+def test_models_of_stories_read_them_in_columns(run, tmp_path):
+    """One of them is told which sentences support the answer."""
+    names = {"story_ids", "question_ids"}
+    (inputs, _, _), *_ = pipeline_of(
+        "end_to_end_memory_network", tmp_path
+    ).training(0)
+    assert set(inputs) == names
+    _, _, rows = run
+    expected = set()
+    for _, story, question in rows["train"]:
+        facts = stories.facts(story, question)
+        # The last one fills the row.
+        expected.add((*facts, *facts[-1:] * 3)[:3])
+    found = set()
+    for inputs, _, _ in pipeline_of("memory_network", tmp_path).training(0):
+        assert set(inputs) == names | {"facts"}
+        found |= set(map(tuple, inputs["facts"].numpy().astype(int).tolist()))
+    assert found == expected and any(len({*row}) > 1 for row in found)
+
+
+def test_stories_without_facts_are_no_lesson_for_a_memory_network(tmp_path):
+    table = tmp_path / "own.jsonl"
+    names = ("answer", "story", "question")
+    table.write_text(
+        "".join(
+            json.dumps(dict(zip(names, row, strict=True))) + "\n"
+            for row in STORIES
+        )
+    )
+    with pytest.raises(ValueError, match="does not say which they are"):
+        pipeline_of("memory_network", tmp_path, corpus=str(table))
+
+
 STORIES = [
     (f"answer {number % 2}", f"one {number}\ntwo", f"which {number}")
     for number in range(60)

@@ -86,7 +86,7 @@ class RNNTransducer(seq2seq.Seq2Seq):
     | t, T | s, S: steps of the source, its END included |
     | K + 1 outputs | V, with the blank as END |
     | f_t, g_u | `features`, `prediction` |
-    | alpha(., u) p(k | ., u), divided by p(y_<=u) | exp(`written`), [B, S, V] |
+    | alpha(t, u) Pr(k, t, u), divided by the sum of all | exp(`written`) |
 
     Deviations: the output network is that of Graves et al. 2013
     (https://arxiv.org/abs/1303.5778), which adds inside of a tanh. With

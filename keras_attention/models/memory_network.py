@@ -104,7 +104,7 @@ class MemoryNetwork(classifier.Classifier):
         "mini": {"embedding_dim": 32},
         # 50 wide: for a thousand questions.
         "tiny": {"embedding_dim": 50},
-        # The paper's width for its simulated stories (section 5.2).
+        # 100 wide: the default.
         "base": {},
     }
 

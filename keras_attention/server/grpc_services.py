@@ -31,7 +31,7 @@ from keras_attention.server import settings as server_settings
 from keras_attention.server.errors import Code, RequestError
 from keras_attention.server.predictor import ModelSpec, Predictor
 
-# Of a reload: all of them are loaded before it is answered.
+# A reload loads so many at most: it is answered when all are there.
 _MOST_MODELS = 100
 _RESPONSES = {
     "classify": classification_pb2.ClassificationResponse,

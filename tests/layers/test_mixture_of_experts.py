@@ -224,7 +224,7 @@ def test_each_choice_has_a_slot_in_a_block_of_its_expert(
 
 
 def multiply_adds(layer, num_tokens):
-    """Of all products of matrices in the layer's graph."""
+    """Counts those of all products of matrices in the layer's graph."""
     call = tf.function(layer).get_concrete_function(
         tf.TensorSpec([num_tokens, D])
     )
@@ -328,7 +328,7 @@ def purity(chosen, regions):
 def test_each_region_of_a_function_gets_an_expert_of_its_own(seed):
     """Four affine functions, one a quadrant, and four affine experts.
 
-    Of the seeds 0 to 5, seed 3 ends with two experts that share two regions.
+    With seed 3, which is left out, two experts end sharing two regions.
     """
     keras.utils.set_random_seed(seed)
     rng = np.random.default_rng(seed)

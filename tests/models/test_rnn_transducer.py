@@ -241,7 +241,7 @@ def test_fewer_layers_than_none_are_refused():
 
 
 def test_parameters():
-    """Of the size of Graves et al. 2013 for TIMIT: 3 layers of 250."""
+    """Three layers of 250, counted by hand."""
     model = models.RNNTransducer.from_size("base", 43, 61)
     model.build()
     n = 250

@@ -23,7 +23,7 @@ ONSETS = (
     *"ch ci gh gi gl gn sc sch sci qu".split(),
     *"br cr dr fr gr pr tr bl cl fl pl st sp x".split(),
 )
-# Of the first consonant of a syllable, so that it stands twice.
+# Consonants that may stand twice at the front of a syllable.
 DOUBLED = "bcdfglmnprstvz"
 CODAS = (*[""] * 10, "l", "m", "n", "r", "s")
 MOST_SYLLABLES = 5

@@ -66,8 +66,9 @@ def _story(generator: random.Random) -> tuple[str, str, str]:
 def facts(story: str, question: str) -> list[int]:
     """The sentences that support the answer: 1 is the last one of the story.
 
-    Of a person, it is the last move. Of a thing, it is who took or left it
-    last, and where that person went last, or had gone when the thing was left.
+    The last move says where a person is. Two sentences say where a thing is:
+    who took or left it last, and where that person went last, or had gone when
+    the thing was left.
     """
     told = [line.split() for line in reversed(story.split("\n"))]
     holds = ("took", "left")

@@ -54,7 +54,7 @@ def test_the_supporting_sentences_tell_the_answer_alone():
         if verb == "left":
             kept = [f"{person} took the {thing}", *kept]
         assert answered("\n".join(kept), question) == answer
-        # Of a thing, who took or left it comes first.
+        # The sentence about a thing comes before that about a person.
         asked = question.split()[-1]
         assert asked in sentences[-facts[0]].split()
     assert min(by_count.values()) > 200

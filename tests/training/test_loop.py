@@ -55,8 +55,8 @@ def choose(corpus, tmp_path):
     """A function: the choices of a small run in a folder of this name."""
 
     def choose(name="run", **choices):
-        choices = {"output": str(tmp_path / name), **choices}
-        return small_choices(corpus, **choices)
+        own = {"corpus": corpus, "output": str(tmp_path / name)}
+        return small_choices(**{**own, **choices})
 
     return choose
 

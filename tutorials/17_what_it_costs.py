@@ -231,8 +231,8 @@ print(f"the source itself: {np.exp(sentences.entropy_rate()):.2f}")
 
 # %% [markdown]
 # The last two rows are the rivals: plain LSTMs that are simply narrower, with
-# about as many weights as G-LSTM (94) and F-LSTM (74). A trick is worth its name
-# where it beats a narrower layer of the same bill.
+# about as many weights as G-LSTM (94) and F-LSTM (74). A trick is worth its
+# name where it beats a narrower layer of the same bill.
 #
 # ## Trick 3: many experts, few of them at work
 #

@@ -33,6 +33,7 @@ from keras_attention.layers.multi_head_attention import MultiHeadAttention
 from keras_attention.layers.multiplicative_attention import (
     MultiplicativeAttention,
 )
+from keras_attention.layers.online_softmax import online_softmax_attention
 from keras_attention.layers.outputs_only import OutputsOnly
 from keras_attention.layers.position_encoding import (
     PositionEncoding,
@@ -99,6 +100,7 @@ __all__ = [
     "combine_masks",
     "dot_product_attention",
     "masked_softmax",
+    "online_softmax_attention",
     "padding_mask",
     "reverse_sequences",
     "same_sentence",

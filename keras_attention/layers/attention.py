@@ -45,19 +45,39 @@ def masked_softmax(scores, mask=None):
     return weights * ops.cast(ops.any(mask, axis=-1, keepdims=True), "float32")
 
 
+def matmul_of_heads(left, right):
+    """`left @ right`, where several heads of `left` may share one of `right`.
+
+    Args:
+        left: [..., T, S], or [B, H, T, S].
+        right: [..., S, D], or [B, G, S, D] where G divides H.
+
+    Returns:
+        [..., T, D].
+    """
+    if len(left.shape) < 4 or left.shape[-3] == right.shape[-3]:
+        return ops.matmul(left, right)
+    # The rows of the heads that share are rows of one product.
+    batch, num_heads, length, width = ops.shape(left)
+    rows = ops.reshape(left, (batch, right.shape[1], -1, width))
+    product = ops.matmul(rows, right)
+    shape = (batch, num_heads, length, ops.shape(right)[-1])
+    return ops.reshape(product, shape)
+
+
 def weighted_sum(attention_weights, value):
     """The context `c_t = sum_s attention_weights[t, s] value[s]`.
 
     Args:
         attention_weights: [..., T, S].
-        value: [..., S, D].
+        value: [..., S, D]; heads may share one, as in `matmul_of_heads`.
 
     Returns:
         [..., T, D], in the dtype of `value`; float32 of integers.
     """
     if not keras.backend.is_float_dtype(value.dtype):
         value = ops.cast(value, attention_weights.dtype)
-    return ops.matmul(ops.cast(attention_weights, value.dtype), value)
+    return matmul_of_heads(ops.cast(attention_weights, value.dtype), value)
 
 
 def dot_product_attention(query, key, value, mask=None, dropout=None):
@@ -65,7 +85,7 @@ def dot_product_attention(query, key, value, mask=None, dropout=None):
 
     Args:
         query: [..., T, d_k].
-        key: [..., S, d_k].
+        key: [..., S, d_k]; heads may share one, as in `matmul_of_heads`.
         value: [..., S, d_v].
         mask: bool that broadcasts over [..., T, S], True = attend.
         dropout: optional function of the weights, applied before the sum.
@@ -74,7 +94,7 @@ def dot_product_attention(query, key, value, mask=None, dropout=None):
         `(context, attention_weights)`: [..., T, d_v], float32 [..., T, S].
     """
     query = query * (1.0 / math.sqrt(query.shape[-1]))
-    scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
+    scores = matmul_of_heads(query, ops.swapaxes(key, -1, -2))
     attention_weights = masked_softmax(scores, mask)
     used_weights = attention_weights
     if dropout is not None:

@@ -8,7 +8,7 @@ from keras import ops
 class FixedCache(typing.NamedTuple):
     """Room for the keys and values of so many tokens and no more.
 
-    Each is [B, H, max_length, key_dim].
+    Each is [B, G, max_length, key_dim], G heads of keys and values.
     """
 
     key: typing.Any
@@ -18,7 +18,7 @@ class FixedCache(typing.NamedTuple):
 class GrowingCache(typing.NamedTuple):
     """Keys and values of the tokens so far, one more after each step.
 
-    Each is [B, H, tokens so far, key_dim].
+    Each is [B, G, tokens so far, key_dim].
     """
 
     key: typing.Any
@@ -55,7 +55,7 @@ def write(cache, key, value, position):
 
     Args:
         cache: as `empty` or the last `write` returned it.
-        key, value: [B, H, 1, key_dim].
+        key, value: [B, G, 1, key_dim].
         position: int scalar, 0 for the first token.
 
     Returns:

@@ -1,9 +1,22 @@
 """Projections to heads and back: what multi-head attention learns."""
 
+import itertools
+
 import keras
 from keras import ops
 
 from keras_attention.layers import weights
+
+
+def check_key_value_heads(num_heads, num_key_value_heads):
+    """Raises `ValueError` where the heads do not share keys evenly."""
+    count = num_heads if num_key_value_heads is None else num_key_value_heads
+    if count < 1 or num_heads % count:
+        raise ValueError(
+            "`num_key_value_heads` must divide `num_heads`, so that as many "
+            "heads share each. Received: "
+            f"num_key_value_heads={num_key_value_heads}, num_heads={num_heads}"
+        )
 
 
 class HeadProjections(keras.layers.Layer):
@@ -14,9 +27,11 @@ class HeadProjections(keras.layers.Layer):
         key_dim: width of each head; d_model / num_heads in the paper.
         use_bias: whether the four projections add a bias.
         kernel_initializer: initializer of the four kernels.
+        num_key_value_heads: heads of keys and values; None for `num_heads`.
 
     Raises:
-        ValueError: If `num_heads` or `key_dim` is not positive.
+        ValueError: If `num_heads` or `key_dim` is not positive, or if
+            `num_key_value_heads` does not divide `num_heads`.
     """
 
     def __init__(
@@ -25,6 +40,7 @@ class HeadProjections(keras.layers.Layer):
         key_dim,
         use_bias=True,
         kernel_initializer="glorot_uniform",
+        num_key_value_heads=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -33,7 +49,9 @@ class HeadProjections(keras.layers.Layer):
                 "`num_heads` and `key_dim` must be positive integers. "
                 f"Received: num_heads={num_heads}, key_dim={key_dim}"
             )
+        check_key_value_heads(num_heads, num_key_value_heads)
         self.num_heads = num_heads
+        self.num_key_value_heads = num_key_value_heads or num_heads
         self.key_dim = key_dim
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
@@ -42,18 +60,19 @@ class HeadProjections(keras.layers.Layer):
         value_shape = value_shape or query_shape
         key_shape = key_shape or value_shape
         query_dim, inner_dim = query_shape[-1], self.num_heads * self.key_dim
+        shared_dim = self.num_key_value_heads * self.key_dim
         self.query_kernel = self._add_kernel(
             "query_kernel", query_dim, inner_dim
         )
         self.query_bias = self._add_bias("query_bias", inner_dim)
         self.key_kernel = self._add_kernel(
-            "key_kernel", key_shape[-1], inner_dim
+            "key_kernel", key_shape[-1], shared_dim
         )
-        self.key_bias = self._add_bias("key_bias", inner_dim)
+        self.key_bias = self._add_bias("key_bias", shared_dim)
         self.value_kernel = self._add_kernel(
-            "value_kernel", value_shape[-1], inner_dim
+            "value_kernel", value_shape[-1], shared_dim
         )
-        self.value_bias = self._add_bias("value_bias", inner_dim)
+        self.value_bias = self._add_bias("value_bias", shared_dim)
         self.output_kernel = self._add_kernel(
             "output_kernel", inner_dim, query_dim
         )
@@ -88,16 +107,20 @@ class HeadProjections(keras.layers.Layer):
             ops.concatenate(kernels, axis=1),
             ops.concatenate(biases, axis=0) if self.use_bias else None,
         )
-        return ops.split(outputs, len(kernels), axis=-1)
+        ends = itertools.accumulate(kernel.shape[1] for kernel in kernels)
+        return ops.split(outputs, list(ends)[:-1], axis=-1)
 
     def _split_heads(self, inputs):
+        """[B, T, heads * key_dim] -> [B, heads, T, key_dim]."""
         batch, length = ops.shape(inputs)[:2]
-        heads = (batch, length, self.num_heads, self.key_dim)
+        num_heads = inputs.shape[-1] // self.key_dim
+        heads = (batch, length, num_heads, self.key_dim)
         return ops.transpose(ops.reshape(inputs, heads), (0, 2, 1, 3))
 
     def _heads_of_one(self, inputs):
-        """[B, H * key_dim] -> [B, H, 1, key_dim]."""
-        return ops.reshape(inputs, (-1, self.num_heads, 1, self.key_dim))
+        """[B, heads * key_dim] -> [B, heads, 1, key_dim]."""
+        num_heads = inputs.shape[-1] // self.key_dim
+        return ops.reshape(inputs, (-1, num_heads, 1, self.key_dim))
 
     def _join_heads(self, context):
         """`Concat(...) W_O`: [B, H, T, key_dim] -> [B, T, query width]."""
@@ -120,6 +143,7 @@ class HeadProjections(keras.layers.Layer):
             **super().get_config(),
             "num_heads": self.num_heads,
             "key_dim": self.key_dim,
+            "num_key_value_heads": self.num_key_value_heads,
             "use_bias": self.use_bias,
             "kernel_initializer": keras.initializers.serialize(
                 self.kernel_initializer

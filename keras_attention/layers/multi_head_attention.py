@@ -49,6 +49,11 @@ class MultiHeadAttention(head_projections.HeadProjections):
     product. Deviation: the projections have biases, as in the authors'
     code and in Keras; `use_bias=False` gives the paper's text.
 
+    With `num_key_value_heads` below `num_heads`, several query heads share one
+    head of keys and values: one for all in multi-query attention (Shazeer
+    2019), one a group in grouped-query attention (Ainslie et al. 2023). The
+    cache is smaller by the same factor. Below, G is `num_key_value_heads`.
+
     Decoding: `project` gives the keys and values of a memory once;
     `attend` and `attend_one` use them at many steps; `initial_cache` and
     `step` attend to the tokens produced so far. The layer is called or built
@@ -63,6 +68,8 @@ class MultiHeadAttention(head_projections.HeadProjections):
         positions: a layer that puts positions into queries, keys and
             scores, such as `RotaryPositions`; see `Positions`. Without one,
             attention knows no order.
+        num_key_value_heads: heads of keys and values, G; must divide
+            `num_heads`. None for as many as there are query heads.
 
     Call arguments:
         query: [B, T, Dq].
@@ -89,9 +96,12 @@ class MultiHeadAttention(head_projections.HeadProjections):
     Raises:
         ValueError: If a query, value or key is not of rank 3, if a mask has
             another rank than these or holds floats, if tensors come in a
-            list, and if S is known not to be T with `use_causal_mask`.
+            list, if S is known not to be T with `use_causal_mask`, and if
+            `num_key_value_heads` does not divide `num_heads`.
 
-    Reference: https://arxiv.org/abs/1706.03762
+    References: https://arxiv.org/abs/1706.03762,
+    https://arxiv.org/abs/1911.02150 (multi-query),
+    https://arxiv.org/abs/2305.13245 (grouped-query)
     """
 
     def __init__(
@@ -102,10 +112,16 @@ class MultiHeadAttention(head_projections.HeadProjections):
         use_bias=True,
         kernel_initializer="glorot_uniform",
         positions=None,
+        num_key_value_heads=None,
         **kwargs,
     ):
         super().__init__(
-            num_heads, key_dim, use_bias, kernel_initializer, **kwargs
+            num_heads,
+            key_dim,
+            use_bias,
+            kernel_initializer,
+            num_key_value_heads,
+            **kwargs,
         )
         self.dropout = dropout
         self.positions = positions
@@ -127,7 +143,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
             self.positions.build((None, self.num_heads, None, self.key_dim))
 
     def _rotate(self, heads, start=0):
-        """Queries or keys [B, H, T, key_dim], of which the first is `start`."""
+        """Queries or keys of all heads, of which the first is at `start`."""
         if self.positions is None:
             return heads
         return self.positions.rotate(heads, start + _places(heads))
@@ -136,7 +152,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
         """Keys and values by head, to attend to many times.
 
         Returns:
-            `(key, value)`: both [B, H, S, key_dim].
+            `(key, value)`: both [B, G, S, key_dim].
         """
         weights.check_ready(self, value)
         if key is None:
@@ -231,7 +247,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
         """Room for the keys and values of `max_length` tokens to come."""
         return caches.empty(
             batch_size,
-            self.num_heads,
+            self.num_key_value_heads,
             max_length,
             self.key_dim,
             self.compute_dtype,

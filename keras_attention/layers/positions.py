@@ -70,7 +70,7 @@ class Positions(keras.layers.Layer):
 
         Args:
             query: [B, H, T, key_dim].
-            key, value: [B, H, S, key_dim].
+            key, value: [B, H, S, key_dim], or fewer heads that are shared.
             query_positions, key_positions: int [T], [S].
             mask: bool that broadcasts over [B, H, T, S], True = attend.
             dropout: optional function of the weights.
@@ -80,7 +80,7 @@ class Positions(keras.layers.Layer):
             [B, H, T, S].
         """
         query = query * (1.0 / math.sqrt(query.shape[-1]))
-        scores = ops.matmul(query, ops.swapaxes(key, -1, -2))
+        scores = attention.matmul_of_heads(query, ops.swapaxes(key, -1, -2))
         bias = self.bias(query, query_positions, key_positions)
         if bias is not None:
             # In float32: half precision would round far distances together.

@@ -5,7 +5,7 @@ import keras
 from keras_attention.layers import (
     attention,
     masks,
-    transformer_layers,
+    transformer_layer,
     weights,
 )
 
@@ -26,7 +26,7 @@ def tanh_gelu(inputs):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class SelfAttentionLayer(transformer_layers.TransformerLayer):
+class SelfAttentionLayer(transformer_layer.TransformerLayer):
     """Self-attention, then a feed-forward network with GELU.
 
     The layer of Radford et al. 2018 and 2019, which is causal, and of

@@ -1,136 +1,17 @@
 """One layer of the Transformer's encoder and one of its decoder."""
 
-import inspect
-
 import keras
 
 from keras_attention.layers import (
     attention,
     masks,
-    multi_head_attention,
-    quantized_parts,
-    residual,
+    transformer_layer,
     weights,
 )
-from keras_attention.layers import feed_forward as feed_forward_layer
-from keras_attention.layers import positions as position_layers
-
-
-class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
-    """What encoder and decoder layer share: abstract.
-
-    Args:
-        num_heads: heads of each attention; must divide the width.
-        intermediate_dim: width of the feed-forward network.
-        dropout: rate on each sublayer's output (Vaswani 2017, 5.4).
-        norm_first: pre-norm if True, the paper's post-norm if False.
-        positions: a layer that puts positions into the self-attention, such
-            as `RotaryPositions`; each layer needs its own.
-        feed_forward: a layer [..., D] -> [..., D] in place of the feed-forward
-            network, such as `MixtureOfExperts`; each layer needs its own.
-            `intermediate_dim` is then not used. If its call takes
-            `padding_mask` or `training`, it gets them.
-
-    Raises:
-        ValueError: If `num_heads` or `intermediate_dim` is not positive, if
-            `num_heads` does not divide the width, or if tensors come in a
-            list.
-    """
-
-    expected_call = "layer(inputs=inputs)"
-
-    def __init__(
-        self,
-        num_heads,
-        intermediate_dim,
-        dropout=0.0,
-        norm_first=False,
-        positions=None,
-        **kwargs,
-    ):
-        super().__init__(**kwargs)
-        if num_heads < 1 or intermediate_dim < 1:
-            raise ValueError(
-                "`num_heads` and `intermediate_dim` must be positive "
-                f"integers. Received: num_heads={num_heads}, "
-                f"intermediate_dim={intermediate_dim}"
-            )
-        self.num_heads = num_heads
-        self.intermediate_dim = intermediate_dim
-        self.dropout = dropout
-        self.norm_first = norm_first
-        self.positions = positions
-        self.supports_masking = True
-
-    def __call__(self, *args, **kwargs):
-        attention.check_separate(self.expected_call, [*args, *kwargs.values()])
-        return super().__call__(*args, **kwargs)
-
-    def _residual(self, name):
-        return residual.Residual(
-            self.dropout, self.norm_first, dtype=self.dtype_policy, name=name
-        )
-
-    def _network(self, given, activation="relu"):
-        """The layer's feed-forward network, or what was given instead."""
-        self._has_own_network = given is None
-        if given is not None:
-            return given
-        return feed_forward_layer.FeedForward(
-            self.intermediate_dim,
-            activation,
-            dtype=self.dtype_policy,
-            name="feed_forward",
-        )
-
-    def _attention(self, name, inputs_shape, positions=None):
-        hidden_dim = inputs_shape[-1]
-        if hidden_dim % self.num_heads:
-            raise ValueError(
-                "`num_heads` must divide the width of the layer. Received: "
-                f"num_heads={self.num_heads}, width {hidden_dim}"
-            )
-        return multi_head_attention.MultiHeadAttention(
-            self.num_heads,
-            hidden_dim // self.num_heads,
-            positions=positions,
-            dtype=self.dtype_policy,
-            name=name,
-        )
-
-    def _feed_forward(self, inputs, training, padding_mask=None):
-        options = {"padding_mask": padding_mask, "training": training}
-        taken = inspect.signature(self.feed_forward.call).parameters
-        outputs = self.feed_forward(
-            self.feed_forward_residual.enter(inputs),
-            **{name: options[name] for name in options if name in taken},
-        )
-        return self.feed_forward_residual.leave(inputs, outputs, training)
-
-    def get_config(self):
-        return {
-            **super().get_config(),
-            "num_heads": self.num_heads,
-            "intermediate_dim": self.intermediate_dim,
-            "dropout": self.dropout,
-            "norm_first": self.norm_first,
-            "positions": position_layers.serialize(self.positions),
-            "feed_forward": None
-            if self._has_own_network
-            else keras.saving.serialize_keras_object(self.feed_forward),
-        }
-
-    @classmethod
-    def from_config(cls, config):
-        config = position_layers.deserialize(config)
-        network = config.get("feed_forward")
-        if network is not None:
-            network = keras.saving.deserialize_keras_object(network)
-        return cls(**{**config, "feed_forward": network})
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class TransformerEncoderLayer(TransformerLayer):
+class TransformerEncoderLayer(transformer_layer.TransformerLayer):
     """Self-attention, then a feed-forward network (Vaswani 2017, 3.1).
 
     Args: see `TransformerLayer`.
@@ -226,7 +107,7 @@ class TransformerEncoderLayer(TransformerLayer):
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-class TransformerDecoderLayer(TransformerLayer):
+class TransformerDecoderLayer(transformer_layer.TransformerLayer):
     """Causal self-attention, attention to a memory, feed-forward network.
 
     Vaswani et al. 2017, section 3.1. `call` sees a whole target; `step` one

@@ -53,9 +53,13 @@ class TransformerLanguageModel(language_model.LanguageModel):
             sinusoids, and no limit.
         dropout: rate.
         norm_first: pre-norm or post-norm.
+        num_key_value_heads: heads of keys and values, which query heads share;
+            must divide `num_heads`. The cache is smaller by this factor. None
+            gives each query head its own.
 
     Raises:
-        ValueError: If there is no layer, or if the tokens are known to be
+        ValueError: If there is no layer, if the heads do not share keys
+            evenly, or if the tokens are known to be
             more than `max_length`. A graph that does not know how many there
             are gives NaN behind them.
 
@@ -96,6 +100,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
         max_length=None,
         dropout=0.1,
         norm_first=True,
+        num_key_value_heads=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -109,6 +114,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
             "max_length": max_length,
             "dropout": dropout,
             "norm_first": norm_first,
+            "num_key_value_heads": num_key_value_heads,
         }
         self.max_length = max_length
         policy = {"dtype": self.dtype_policy}
@@ -136,7 +142,12 @@ class TransformerLanguageModel(language_model.LanguageModel):
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         sizes = (num_heads, intermediate_dim, dropout, norm_first)
         self.stack = [
-            layers.SelfAttentionLayer(*sizes, name=f"layer_{index}", **policy)
+            layers.SelfAttentionLayer(
+                *sizes,
+                num_key_value_heads=num_key_value_heads,
+                name=f"layer_{index}",
+                **policy,
+            )
             for index in range(num_layers)
         ]
         if norm_first:

@@ -309,3 +309,80 @@ def test_sizes_must_be_positive(num_heads, key_dim):
     message = f"Received: num_heads={num_heads}, key_dim={key_dim}"
     with pytest.raises(ValueError, match=message):
         multi_head_attention.MultiHeadAttention(num_heads, key_dim)
+
+
+@pytest.mark.parametrize("num_key_value_heads", [1, 2, 6])
+def test_shared_keys_and_values_equal_those_of_keras(
+    rng, randomize, num_key_value_heads
+):
+    query, key, value = (
+        rng.normal(size=(B, length, dim)).astype("float32")
+        for length, dim in ((T, QUERY_DIM), (S, KEY_DIM), (S, VALUE_DIM))
+    )
+    attention_mask = rng.random((B, T, S)) < 0.7
+    attention_mask[..., 0] = True
+    layer = layers.MultiHeadAttention(
+        6, HEAD_DIM, num_key_value_heads=num_key_value_heads
+    )
+    layer(query, value, key)
+    randomize(layer)
+    other = keras.layers.GroupQueryAttention(HEAD_DIM, 6, num_key_value_heads)
+    other.build(query.shape, value.shape, key.shape)
+    for name in ("query", "key", "value", "output"):
+        theirs = getattr(other, f"_{name}_dense")
+        ours = [getattr(layer, f"{name}_{part}") for part in ("kernel", "bias")]
+        theirs.set_weights(
+            [
+                weight.numpy().reshape(their.shape)
+                for weight, their in zip(ours, theirs.weights, strict=True)
+            ]
+        )
+    context, weights = layer(query, value, key, attention_mask=attention_mask)
+    expected = other(
+        query,
+        value,
+        key,
+        attention_mask=attention_mask,
+        return_attention_scores=True,
+    )
+    np.testing.assert_allclose(context, expected[0], atol=1e-5)
+    assert weights.shape == (B, 6, T, S)
+    np.testing.assert_allclose(
+        weights, np.reshape(expected[1], weights.shape), atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    "positions", [None, layers.RotaryPositions, layers.LinearBias]
+)
+def test_a_cache_of_shared_heads_is_smaller_and_steps_equal_call(
+    rng, randomize, positions
+):
+    query = rng.normal(size=(B, S, QUERY_DIM)).astype("float32")
+    layer = layers.MultiHeadAttention(
+        6, 4, positions=positions and positions(), num_key_value_heads=2
+    )
+    layer.build(query.shape)
+    randomize(layer)
+    expected, _ = layer(query, use_causal_mask=True)
+    cache = layer.initial_cache(B, S)
+    assert cache.key.shape == cache.value.shape == (B, 2, S, 4)
+    for position in range(S):
+        context, weights, cache = layer.step(
+            query[:, position], cache, position
+        )
+        assert weights.shape == (B, 6, S)
+        np.testing.assert_allclose(context, expected[:, position], atol=1e-5)
+
+
+def test_shared_heads_have_fewer_weights():
+    layer = layers.MultiHeadAttention(6, HEAD_DIM, num_key_value_heads=2)
+    layer.build((B, S, QUERY_DIM))
+    kernels = QUERY_DIM * HEAD_DIM * (6 + 2 + 2 + 6)
+    assert layer.count_params() == kernels + HEAD_DIM * (6 + 2 + 2) + QUERY_DIM
+
+
+@pytest.mark.parametrize("num_key_value_heads", [0, 4, 12])
+def test_heads_share_keys_evenly(num_key_value_heads):
+    with pytest.raises(ValueError, match="must divide `num_heads`"):
+        layers.MultiHeadAttention(6, 4, num_key_value_heads=num_key_value_heads)

@@ -40,6 +40,9 @@ def models_and_layers():
         "diagonal": layers.DiagonalAttention(),
         "structured": layers.StructuredAttention(),
         "multi_head": layers.MultiHeadAttention(3, 11),
+        "multi_head_shared": layers.MultiHeadAttention(
+            6, 11, num_key_value_heads=2
+        ),
         **{
             f"multi_head_{positions.name}": layers.MultiHeadAttention(
                 3, 4, positions=positions
@@ -126,6 +129,15 @@ def forward(name, part):
     return part(y, padding_mask=mask) if name == "encoder" else part(x)
 
 
+def attend_in_blocks():
+    """The context of an online softmax."""
+    heads = np.random.default_rng(1).normal(size=(2, 3, 5, 7))
+    heads = keras.ops.convert_to_tensor(heads.astype("float32"))
+    return layers.online_softmax_attention(
+        heads, heads, heads, use_causal_mask=True, block_size=2
+    )
+
+
 def run(weights=None):
     """Weights and outputs as two dictionaries of arrays."""
     used, outputs = {}, {}
@@ -139,6 +151,8 @@ def run(weights=None):
             used[f"{name}/{i}"] = weight
         for i, x in enumerate(keras.tree.flatten(forward(name, part))):
             outputs[f"{name}/{i}"] = keras.ops.convert_to_numpy(x)
+    blocks = attend_in_blocks()
+    outputs["online_softmax"] = keras.ops.convert_to_numpy(blocks)
     return used, outputs
 
 

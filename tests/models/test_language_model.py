@@ -37,6 +37,10 @@ VARIANTS = {name: (name, {}) for name in tiny.names("language_modelling")} | {
         "transformer_language_model",
         {"max_length": 17},
     ),
+    "transformer_language_model_shared_keys": (
+        "transformer_language_model",
+        {"num_key_value_heads": 1},
+    ),
     "char_cnn_language_model_projected": (
         "char_cnn_language_model",
         {"embedding_dim": 7, "projection_dim": 5},

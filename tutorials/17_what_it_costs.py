@@ -1,0 +1,650 @@
+# ---
+# jupyter:
+#   jupytext:
+#     text_representation:
+#       extension: .py
+#       format_name: percent
+#   kernelspec:
+#     display_name: Python 3
+#     language: python
+#     name: python3
+# ---
+
+# %% [markdown]
+# # 17. What it costs
+#
+# [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/17_what_it_costs.ipynb)
+# (there, first `%pip install
+# git+https://github.com/keras-attention/keras_attention`)
+#
+# By 2016 translators were large: Google's had eight layers of LSTMs on each
+# side, and a language model could fill a graphics card with one matrix. What
+# held the field up was no longer an idea but a bill. The bill has four lines:
+#
+# - *weights*: the numbers that are learned, kept and loaded;
+# - *multiplications*: what a token costs in arithmetic;
+# - *steps in a row*: what has to wait for something else;
+# - *memory*: what is kept while the model works.
+#
+# This chapter counts the four. Then it looks at six tricks of the years 2016 to
+# 2023. Each changes one line of the bill, and either computes the same function
+# as before or pays with a loss that can be measured.
+#
+# Takes about four minutes on two cores. Among other things it prints what each
+# trick costs, how well four experts divide a function among themselves, and how
+# much memory attention needs for 8,192 tokens.
+
+# %%
+import os
+import pathlib
+import subprocess
+import sys
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import keras_attention as ka
+from keras_attention.data.embedded import sentences
+from keras_attention.plotting import drawing
+
+# With KERAS_ATTENTION_FAST=1 everything runs, but little is learned.
+FAST = os.environ.get("KERAS_ATTENTION_FAST") == "1"
+# Where pictures go.
+PICTURES = pathlib.Path(os.environ.get("KERAS_ATTENTION_PICTURES", "pictures"))
+keras.utils.set_random_seed(1)
+tf.get_logger().setLevel("ERROR")
+rng = np.random.default_rng(1)
+
+# %% [markdown]
+# ## The bill of one layer
+#
+# A matrix of $a$ rows and $b$ columns has $a b$ weights. To multiply a vector
+# by it takes $a b$ multiplications. For a single matrix the first two lines of
+# the bill are equal. It is easy to forget that they are two. Biases are few,
+# and adding them takes no multiplication.
+#
+# We do not trust formulas here. The next cell asks TensorFlow for the graph of
+# a layer and adds up its matrix products. A product of $[a, b]$ and $[b, c]$
+# has $a b c$ multiplications: $b$ for each number of the result.
+
+
+# %%
+PRODUCTS = ("MatMul", "BatchMatMulV2", "Einsum")
+
+
+def multiplications(function, *shape):
+    """Those of all matrix products, for one input of this shape."""
+    traced = tf.function(function).get_concrete_function(tf.TensorSpec(shape))
+    total = 0
+    for operation in traced.graph.get_operations():
+        if operation.type in PRODUCTS:
+            left = operation.inputs[0]
+            total += left.shape[-1] * np.prod(operation.outputs[0].shape)
+    return int(total)
+
+
+def matrix_weights(layer):
+    """The weights of a layer's matrices, its biases left out."""
+    return sum(
+        int(np.prod(weight.shape))
+        for weight in layer.weights
+        if "bias" not in weight.path
+    )
+
+
+WIDTH = 256
+
+
+def bill_of_step(cell):
+    """Weights and multiplications of one step of a cell."""
+    cell.build((1, WIDTH))
+    zeros = [tf.zeros((1, size)) for size in cell.state_size]
+    products = multiplications(lambda x: cell(x, zeros)[0], 1, WIDTH)
+    return matrix_weights(cell), products
+
+
+bills = {"LSTM": bill_of_step(keras.layers.LSTMCell(WIDTH))}
+print("LSTM: {:,} weights, {:,} multiplications".format(*bills["LSTM"]))
+assert bills["LSTM"] == (4 * WIDTH * 2 * WIDTH,) * 2
+
+# %% [markdown]
+# An LSTM of width $n$ makes four vectors (three gates and a candidate) from its
+# input and its state: a matrix of $2n$ rows and $4n$ columns, $8 n^2$ weights.
+# That is the bill to beat.
+#
+# ## Trick 1: two thin matrices for a thick one
+#
+# Kuchaiev and Ginsburg (2017) write the large matrix as a product of two small
+# ones, $W = W_1 W_2$, with a waist of $r$ columns between them. Their F-LSTM
+# ("factorized") has $2n \cdot r + r \cdot 4n = 6nr$ weights.
+#
+# What is lost? A product with a waist of $r$ has *rank* at most $r$: it can
+# turn its input only in $r$ independent directions. If $r$ is as large as the
+# matrix's smaller side, nothing is lost, and the factors can be any matrix. The
+# singular value decomposition gives such factors. So we can check it: we cut
+# the matrix of an LSTM into two, and compare the outputs.
+
+
+# %%
+def factorized(lstm, rank):
+    """An F-LSTM whose factors are the best ones of this rank."""
+    kernel = np.concatenate([lstm.kernel, lstm.recurrent_kernel])  # [2n, 4n]
+    left, values, right = np.linalg.svd(kernel, full_matrices=False)
+    cell = ka.layers.FactorizedLSTMCell(WIDTH, rank)
+    cell.build((1, WIDTH))
+    cell.set_weights(
+        [left[:, :rank] * values[:rank], right[:rank], lstm.bias.numpy()]
+    )
+    return cell
+
+
+lstm = keras.layers.LSTMCell(WIDTH)
+lstm.build((1, WIDTH))
+x = rng.normal(size=(5, WIDTH)).astype("float32")
+states = [tf.constant(rng.normal(size=(5, WIDTH)), "float32") for _ in "hc"]
+expected, _ = lstm(x, states)
+for rank in (2 * WIDTH, WIDTH, 64):
+    output, _ = factorized(lstm, rank)(x, states)
+    error = np.sqrt(np.mean((output - expected) ** 2))
+    print(f"rank {rank}: {6 * WIDTH * rank:9,} weights, error {error:.5f}")
+    if rank == 2 * WIDTH:
+        assert error < 1e-5
+
+# %% [markdown]
+# With the full rank, 512, the two are the same function, and the factors are
+# larger than what they replace. A smaller rank saves weights and makes an
+# error: this matrix is random, so all its directions matter. A model that is
+# *trained* with a waist chooses the directions that it needs.
+#
+# ## Trick 2: groups that do not talk
+#
+# G-LSTM cuts input and state into $k$ groups, and gives each group a small LSTM
+# of its own. Of the large matrix, only $k$ blocks on the diagonal are left, and
+# a block has the $k^2$-th part of the matrix. So the cell has $8 n^2 / k$
+# weights, and the groups can be computed at the same time.
+
+# %%
+bills["F-LSTM, rank 64"] = bill_of_step(
+    ka.layers.FactorizedLSTMCell(WIDTH, rank=64)
+)
+bills["G-LSTM, 4 groups"] = bill_of_step(
+    ka.layers.GroupLSTMCell(WIDTH, num_groups=4)
+)
+for name, (weights, products) in bills.items():
+    print(f"{name:17} {weights:9,} weights {products:9,} multiplications")
+assert bills["F-LSTM, rank 64"] == (6 * WIDTH * 64,) * 2
+assert bills["G-LSTM, 4 groups"] == (8 * WIDTH**2 // 4,) * 2
+
+# %% [markdown]
+# Do they still learn? The three cells read sentences from a source whose
+# entropy is known, and say how probable each next word is. *Perplexity* is
+# $e$ to the mean loss: as many words as the model hesitates between. No model
+# can be below the source's own. (More of this source is in
+# [chapter 14](14_one_stack.ipynb).)
+
+# %%
+NUM_SENTENCES = 640 if FAST else 32_000
+texts = sentences.generate(train=NUM_SENTENCES, validation=1, test=500)
+words = ["", "<end>", *sentences.vocabulary()]
+number_of = {word: index for index, word in enumerate(words)}
+
+
+def as_ids(lines):
+    """Inputs and labels: each word, and the one behind it. 0 is padding."""
+    rows = [[number_of[w] for w in line.split()] + [1] for line in lines]
+    ids = keras.utils.pad_sequences(rows, padding="post", maxlen=24)
+    before = np.pad(ids[:, :-1], ((0, 0), (1, 0)), constant_values=1)
+    return np.where(ids > 0, before, 0), ids
+
+
+def perplexity_of(cell):
+    keras.utils.set_random_seed(1)
+    model = keras.Sequential(
+        [
+            keras.layers.Embedding(len(words), WIDTH, mask_zero=True),
+            keras.layers.RNN(cell, return_sequences=True),
+            keras.layers.Dense(len(words)),
+        ]
+    )
+    model.compile(
+        keras.optimizers.Adam(3e-3),
+        ka.training.losses.TokenCrossEntropy(),
+        jit_compile=False,
+    )
+    model.fit(*as_ids(texts["train"]), batch_size=128, epochs=1, verbose=0)
+    return float(np.exp(model.evaluate(*as_ids(texts["test"]), verbose=0)))
+
+
+perplexities = {
+    "LSTM": perplexity_of(keras.layers.LSTMCell(WIDTH)),
+    "F-LSTM, rank 64": perplexity_of(
+        ka.layers.FactorizedLSTMCell(WIDTH, rank=64)
+    ),
+    "G-LSTM, 4 groups": perplexity_of(ka.layers.GroupLSTMCell(WIDTH, 4)),
+    "LSTM of width 94": perplexity_of(keras.layers.LSTMCell(94)),
+    "LSTM of width 74": perplexity_of(keras.layers.LSTMCell(74)),
+}
+for name, value in perplexities.items():
+    print(f"{name:17} perplexity {value:.2f}")
+print(f"the source itself: {np.exp(sentences.entropy_rate()):.2f}")
+
+# %% [markdown]
+# The last two rows are the rivals: plain LSTMs that are simply narrower, with
+# about as many weights as G-LSTM (94) and F-LSTM (74). A trick is worth its
+# name where it beats a narrower layer of the same bill.
+#
+# ## Trick 3: many experts, few of them at work
+#
+# A feed-forward network has two matrices, and each token uses all of both.
+# Shazeer et al. (2017) keep many such networks, the *experts*, and a *gate*
+# that chooses $k$ of them for each token:
+#
+# $$y = \sum_{i \in \text{chosen}} G(x)_i\, E_i(x)$$
+#
+# $E_i$ is an expert, and $G(x)_i$ its share: a softmax over the $k$ largest of
+# the gate's scores. Here the first two lines of the bill come apart. Weights
+# grow with the number of experts, multiplications with $k$.
+
+# %%
+EXPERTS, CHOSEN, TOKENS = 16, 2, 512
+network = ka.layers.FeedForward(4 * WIDTH)
+network.build((TOKENS, WIDTH))
+bills["feed-forward"] = (
+    matrix_weights(network),
+    multiplications(network, TOKENS, WIDTH) // TOKENS,
+)
+mixture = ka.layers.MixtureOfExperts(EXPERTS, 2 * WIDTH, CHOSEN)
+mixture.build((TOKENS, WIDTH))
+bills["16 experts, 2 chosen"] = (
+    matrix_weights(mixture),
+    CHOSEN * 2 * WIDTH * 2 * WIDTH + EXPERTS * WIDTH,
+)
+computed = multiplications(mixture, TOKENS, WIDTH) // TOKENS
+for name in ("feed-forward", "16 experts, 2 chosen"):
+    weights, products = bills[name]
+    print(f"{name:20} {weights:9,} weights {products:9,} multiplications")
+print(f"the layer computes {computed:,}: it fills its blocks up")
+assert bills["16 experts, 2 chosen"][0] > 7 * bills["feed-forward"][0]
+assert bills["16 experts, 2 chosen"][1] < 1.02 * bills["feed-forward"][1]
+assert computed < 2.1 * bills["feed-forward"][1]
+
+# %% [markdown]
+# Eight times the weights, and (in each token's own count) as many
+# multiplications. A machine computes a little more: tokens are sorted by their
+# expert into blocks of one size, and blocks are not always full.
+#
+# Does the gate learn who is good at what? Let four affine functions each rule
+# one quadrant of a plane, and let four affine experts learn from points.
+# *Purity* is the share of points whose best expert is one that serves their
+# quadrant only: 0.25 for a single expert, 1 if each quadrant has its own. Two
+# losses keep the experts equally busy; without them, the first expert that is a
+# little better gets all the points, and learns from all.
+
+# %%
+keras.utils.set_random_seed(0)
+draws = np.random.default_rng(0)
+matrices = 2 * draws.normal(size=(4, 4, 4))
+offsets = 2 * draws.normal(size=(4, 4))
+points = draws.uniform(-1, 1, size=(4096, 4)).astype("float32")
+quadrant = 2 * (points[:, 0] > 0) + (points[:, 1] > 0)
+values = np.einsum("nd,ndo->no", points, matrices[quadrant])
+values = values + offsets[quadrant]
+
+
+def purity(chosen):
+    """The share of points whose expert has most of its points with them."""
+    counts = [np.bincount(quadrant[chosen == e]).max() for e in set(chosen)]
+    return sum(counts) / len(chosen)
+
+
+experts = ka.layers.MixtureOfExperts(4, 8, 2, activation="linear")
+model = keras.Sequential([experts])
+model.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=False)
+model.fit(points, values, batch_size=128, epochs=1 if FAST else 40, verbose=0)
+best = np.argmax(experts.gates(points), axis=1)
+print(f"purity: {purity(best):.3f}")
+if not FAST:
+    assert purity(best) > 0.98
+
+# %% tags=["hide-input"]
+with drawing.style():
+    figure = drawing.Figure(figsize=(4.4, 4.2), layout="constrained")
+    axes = figure.subplots()
+    for expert in range(4):
+        chosen = best == expert
+        axes.scatter(
+            points[chosen, 0], points[chosen, 1], s=5,
+            color=drawing.COLORS[expert], label=f"expert {expert + 1}",
+        )  # fmt: skip
+    axes.axhline(0, color="#888888")
+    axes.axvline(0, color="#888888")
+    axes.set(xlabel="first number of a point", ylabel="second number")
+    axes.set_aspect("equal")
+    figure.legend(loc="outside lower center", ncols=4, markerscale=3)
+    drawing.save(figure, PICTURES / "17_experts.png")
+figure  # noqa: B018
+
+# %% [markdown]
+# *Each dot is a point, in the colour of the expert that the gate likes best.
+# Nobody told the gate where the quadrants are.*
+#
+# ## Trick 4: layers that need not wait
+#
+# Google's translator (GNMT, Wu et al. 2016) has eight LSTMs on top of each
+# other on each side, each on a graphics card of its own. Then the bill's third
+# line rules: what has to wait for what? A cell needs the state of the word
+# before and the output of the layer below. So layer 2 can read word 1 while
+# layer 1 reads word 2.
+#
+# A *bidirectional* layer destroys that: its output at word 1 needs the whole
+# text, read backwards. So GNMT has one bidirectional layer, at the bottom, and
+# seven that read forwards. And its decoder asks the attention with the *bottom*
+# layer's output. If the top layer asked, as in Luong's model, the next word's
+# bottom layer would have to wait for the whole stack.
+#
+# We do not trust this either, and simulate the waiting. Each cell takes one
+# tick and starts as soon as it has what it needs.
+
+
+# %%
+def ticks_of_encoder(kinds, length):
+    """Ticks until a stack has read a text, a card for each direction."""
+    below = np.zeros(length, int)  # When the words are there.
+    for kind in kinds:
+        ahead, back = np.zeros(length, int), np.zeros(length, int)
+        for t in range(length):
+            ahead[t] = 1 + max(below[t], ahead[t - 1] if t else 0)
+        for t in reversed(range(length)):
+            later = back[t + 1] if t + 1 < length else 0
+            back[t] = 1 + max(below[t], later)
+        below = np.maximum(ahead, back) if kind == "both" else ahead
+    return int(below.max())
+
+
+def ticks_of_decoder(num_layers, length, asks):
+    """Ticks of a decoder in training, where the words are known."""
+    ready = np.zeros((num_layers, length), int)
+    for t in range(length):
+        for layer in range(num_layers):
+            needs = [ready[layer, t - 1] if t else 0]
+            if layer:
+                needs.append(ready[layer - 1, t])
+            elif t:  # The bottom layer reads the context of the step before.
+                needs.append(
+                    ready[num_layers - 1 if asks == "top" else 0, t - 1]
+                )
+            ready[layer, t] = 1 + max(needs)
+    return int(ready.max())
+
+
+LAYERS, LENGTH = 8, 50
+waits = {
+    "encoder, 8 bidirectional": ticks_of_encoder(["both"] * LAYERS, LENGTH),
+    "encoder, GNMT": ticks_of_encoder(["both"] + ["ahead"] * 7, LENGTH),
+    "encoder, 8 forwards": ticks_of_encoder(["ahead"] * LAYERS, LENGTH),
+    "decoder, the top asks": ticks_of_decoder(LAYERS, LENGTH, "top"),
+    "decoder, the bottom asks": ticks_of_decoder(LAYERS, LENGTH, "bottom"),
+}
+for name, ticks in waits.items():
+    print(f"{name:25} {ticks:4} ticks")
+assert list(waits.values()) == [
+    LAYERS * LENGTH,
+    2 * LENGTH + LAYERS - 2,
+    LENGTH + LAYERS - 1,
+    LAYERS * LENGTH,
+    LENGTH + LAYERS - 1,
+]
+
+# %% [markdown]
+# For 50 words, eight bidirectional layers wait 400 ticks, and GNMT's encoder
+# 106. A Transformer's layer has no waiting in it at all, but for the layer
+# below: 8 ticks for any text. That is why recurrence ended.
+#
+# ## Trick 5: attention without its matrix
+#
+# Attention pays elsewhere. For $T$ words it makes $T^2$ scores, and in training
+# they are kept for the gradient. The softmax seems to need them all: each
+# weight is divided by the sum over a whole row. But the *context* needs only
+# two sums, and sums can be made word by word:
+#
+# $$c = \frac{\sum_j e^{x_j - m}\, v_j}{\sum_j e^{x_j - m}}$$
+#
+# $x_j$ are the scores, $v_j$ the values, and $m$ is the largest score, which
+# only keeps the numbers small. If a larger score comes, both sums are
+# multiplied by $e^{m - m'}$, and go on with the new $m'$ (Milakov and
+# Gimelshein 2018). No weight is ever kept:
+
+
+# %%
+def context_word_by_word(scores, values):
+    largest, below, above = -np.inf, 0.0, np.zeros(values.shape[1])
+    for score, value in zip(scores, values, strict=True):
+        new_largest = max(largest, score)
+        shrink = np.exp(largest - new_largest)
+        below = below * shrink + np.exp(score - new_largest)
+        above = above * shrink + np.exp(score - new_largest) * value
+        largest = new_largest
+    return above / below
+
+
+scores, values = rng.normal(size=100) * 5, rng.normal(size=(100, 4))
+weights = np.exp(scores) / np.exp(scores).sum()
+np.testing.assert_allclose(
+    context_word_by_word(scores, values), weights @ values
+)
+
+# %% [markdown]
+# It is the same number, not an approximation. `ka.layers.
+# online_softmax_attention` does this with blocks of 256 keys, and computes the
+# weights of a block once more for the gradient (Rabe and Staats 2021, Dao et
+# al. 2022). A fresh process measures what each way adds to the memory, gradient
+# included, for one text and two heads:
+
+# %%
+PROGRAM = """
+import resource, sys
+import tensorflow as tf
+import keras_attention as ka
+
+def most():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+def attend(length):
+    x = tf.ones((1, 2, length, 16))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        if sys.argv[1] == "blocks":
+            context = ka.layers.online_softmax_attention(x, x, x)
+        else:
+            context, _ = ka.layers.dot_product_attention(x, x, x)
+    tape.gradient(context, x)
+
+attend(256)
+before = most()
+attend(int(sys.argv[2]))
+unit = 2**20 if sys.platform == "darwin" else 2**10
+print((most() - before) / unit)
+"""
+
+
+def megabytes(way, length):
+    command = [sys.executable, "-c", PROGRAM, way, str(length)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return float(done.stdout)
+
+
+lengths = (512, 1024) if FAST else (2048, 4096, 8192)
+memory = {
+    way: [megabytes(way, length) for length in lengths]
+    for way in ("whole", "blocks")
+}
+print("tokens", *lengths, sep="\t")
+for way, row in memory.items():
+    print(way, *(f"{size:.0f} MB" for size in row), sep="\t")
+if not FAST:
+    assert memory["whole"][-1] > 8 * memory["blocks"][-1]
+    assert memory["whole"][-1] > 3 * memory["whole"][-2]
+    assert memory["blocks"][-1] < 3 * memory["blocks"][-2]
+
+# %% [markdown]
+# Twice the length is four times the memory for the whole matrix, and about
+# twice for blocks. What it costs: the multiplications for the gradient grow by
+# a fourth, as the scores are computed twice. And there is no heat map: weights
+# that were never kept cannot be drawn.
+#
+# ## Trick 6: heads that share what they look at
+#
+# A decoder keeps keys and values of all words so far, for each head: its
+# *cache*. At each step it reads all of the cache and multiplies little, so the
+# fourth line rules. Shazeer (2019) lets all heads share one head of keys and
+# values (*multi-query*), and Ainslie et al. (2023) one a group of heads
+# (*grouped-query*). Queries stay as many as before, so each head still asks
+# its own question.
+
+# %%
+HEADS, HEAD_WIDTH = 8, WIDTH // 8
+for name, shared in (("8 heads", 8), ("2 shared", 2), ("1 shared", 1)):
+    layer = ka.layers.MultiHeadAttention(
+        HEADS, HEAD_WIDTH, num_key_value_heads=shared
+    )
+    layer.build((1, TOKENS, WIDTH))
+    products = multiplications(lambda x: layer(query=x)[0], 1, TOKENS, WIDTH)  # noqa: B023
+    bills[f"attention, {name}"] = (matrix_weights(layer), products // TOKENS)
+    cache = layer.initial_cache(1, TOKENS)
+    numbers = 2 * int(np.prod(cache.key.shape)) // TOKENS
+    print(
+        f"{name:9} {matrix_weights(layer):8,} weights,",
+        f"{numbers:4} numbers of cache a word",
+    )
+    assert numbers == 2 * shared * HEAD_WIDTH
+    assert matrix_weights(layer) == 2 * WIDTH * (WIDTH + shared * HEAD_WIDTH)
+
+
+# %% tags=["hide-input"]
+def draw_bills():
+    """An arrow for each trick: weights to the right, products upwards."""
+    arrows = [
+        ("LSTM", "F-LSTM, rank 64"),
+        ("LSTM", "G-LSTM, 4 groups"),
+        ("feed-forward", "16 experts, 2 chosen"),
+        ("attention, 8 heads", "attention, 1 shared"),
+    ]
+    with drawing.style():
+        figure = drawing.Figure(figsize=(7.4, 4.6), layout="constrained")
+        axes = figure.subplots()
+        for index, (start, end) in enumerate(arrows):
+            color = drawing.COLORS[index]
+            axes.annotate(
+                "", bills[end], bills[start],
+                arrowprops={"arrowstyle": "->", "color": color, "lw": 2},
+            )  # fmt: skip
+            axes.plot(*bills[end], "o", color=color, label=end)
+        for name in {start for start, _ in arrows}:
+            axes.plot(*bills[name], "s", color=drawing.INK)
+        axes.plot([5e4, 5e6], [5e4, 5e6], color="#BBBBBB", linewidth=1)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        axes.set(xlabel="weights", ylabel="multiplications a token")
+        drawing.finish(axes)
+        drawing.save(figure, PICTURES / "17_bills.png")
+    return figure
+
+
+draw_bills()
+
+# %% [markdown]
+# *Black squares are the plain layers: LSTM and feed-forward network share one
+# square. An arrow is a trick. On the grey line each weight is used once. F-LSTM
+# and G-LSTM go down along it, experts leave it to the right, and attention lies
+# above it, as it also multiplies words by words.*
+#
+# | trick | what it saves | what it pays |
+# |---|---|---|
+# | F-LSTM | weights and multiplications | rank |
+# | G-LSTM | weights and multiplications | groups do not see each other |
+# | experts | multiplications for each weight | weights, and a gate to balance |
+# | GNMT's order | steps in a row | one direction in seven layers |
+# | online softmax | memory | scores computed twice, no heat map |
+# | shared keys | cache, and weights | heads look at the same keys |
+#
+# ## Exercises
+#
+# 1. From which rank on does an F-LSTM of width 256 have more weights than the
+#    LSTM?
+#
+# <details><summary>Solution</summary>
+#
+# $6 n r > 8 n^2$, so $r > 4 n / 3 = 341$.
+#
+# ```python
+# full = bill_of_step(keras.layers.LSTMCell(WIDTH))[0]
+# for rank, is_more in ((341, False), (342, True)):
+#     cell = ka.layers.FactorizedLSTMCell(WIDTH, rank)
+#     assert (bill_of_step(cell)[0] > full) == is_more
+# ```
+#
+# </details>
+#
+# 2. A mixture in which *all* experts are chosen, and whose gate does not know
+#    them apart, is a plain average. Show it for a fresh layer.
+#
+# <details><summary>Solution</summary>
+#
+# The gate starts at zero, so all shares are $1 / n$.
+#
+# ```python
+# layer = ka.layers.MixtureOfExperts(3, 8, num_chosen=3)
+# x = rng.normal(size=(5, 4)).astype("float32")
+# layer.build(x.shape)
+# outputs = [
+#     np.maximum(x @ a + b, 0) @ c + d
+#     for a, b, c, d in zip(
+#         *(
+#             w.numpy()
+#             for w in (
+#                 layer.expand_kernel,
+#                 layer.expand_bias,
+#                 layer.contract_kernel,
+#                 layer.contract_bias,
+#             )
+#         ),
+#         strict=True,
+#     )
+# ]
+# np.testing.assert_allclose(layer(x), np.mean(outputs, axis=0), atol=1e-5)
+# ```
+#
+# </details>
+#
+# 3. How many ticks does the encoder need if only the *last* of the eight layers
+#    is bidirectional?
+#
+# <details><summary>Solution</summary>
+#
+# The last layer's way back begins when the last word has come up through seven
+# layers, at tick $T + 6$, and takes $T$ more.
+#
+# ```python
+# ticks = ticks_of_encoder(["ahead"] * 7 + ["both"], LENGTH)
+# assert ticks == 2 * LENGTH + 6
+# ```
+#
+# </details>
+#
+# ## References
+#
+# - Kuchaiev and Ginsburg 2017, [Factorization tricks for LSTM
+#   networks](https://arxiv.org/abs/1703.10722)
+# - Shazeer et al. 2017, [Outrageously Large Neural Networks: The
+#   Sparsely-Gated Mixture-of-Experts Layer](https://arxiv.org/abs/1701.06538)
+# - Wu et al. 2016, [Google's Neural Machine Translation
+#   System](https://arxiv.org/abs/1609.08144)
+# - Milakov and Gimelshein 2018, [Online normalizer calculation for
+#   softmax](https://arxiv.org/abs/1805.02867)
+# - Rabe and Staats 2021, [Self-attention Does Not Need O(n^2)
+#   Memory](https://arxiv.org/abs/2112.05682)
+# - Dao et al. 2022, [FlashAttention](https://arxiv.org/abs/2205.14135)
+# - Shazeer 2019, [Fast Transformer Decoding: One Write-Head is All You
+#   Need](https://arxiv.org/abs/1911.02150)
+# - Ainslie et al. 2023, [GQA](https://arxiv.org/abs/2305.13245)

@@ -51,6 +51,12 @@ TABLE = {
         {"layers", "tokens", "models.seq2seq", "models.transformer"},
         ARRAYS,
     ),
+    # Its objective is a reward.
+    "models.self_critical": ({"tokens"}, ARRAYS),
+    "models.intra_attention_summarizer": (
+        {"layers", "tokens", "models.seq2seq", "models.self_critical"},
+        ARRAYS,
+    ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
         {"data", "tokens", "files", "on_demand"},

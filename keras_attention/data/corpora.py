@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_attention import files
 from keras_attention.data.embedded import (
     addition,
+    mentions,
     phrases,
     pronunciations,
     sentences,
@@ -199,11 +200,11 @@ def load(
     """Loads a corpus.
 
     Args:
-        name: "phrases", "addition" or "pronunciations", the embedded
-            corpora; a folder of line-aligned files, of tab-separated ones or
-            of one split of SCAN; one tab-separated file, which is split by
-            the hash of its sources; one of SCAN's training files, which means
-            its split; or "tfds:NAME/CONFIG", perhaps with slices:
+        name: "phrases", "addition", "pronunciations" or "mentions", the
+            embedded corpora; a folder of line-aligned files, of tab-separated
+            ones or of one split of SCAN; one tab-separated file, which is
+            split by the hash of its sources; one of SCAN's training files,
+            which means its split; or "tfds:NAME/CONFIG", perhaps with slices:
             "tfds:NAME/CONFIG@train[:90%]". A `pathlib.Path` is always a
             folder or a file; `~` is the user's home.
         source, target: language codes. With one language twice, the pairs of
@@ -238,6 +239,8 @@ def load(
         splits, sizes = _phrases(source, target, data_dir)
     elif name == "addition":
         splits, sizes = _in_memory(addition.generate())
+    elif name == "mentions":
+        splits, sizes = _in_memory(mentions.generate())
     elif name == "pronunciations":
         splits, sizes = _in_memory(pronunciations.generate())
     elif name == "sentences" and source == target:
@@ -263,7 +266,7 @@ def load(
     else:
         raise ValueError(
             f"There is no corpus {os.fspath(name)!r}. Name phrases, addition, "
-            "pronunciations, a folder of line-aligned files, a table of pairs "
-            "or tfds:NAME/CONFIG."
+            "pronunciations, mentions, a folder of line-aligned files, a table "
+            "of pairs or tfds:NAME/CONFIG."
         )
     return Corpus(os.fspath(name), splits, sizes, (source, target))

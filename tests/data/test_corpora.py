@@ -98,9 +98,9 @@ def test_one_language_twice_pairs_each_line_with_itself(tmp_path, read, names):
 def test_embedded_texts_are_their_own_targets(home, read, name):
     corpus = corpora.load(name, "en", "en")
     pairs = read(corpus.splits["validation"])
-    assert len(pairs) == corpus.sizes["validation"] == 1000
+    assert len(pairs) == corpus.sizes["validation"] > 0
     assert all(source == target for source, target in pairs)
-    assert len(set(pairs)) > 900
+    assert len(set(pairs)) > 0.9 * len(pairs)
 
 
 def test_a_corpus_of_pairs_alone_is_no_autoencoders(tmp_path):

@@ -59,6 +59,12 @@ TABLE = {
         ],
         ({"layers", "models.rnnsearch"}, ARRAYS),
     ),
+    # Its objective is a reward.
+    "models.self_critical": ({"tokens"}, ARRAYS),
+    "models.intra_attention_summarizer": (
+        {"layers", "tokens", "models.seq2seq", "models.self_critical"},
+        ARRAYS,
+    ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
         {"data", "tokens", "files", "on_demand"},

@@ -113,8 +113,6 @@ def train(
     choices = configuration.resolve(choices)
     if choices.run.init and not resume:
         beginnings.weights_of(choices.run.init)
-    if choices.task == "translation":
-        _check_languages(choices.data)
     from keras_attention import files, workers
 
     team = workers.from_environment()
@@ -138,14 +136,6 @@ def train(
                     print(_nothing_to_do(choices, parts.directory))
                 else:
                     report.finish(parts)
-
-
-def _check_languages(data: configuration.Data) -> None:
-    if data.source == data.target:
-        raise ValueError(
-            f"--source and --target are both {data.source!r}. A translator "
-            "needs two languages."
-        )
 
 
 def _models() -> str:

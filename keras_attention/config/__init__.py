@@ -205,7 +205,8 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     Raises:
         ValueError: If the model has no such size. If choices do not go
             together: distillation without translations, a stream without a
-            language model, SGD without a learning rate.
+            language model, SGD without a learning rate, a translator of one
+            language that nobody named twice.
     """
     _check_together(config)
     filled = _fill(config)
@@ -216,6 +217,7 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
             f"Expected size to be one of {', '.join(sizes)}, those of {model}. "
             f"Received: size={size!r}{suggestion(size, sizes)}"
         )
+    _check_languages(config.data, filled.data)
     return filled
 
 
@@ -289,6 +291,24 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
             if given[name] is None or name in ("corpus", "init")
         },
     )
+
+
+def _check_languages(given: Data, filled: Data) -> None:
+    """Refuses one language twice, unless it was named twice.
+
+    It is then an autoencoder. Else the default of the other side met it.
+    """
+    language = filled.source
+    if (
+        language is not None
+        and language == filled.target
+        and None in (given.source, given.target)
+    ):
+        raise ValueError(
+            f"--source and --target are both {language!r}. A translator needs "
+            "two languages. An autoencoder, which writes each text again, "
+            f"needs both flags: --source={language} --target={language}."
+        )
 
 
 def _check_together(config: TrainingConfig) -> None:

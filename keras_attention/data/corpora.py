@@ -9,13 +9,20 @@ from importlib import metadata
 import tensorflow as tf
 
 from keras_attention import files
-from keras_attention.data.embedded import addition, phrases, pronunciations
+from keras_attention.data.embedded import (
+    addition,
+    mentions,
+    phrases,
+    pronunciations,
+    sentences,
+)
 from keras_attention.data.readers import (
     counted_pairs,
     lines,
     parallel_files,
     scan,
     tab_separated,
+    texts,
 )
 from keras_attention.data.readers.lines import read_lines
 
@@ -132,7 +139,29 @@ def _in_memory(pairs: dict[str, list[tuple[str, str]]]):
     return corpus.splits, corpus.sizes
 
 
+def _each_with_itself(folder: pathlib.Path, language: str):
+    """Pairs of a line and the same line, for an autoencoder."""
+    aligned = parallel_files.find_files(folder, language, language)
+    if not aligned:  # A language model's folder.
+        files = parallel_files.one_a_split(folder, texts.ENDINGS)
+        aligned = {split: (path, path) for split, path in files.items()}
+    for split in ("train", "validation"):
+        if split not in aligned:
+            raise ValueError(
+                f"{folder} has no {split}.{language}, nor {split}.txt, plain "
+                "or compressed. An autoencoder (source and target are both "
+                f"{language}) reads one of them, a text on each line."
+            )
+    loaded = {split: parallel_files.pairs(*aligned[split]) for split in aligned}
+    return tuple(
+        {split: found[part] for split, found in loaded.items()}
+        for part in (0, 1)
+    )
+
+
 def _folder(folder: pathlib.Path, source: str, target: str):
+    if source == target:
+        return _each_with_itself(folder, source)
     if scan.find_files(folder):
         return _in_memory(scan.load(folder))
     aligned = parallel_files.find_files(folder, source, target)
@@ -171,14 +200,18 @@ def load(
     """Loads a corpus.
 
     Args:
-        name: "phrases", "addition" or "pronunciations", the embedded
-            corpora; a folder of line-aligned files, of tab-separated ones or
-            of one split of SCAN; one tab-separated file, which is split by
-            the hash of its sources; one of SCAN's training files, which means
-            its split; or "tfds:NAME/CONFIG", perhaps with slices:
+        name: "phrases", "addition", "pronunciations" or "mentions", the
+            embedded corpora; a folder of line-aligned files, of tab-separated
+            ones or of one split of SCAN; one tab-separated file, which is
+            split by the hash of its sources; one of SCAN's training files,
+            which means its split; or "tfds:NAME/CONFIG", perhaps with slices:
             "tfds:NAME/CONFIG@train[:90%]". A `pathlib.Path` is always a
             folder or a file; `~` is the user's home.
-        source, target: language codes.
+        source, target: language codes. With one language twice, the pairs of
+            an autoencoder are loaded: each text is its own target. The corpus
+            is then "phrases", "sentences", "tfds:...", or a folder with a
+            file of that language for each split, or with `train.txt` and so
+            on.
         data_dir: where prepared data is kept: for phrases by default
             $KERAS_ATTENTION_HOME or ~/.cache/keras_attention, for TFDS its
             own default.
@@ -190,20 +223,34 @@ def load(
         ValueError: If a corpus is not there or not sound; for files it
             names file and line.
     """
-    if source == target:
-        raise ValueError(
-            "Source and target must be two languages. Received: "
-            f"source={source!r}, target={target!r}"
-        )
     path = lines.to_path(name)
     data_dir = data_dir and lines.to_path(data_dir)
+    is_tfds = isinstance(name, str) and name.startswith("tfds:")
+    if source == target and not (
+        name in ("phrases", "sentences") or is_tfds or path.is_dir()
+    ):
+        raise ValueError(
+            f"{os.fspath(name)} has no texts of one language alone. An "
+            f"autoencoder (source and target are both {source}) trains on "
+            f"phrases, sentences, tfds:NAME/CONFIG or a folder with "
+            f"train.{source} and validation.{source}."
+        )
     if name == "phrases":
         splits, sizes = _phrases(source, target, data_dir)
     elif name == "addition":
         splits, sizes = _in_memory(addition.generate())
+    elif name == "mentions":
+        splits, sizes = _in_memory(mentions.generate())
     elif name == "pronunciations":
         splits, sizes = _in_memory(pronunciations.generate())
-    elif isinstance(name, str) and name.startswith("tfds:"):
+    elif name == "sentences" and source == target:
+        splits, sizes = _in_memory(
+            {
+                split: [(text, text) for text in drawn]
+                for split, drawn in sentences.generate().items()
+            }
+        )
+    elif is_tfds:
         # TensorFlow Datasets takes seconds to import.
         from keras_attention.data.readers import tfds_pairs
 
@@ -219,7 +266,7 @@ def load(
     else:
         raise ValueError(
             f"There is no corpus {os.fspath(name)!r}. Name phrases, addition, "
-            "pronunciations, a folder of line-aligned files, a table of pairs "
-            "or tfds:NAME/CONFIG."
+            "pronunciations, mentions, a folder of line-aligned files, a table "
+            "of pairs or tfds:NAME/CONFIG."
         )
     return Corpus(os.fspath(name), splits, sizes, (source, target))

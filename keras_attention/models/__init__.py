@@ -16,7 +16,7 @@ _CLASSES = {
     # No model of text: it is not in the catalogue.
     "VisionTransformer": "vision_transformer",
 }
-_MODULES = (*_CLASSES.values(), *catalog.CATALOG)
+_MODULES = (*_CLASSES.values(), "self_critical", *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
 __all__ = [
     "BagOfVectorPairs",
@@ -31,6 +31,7 @@ __all__ = [
     "EndToEndMemoryNetwork",
     "ExtendedNeuralGPU",
     "HardRNNSearch",
+    "IntraAttentionSummarizer",
     "LSTMEncoderDecoder",
     "LSTMN",
     "LanguageModel",
@@ -71,6 +72,9 @@ if typing.TYPE_CHECKING:
     )
     from keras_attention.models.extended_neural_gpu import ExtendedNeuralGPU
     from keras_attention.models.hard_rnnsearch import HardRNNSearch
+    from keras_attention.models.intra_attention_summarizer import (
+        IntraAttentionSummarizer,
+    )
     from keras_attention.models.language_model import LanguageModel
     from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
     from keras_attention.models.lstmn import LSTMN

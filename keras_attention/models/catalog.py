@@ -148,6 +148,14 @@ CATALOG = {
         "pronunciations",
         ("mini", "tiny", "base"),
     ),
+    "intra_attention_summarizer": Entry(
+        "IntraAttentionSummarizer",
+        "Paulus et al., A Deep Reinforced Model for Abstractive Summarization",
+        2017,
+        "translation",
+        "mentions",
+        ("mini", "tiny", "base"),
+    ),
     "rnn_language_model": Entry(
         "RNNLanguageModel",
         "Mikolov et al., Recurrent neural network based language model",

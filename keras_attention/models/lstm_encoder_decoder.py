@@ -61,6 +61,11 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
         # The paper's size (Sutskever et al. 2014, section 3.4).
         "base": {},
     }
+    # Those of a `RNNLanguageModel` of LSTMs.
+    language_model_names = {
+        "embedding/": "target_embedding/",
+        "lstm_": "decoder_",
+    }
 
     def __init__(
         self,

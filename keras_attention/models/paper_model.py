@@ -17,11 +17,15 @@ class PaperModel(quantized_parts.QuantizedParts, keras.Model):
             learned positions; None for no limit.
         objective: a method `objective(batch, training)`, where the paper does
             not train by cross-entropy, see `training.objectives`; else None.
+        language_model_names: how weights of a language model are named -> how
+            those of the decoder are that may begin with them, by the first
+            letters of both; none by default.
     """
 
     sizes = {}
     max_length = None
     objective = None
+    language_model_names = {}
 
     @classmethod
     def from_size(cls, size: str, *arguments, **overrides) -> Self:

@@ -88,6 +88,8 @@ class Transformer(seq2seq.Seq2Seq):
             "norm_first": False,
         },
     }
+    # Those of a `TransformerLanguageModel`.
+    language_model_names = {"layer_": "decoder_", "norm/": "decoder_norm/"}
 
     def __init__(
         self,

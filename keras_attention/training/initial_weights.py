@@ -51,7 +51,9 @@ def take(model: keras.Model, path: str) -> int:
 
     It prints what was taken and what not. The first part of a name is the
     model's own and does not count: a classifier takes the encoder of a
-    translator. A file of Keras has to hold all weights of this model.
+    translator. `language_model_names` of a translator says which weights of
+    its decoder take those of a language model. A file of Keras has to hold
+    all weights of this model.
 
     Args:
         model: with weights of its own, which remain where there are no others.
@@ -85,9 +87,9 @@ def take(model: keras.Model, path: str) -> int:
 
 def _take_by_name(model, file) -> str:
     """What was taken, in words."""
-    found = _read(file)
     # What is trained, and no more: the seeds of dropout stay the model's own.
     own = _named((one.path, one) for one in model.trainable_variables)
+    found = _renamed(_read(file), own, model)
     taken = {name: own[name] for name in own if name in found}
     if not taken:
         raise ValueError(
@@ -112,6 +114,20 @@ def _take_by_name(model, file) -> str:
         if rest := [name for name in names if name not in taken]:
             words += f" ({label}: {_few(rest)})"
     return words
+
+
+def _renamed(found: dict, own: dict, model) -> dict:
+    """What was found, a language model's weights by the decoder's names."""
+    beginnings_of = getattr(model, "language_model_names", {})
+
+    def name_here(name):
+        for theirs, ours in beginnings_of.items():
+            renamed = ours + name.removeprefix(theirs)
+            if name.startswith(theirs) and renamed in own:
+                return renamed
+        return name
+
+    return {name_here(name): weight for name, weight in found.items()}
 
 
 def _check_order(file, found: list[str], own: list[str]) -> None:

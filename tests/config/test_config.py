@@ -321,6 +321,18 @@ def test_a_translator_finds_its_columns_in_the_header(tmp_path):
         config.resolve(choices)
 
 
+def test_an_autoencoder_names_its_language_twice():
+    """A single flag that meets the other side's default is a mistake."""
+    for one in ({"source": "de"}, {"target": "en"}):
+        with pytest.raises(ValueError, match="An autoencoder, .* both flags"):
+            config.resolve(config.make(**one))
+    resolved = config.resolve(config.make(source="de", target="de"))
+    assert resolved.run.output == "runs/phrases_de_de_transformer"
+    # A run that goes on has both in its file.
+    saved = config.flat(resolved)
+    assert config.resolve(config.make(**saved)) == resolved
+
+
 def test_plain_gradient_descent_is_given_its_learning_rate():
     choices = config.make(model="rnn_language_model", optimizer="sgd")
     with pytest.raises(ValueError, match="sgd needs a learning_rate"):

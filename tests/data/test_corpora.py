@@ -77,9 +77,42 @@ def test_an_unknown_language_is_named(home, pair):
         corpora.load("phrases", *pair)
 
 
-def test_one_language_is_no_pair():
-    with pytest.raises(ValueError, match="source='de', target='de'"):
-        corpora.load("phrases", "de", "de")
+@pytest.mark.parametrize("names", ["{}.de", "{}.txt", "ptb.{}.txt"])
+def test_one_language_twice_pairs_each_line_with_itself(tmp_path, read, names):
+    """From a translator's files, or from those of a language model."""
+    for split in ("train", "validation", "test_2"):
+        path = tmp_path / names.format(split)
+        path.write_text(f"eins {split}\nzwei\n", "utf-8")
+    (tmp_path / "train.en").write_text("one\ntwo\nthree\n", "utf-8")
+    corpus = corpora.load(tmp_path, "de", "de")
+    assert corpus.sizes == {"train": 2, "validation": 2, "test_2": 2}
+    assert corpus.languages == ("de", "de")
+    for split, pairs in corpus.splits.items():
+        assert read(pairs) == [
+            (f"eins {split}", f"eins {split}"),
+            ("zwei", "zwei"),
+        ]
+
+
+@pytest.mark.parametrize("name", ["phrases", "sentences"])
+def test_embedded_texts_are_their_own_targets(home, read, name):
+    corpus = corpora.load(name, "en", "en")
+    pairs = read(corpus.splits["validation"])
+    assert len(pairs) == corpus.sizes["validation"] > 0
+    assert all(source == target for source, target in pairs)
+    assert len(set(pairs)) > 0.9 * len(pairs)
+
+
+def test_a_corpus_of_pairs_alone_is_no_autoencoders(tmp_path):
+    for name in ("addition", "pronunciations"):
+        with pytest.raises(ValueError, match=f"{name} has no texts of one"):
+            corpora.load(name, "a", "a")
+    table = tmp_path / "train.tsv"
+    table.write_text("one\teins\n")
+    with pytest.raises(ValueError, match="has no texts of one language"):
+        corpora.load(table, "de", "de")
+    with pytest.raises(ValueError, match="has no train.de, nor train.txt"):
+        corpora.load(tmp_path, "de", "de")
 
 
 # Paths.

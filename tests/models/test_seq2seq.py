@@ -409,6 +409,10 @@ SOURCE, TARGET = (B, S, E), (B, T, E)
             "rnn_transducer",
             [SOURCE, (B, S, 2 * U), (B, S, 2 * U), TARGET, (B, T, U)],
         ),
+        (
+            "intra_attention_summarizer",
+            [SOURCE, TARGET, (B, T, 6 * U)],
+        ),
         # Between the decoder's two layers one mask for all T.
         ("luong", [SOURCE, (B, S, U), TARGET, (B, U), (B, T, U)]),
         ("transformer", [(B, S, 14), (B, T, 14)]),

@@ -31,6 +31,7 @@ SIZES = {
     "bytenet": {"num_sets": 1, "hidden_dim": 11, "dilation_rates": [1, 2]},
     "extended_neural_gpu": {"filters": 7, "height": 2, "num_layers": 2},
     "rnn_transducer": RECURRENT | {"num_layers": 2, "joint_dim": 5},
+    "intra_attention_summarizer": RECURRENT,
     "rnn_language_model": RECURRENT | {"num_layers": 2},
     "transformer_language_model": TRANSFORMER,
     "lstmn": RECURRENT,
@@ -72,6 +73,7 @@ TRAININGS = {
     "bytenet": ("mini", {}, 6, 16000, 6, 2e-3),
     "extended_neural_gpu": ("mini", {}, 5, 16000, 20, 2e-3),
     "rnn_transducer": ("mini", {}, 5, 16000, 10, 3e-3),
+    "intra_attention_summarizer": ("mini", {}, 8, 4000, 8, 3e-3),
 }
 
 

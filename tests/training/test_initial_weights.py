@@ -31,6 +31,16 @@ def values(model):
     return [one.numpy() for one in model.trainable_variables]
 
 
+def named(model, name):
+    """The weight of a name, without the model's own in front."""
+    (found,) = (
+        one.numpy()
+        for one in model.trainable_variables
+        if one.path.partition("/")[2] == name
+    )
+    return found
+
+
 @pytest.mark.fast_for("transformer", "luong")
 @pytest.mark.parametrize("name", sorted(catalog.CATALOG))
 def test_every_model_takes_all_its_weights(name, tmp_path, capsys):
@@ -65,6 +75,52 @@ def test_a_classifier_takes_the_encoder_of_a_translator(tmp_path, capsys):
     assert 10 < taken < len(before)
     assert f"with {taken} of its {len(before)} weights (fresh: " in printed
     assert "(not taken: decoder_0/" in printed
+
+
+def test_a_decoder_begins_as_the_language_model(tmp_path, capsys):
+    """Its first logits are the language model's, from a state of zeros."""
+    source = create("rnn_language_model")
+    model = create("lstm_encoder_decoder")
+    path = write(tmp_path / "weights.npz", source)
+    initial_weights.take(model, path)
+    count, own = len(values(source)), len(values(model))
+    printed = capsys.readouterr().out
+    assert f"with {count} of its {own} weights (fresh: source_emb" in printed
+    assert "not taken" not in printed
+    ids = np.random.default_rng(0).integers(4, 31, (3, 5)).astype("int32")
+    memory = model.encode(ids)
+    state = keras.tree.map_structure(
+        keras.ops.zeros_like, model.initial_state(memory, 5)
+    )
+    steps = []
+    for position in range(5):
+        logits, state, _ = model.step(ids[:, position], memory, state)
+        steps.append(logits)
+    np.testing.assert_allclose(np.stack(steps, 1), source(ids), atol=1e-6)
+
+
+def test_a_deeper_language_model_gives_its_first_layers(tmp_path, capsys):
+    source = create("rnn_language_model", num_layers=3)
+    path = write(tmp_path / "weights.npz", source)
+    initial_weights.take(create("lstm_encoder_decoder"), path)
+    assert "(not taken: lstm_2/lstm_cell/kernel, " in capsys.readouterr().out
+
+
+def test_a_transformers_decoder_takes_all_of_a_language_model(tmp_path, capsys):
+    source = create("transformer_language_model")
+    model = create("transformer")
+    initial_weights.take(model, write(tmp_path / "weights.npz", source))
+    count, own = len(values(source)), len(values(model))
+    printed = capsys.readouterr().out
+    assert f"with {count} of its {own} weights (fresh: encoder_0/" in printed
+    assert "not taken" not in printed
+    for theirs, ours in (
+        ("embedding/embeddings", "embedding/embeddings"),
+        ("layer_1/self_attention/key_kernel",) * 2,
+        ("norm/gamma", "decoder_norm/gamma"),
+    ):
+        ours = ours.replace("layer_", "decoder_")
+        np.testing.assert_array_equal(named(source, theirs), named(model, ours))
 
 
 @pytest.mark.parametrize("name", ["model.keras", "model.weights.h5"])

@@ -9,7 +9,12 @@ from importlib import metadata
 import tensorflow as tf
 
 from keras_attention import files
-from keras_attention.data.embedded import addition, phrases, pronunciations
+from keras_attention.data.embedded import (
+    addition,
+    copying,
+    phrases,
+    pronunciations,
+)
 from keras_attention.data.readers import (
     counted_pairs,
     lines,
@@ -171,11 +176,11 @@ def load(
     """Loads a corpus.
 
     Args:
-        name: "phrases", "addition" or "pronunciations", the embedded
-            corpora; a folder of line-aligned files, of tab-separated ones or
-            of one split of SCAN; one tab-separated file, which is split by
-            the hash of its sources; one of SCAN's training files, which means
-            its split; or "tfds:NAME/CONFIG", perhaps with slices:
+        name: "phrases", "addition", "copying" or "pronunciations", the
+            embedded corpora; a folder of line-aligned files, of tab-separated
+            ones or of one split of SCAN; one tab-separated file, which is
+            split by the hash of its sources; one of SCAN's training files,
+            which means its split; or "tfds:NAME/CONFIG", perhaps with slices:
             "tfds:NAME/CONFIG@train[:90%]". A `pathlib.Path` is always a
             folder or a file; `~` is the user's home.
         source, target: language codes.
@@ -201,6 +206,8 @@ def load(
         splits, sizes = _phrases(source, target, data_dir)
     elif name == "addition":
         splits, sizes = _in_memory(addition.generate())
+    elif name == "copying":
+        splits, sizes = _in_memory(copying.generate())
     elif name == "pronunciations":
         splits, sizes = _in_memory(pronunciations.generate())
     elif isinstance(name, str) and name.startswith("tfds:"):
@@ -219,7 +226,7 @@ def load(
     else:
         raise ValueError(
             f"There is no corpus {os.fspath(name)!r}. Name phrases, addition, "
-            "pronunciations, a folder of line-aligned files, a table of pairs "
-            "or tfds:NAME/CONFIG."
+            "copying, pronunciations, a folder of line-aligned files, a table "
+            "of pairs or tfds:NAME/CONFIG."
         )
     return Corpus(os.fspath(name), splits, sizes, (source, target))

@@ -29,11 +29,13 @@ __all__ = [
     "EncoderClassifier",
     "EndToEndMemoryNetwork",
     "ExtendedNeuralGPU",
+    "GNMT",
     "LSTMEncoderDecoder",
     "LSTMN",
     "LanguageModel",
     "Luong",
     "MemoryNetwork",
+    "NeuralTuringMachine",
     "RNNEncoderDecoder",
     "RNNLanguageModel",
     "RNNSearch",
@@ -65,11 +67,13 @@ if typing.TYPE_CHECKING:
         EndToEndMemoryNetwork,
     )
     from keras_attention.models.extended_neural_gpu import ExtendedNeuralGPU
+    from keras_attention.models.gnmt import GNMT
     from keras_attention.models.language_model import LanguageModel
     from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
     from keras_attention.models.lstmn import LSTMN
     from keras_attention.models.luong import Luong
     from keras_attention.models.memory_network import MemoryNetwork
+    from keras_attention.models.neural_turing_machine import NeuralTuringMachine
     from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
     from keras_attention.models.rnn_language_model import RNNLanguageModel
     from keras_attention.models.rnn_transducer import RNNTransducer

@@ -65,6 +65,15 @@ CATALOG = {
         "phrases",
         ("mini", "tiny", "base"),
     ),
+    "gnmt": Entry(
+        "GNMT",
+        "Wu et al., Google's Neural Machine Translation System: Bridging the "
+        "Gap between Human and Machine Translation",
+        2016,
+        "translation",
+        "phrases",
+        ("mini", "tiny", "base"),
+    ),
     "rnn_encoder_decoder": Entry(
         "RNNEncoderDecoder",
         "Cho et al., Learning Phrase Representations using RNN "
@@ -112,6 +121,14 @@ CATALOG = {
         2012,
         "translation",
         "pronunciations",
+        ("mini", "tiny", "base"),
+    ),
+    "neural_turing_machine": Entry(
+        "NeuralTuringMachine",
+        "Graves et al., Neural Turing Machines",
+        2014,
+        "translation",
+        "copying",
         ("mini", "tiny", "base"),
     ),
     "rnn_language_model": Entry(

@@ -100,7 +100,8 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
     and what the read head saw. Then it writes, then it reads:
 
     ```
-    h_t    = LSTM([E x_t; r_{t-1}], h_{t-1})              the controller
+    h_t    = LSTM([E x_t; r_{t-1}], h_{t-1})              a controller, or
+    h_t    = tanh(W [E x_t; r_{t-1}])                     another one
     M~(i)  = M_{t-1}(i) (1 - w^w_t(i) e_t)                erase, equation 3
     M_t(i) = M~(i) + w^w_t(i) a_t                         add, equation 4
     r_t    = sum_i w^r_t(i) M_t(i)                        read, equation 2
@@ -115,6 +116,11 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
     | N, M, slots and their width | `num_slots`, `slot_dim` |
     | e_t, a_t, erase and add vectors | sigmoid and tanh of `erase`, `add` |
     | read head, write head | `read_head`, `write_head` |
+    | LSTM and feed-forward controller (3.4) | `controller` |
+
+    A feed-forward controller remembers nothing but what it has written. So it
+    must use the memory, and what it learns on short texts goes on in long ones.
+    An LSTM can keep a short text to itself.
 
     Attention is where the read head stands. The share of source position s is
     sum_i w^r_t(i) w^w_s(i), divided by the sum over all s, where w^w_s is the
@@ -134,14 +140,22 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         num_slots: N.
         slot_dim: M.
         max_shift: how many slots a head moves at most in a step.
+        controller: "lstm" or "feed_forward".
         dropout: rate.
+
+    Raises:
+        ValueError: If `controller` is another one.
 
     Reference: https://arxiv.org/abs/1410.5401
     """
 
     sizes = {
         # For a small vocabulary and texts of up to 40 tokens.
-        "mini": {"embedding_dim": 32, "num_slots": 48},
+        "mini": {
+            "embedding_dim": 32,
+            "num_slots": 48,
+            "controller": "feed_forward",
+        },
         # The paper's memory, with a wider controller.
         "tiny": {"embedding_dim": 128, "units": 256},
         # The paper's controller and memory (Graves et al. 2014, table 2).
@@ -157,6 +171,7 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         num_slots=128,
         slot_dim=20,
         max_shift=1,
+        controller="lstm",
         dropout=0.0,
         **kwargs,
     ):
@@ -170,6 +185,7 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
             "num_slots": num_slots,
             "slot_dim": slot_dim,
             "max_shift": max_shift,
+            "controller": controller,
             "dropout": dropout,
         }
         self.num_slots, self.slot_dim = num_slots, slot_dim
@@ -178,9 +194,7 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
             vocabulary_size, source_vocabulary_size, embedding_dim, **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-        self.controller = keras.layers.LSTMCell(
-            units, name="controller", **policy
-        )
+        self.controller = _controller(controller, units, policy)
         self.read_head, self.write_head = (
             MemoryHead(slot_dim, max_shift, name=name, **policy)
             for name in ("read_head", "write_head")
@@ -196,7 +210,10 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         )
         # Before `unroll` traces a step: JAX loses weights made in a trace.
         self.controller.build((None, embedding_dim + slot_dim))
-        for part in (self.read_head, self.write_head, self.erase, self.add):
+        places = (None, num_slots)
+        for part in (self.read_head, self.write_head):
+            part.build((None, units), (*places, slot_dim), places)
+        for part in (self.erase, self.add):
             part.build((None, units))
 
     def _start(self, source_ids):
@@ -205,9 +222,10 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         zero = ops.zeros_like(source_ids[:, :1], dtype="float32")  # [B, 1]
         units = ops.zeros((1, self.controller.units), self.compute_dtype)
         units = units + ops.cast(zero, self.compute_dtype)
+        has_cell = isinstance(self.controller, keras.layers.LSTMCell)
         first = zero + ops.one_hot([0], self.num_slots, dtype="float32")
         return {
-            "controller": (units, units),
+            "controller": (units, units) if has_cell else (units,),
             # Small, so that a slot has a direction and content a gradient.
             "memory": zero[..., None]
             + ops.full((1, self.num_slots, self.slot_dim), 1e-6),
@@ -216,12 +234,19 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
             "write_weights": first,
         }
 
+    def _control(self, x, states):
+        """The controller's output, and the cell of an LSTM behind it."""
+        if len(states) == 1:
+            return (self.controller(x),)
+        _, states = self.controller(x, list(states))
+        return tuple(states)
+
     def _advance(self, embedded, state):
         read = ops.cast(state["read"], embedded.dtype)
-        hidden, controller = self.controller(
-            ops.concatenate([embedded, read], axis=-1),
-            list(state["controller"]),
+        controller = self._control(
+            ops.concatenate([embedded, read], axis=-1), state["controller"]
         )
+        hidden = controller[0]
         memory = state["memory"]  # [B, N, M]
         writes = self.write_head(hidden, memory, state["write_weights"])
         erased = ops.cast(self.erase(hidden), "float32")[:, None]
@@ -230,7 +255,7 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         memory = memory + writes[..., None] * added
         reads = self.read_head(hidden, memory, state["read_weights"])
         return {
-            "controller": tuple(controller),
+            "controller": controller,
             "memory": memory,
             "read": _row(reads, memory),
             "read_weights": reads,
@@ -295,3 +320,16 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
+
+
+def _controller(name, units, policy):
+    if name == "lstm":
+        return keras.layers.LSTMCell(units, name="controller", **policy)
+    if name == "feed_forward":
+        return keras.layers.Dense(
+            units, activation="tanh", name="controller", **policy
+        )
+    raise ValueError(
+        '`controller` must be "lstm" or "feed_forward". '
+        f"Received: controller={name!r}"
+    )

@@ -54,6 +54,15 @@ def address(layer, h, memory, before):
     return shifted**gamma / (shifted**gamma).sum()
 
 
+def control(model, x, state):
+    """The controller's output, and what an LSTM keeps behind it."""
+    weights = model.controller.get_weights()
+    if len(weights) == 3:
+        return lstm(x, state, weights)
+    kernel, bias = weights
+    return np.tanh(x @ kernel + bias), None
+
+
 def translate(model, source, target):
     """Logits and attention of one pair: the equations of the class."""
     state = np.zeros(UNITS), np.zeros(UNITS)
@@ -65,9 +74,7 @@ def translate(model, source, target):
     tokens = [source_table[one] for one in source]
     tokens += [target_table[one] for one in target]
     for place, x in enumerate(tokens):
-        state = lstm(
-            np.concatenate([x, read]), state, model.controller.get_weights()
-        )
+        state = control(model, np.concatenate([x, read]), state)
         h = state[0]
         writes = address(model.write_head, h, memory, writes)
         (w_e, b_e), (w_a, b_a) = (
@@ -88,10 +95,12 @@ def translate(model, source, target):
     return np.array(logits), np.array(attention)
 
 
-@pytest.mark.parametrize("max_shift", [1, 2])
-def test_equals_the_equations(randomize, max_shift):
+@pytest.mark.parametrize(
+    "max_shift, controller", [(1, "lstm"), (2, "lstm"), (1, "feed_forward")]
+)
+def test_equals_the_equations(randomize, max_shift, controller):
     model = models.NeuralTuringMachine(
-        V, SOURCE_V, EMBEDDING, UNITS, N, M, max_shift
+        V, SOURCE_V, EMBEDDING, UNITS, N, M, max_shift, controller
     )
     randomize(model)
     source_ids = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]])
@@ -140,6 +149,11 @@ def test_an_address_by_content_finds_its_slot(rng):
     start = np.eye(N, dtype="float32")[[0]]
     found = head(np.zeros((1, UNITS), "float32"), memory, start)
     np.testing.assert_allclose(found, np.eye(N)[[4]], atol=1e-3)
+
+
+def test_another_controller_is_refused():
+    with pytest.raises(ValueError, match='"lstm" or "feed_forward".*\'gru\''):
+        models.NeuralTuringMachine(V, controller="gru")
 
 
 def test_papers_memory(without_memory):

@@ -16,6 +16,10 @@ V, SOURCE_V = 23, 19
 # Name of a test -> a model of the catalogue and its arguments.
 VARIANTS = {name: (name, {}) for name in tiny.names("translation")} | {
     "luong_bidirectional": ("luong", {"units": 12, "bidirectional": True}),
+    "neural_turing_machine_feed_forward": (
+        "neural_turing_machine",
+        {"controller": "feed_forward"},
+    ),
     "transformer_post": ("transformer", {"norm_first": False}),
 }
 PAPERS = [*VARIANTS]

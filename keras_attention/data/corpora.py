@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_attention import files
 from keras_attention.data.embedded import (
     addition,
+    copying,
     mentions,
     phrases,
     pronunciations,
@@ -200,8 +201,8 @@ def load(
     """Loads a corpus.
 
     Args:
-        name: "phrases", "addition", "pronunciations" or "mentions", the
-            embedded corpora; a folder of line-aligned files, of tab-separated
+        name: "phrases", "addition", "copying", "pronunciations" or
+            "mentions", the embedded corpora; a folder of line-aligned files, of tab-separated
             ones or of one split of SCAN; one tab-separated file, which is
             split by the hash of its sources; one of SCAN's training files,
             which means its split; or "tfds:NAME/CONFIG", perhaps with slices:
@@ -241,6 +242,8 @@ def load(
         splits, sizes = _in_memory(addition.generate())
     elif name == "mentions":
         splits, sizes = _in_memory(mentions.generate())
+    elif name == "copying":
+        splits, sizes = _in_memory(copying.generate())
     elif name == "pronunciations":
         splits, sizes = _in_memory(pronunciations.generate())
     elif name == "sentences" and source == target:
@@ -266,7 +269,7 @@ def load(
     else:
         raise ValueError(
             f"There is no corpus {os.fspath(name)!r}. Name phrases, addition, "
-            "pronunciations, mentions, a folder of line-aligned files, a table "
-            "of pairs or tfds:NAME/CONFIG."
+            "copying, pronunciations, mentions, a folder of line-aligned "
+            "files, a table of pairs or tfds:NAME/CONFIG."
         )
     return Corpus(os.fspath(name), splits, sizes, (source, target))

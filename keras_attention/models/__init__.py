@@ -30,6 +30,7 @@ __all__ = [
     "EncoderClassifier",
     "EndToEndMemoryNetwork",
     "ExtendedNeuralGPU",
+    "GNMT",
     "HardRNNSearch",
     "IntraAttentionSummarizer",
     "LSTMEncoderDecoder",
@@ -38,6 +39,7 @@ __all__ = [
     "Luong",
     "MemoryNetwork",
     "MonotonicRNNSearch",
+    "NeuralTuringMachine",
     "RNNEncoderDecoder",
     "RNNLanguageModel",
     "RNNSearch",
@@ -71,6 +73,7 @@ if typing.TYPE_CHECKING:
         EndToEndMemoryNetwork,
     )
     from keras_attention.models.extended_neural_gpu import ExtendedNeuralGPU
+    from keras_attention.models.gnmt import GNMT
     from keras_attention.models.hard_rnnsearch import HardRNNSearch
     from keras_attention.models.intra_attention_summarizer import (
         IntraAttentionSummarizer,
@@ -81,6 +84,7 @@ if typing.TYPE_CHECKING:
     from keras_attention.models.luong import Luong
     from keras_attention.models.memory_network import MemoryNetwork
     from keras_attention.models.monotonic_rnnsearch import MonotonicRNNSearch
+    from keras_attention.models.neural_turing_machine import NeuralTuringMachine
     from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
     from keras_attention.models.rnn_language_model import RNNLanguageModel
     from keras_attention.models.rnn_transducer import RNNTransducer

@@ -99,6 +99,15 @@ CATALOG = {
         "phrases",
         ("mini", "tiny", "base"),
     ),
+    "gnmt": Entry(
+        "GNMT",
+        "Wu et al., Google's Neural Machine Translation System: Bridging the "
+        "Gap between Human and Machine Translation",
+        2016,
+        "translation",
+        "phrases",
+        ("mini", "tiny", "base"),
+    ),
     "rnn_encoder_decoder": Entry(
         "RNNEncoderDecoder",
         "Cho et al., Learning Phrase Representations using RNN "
@@ -154,6 +163,14 @@ CATALOG = {
         2017,
         "translation",
         "mentions",
+        ("mini", "tiny", "base"),
+    ),
+    "neural_turing_machine": Entry(
+        "NeuralTuringMachine",
+        "Graves et al., Neural Turing Machines",
+        2014,
+        "translation",
+        "copying",
         ("mini", "tiny", "base"),
     ),
     "rnn_language_model": Entry(

@@ -79,6 +79,15 @@ def test_the_learning_rate_depends_on_model_and_corpus(choices, rate):
             },
         ),
         (
+            "copying",
+            {
+                "size": "mini",
+                "vocabulary_type": "char",
+                "label_smoothing": 0.0,
+                "output": "runs/copying_text_copy_transformer",
+            },
+        ),
+        (
             "tfds:ted/de_to_en",
             {
                 "size": "tiny",

@@ -70,6 +70,9 @@ def models_and_layers():
             "luong", V, units=12, bidirectional=True
         ),
         "rnn_transducer_adds": tiny.create("rnn_transducer", V, joint_dim=None),
+        "neural_turing_machine_feed_forward": tiny.create(
+            "neural_turing_machine", V, controller="feed_forward"
+        ),
         "language_model_rnn": tiny.create("rnn_language_model", V, cell="rnn"),
         "language_model_gru": tiny.create("rnn_language_model", V, cell="gru"),
         "language_model_factorized": tiny.create(

@@ -16,6 +16,10 @@ V, SOURCE_V = 23, 19
 # Name of a test -> a model of the catalogue and its arguments.
 VARIANTS = {name: (name, {}) for name in tiny.names("translation")} | {
     "luong_bidirectional": ("luong", {"units": 12, "bidirectional": True}),
+    "neural_turing_machine_feed_forward": (
+        "neural_turing_machine",
+        {"controller": "feed_forward"},
+    ),
     "transformer_post": ("transformer", {"norm_first": False}),
 }
 PAPERS = [*VARIANTS]
@@ -107,7 +111,9 @@ def test_steps_equal_call(name, sizes, inputs):
     assert (weights[at_padding] == 0).all()
 
 
-@pytest.mark.parametrize("name", ["rnn_encoder_decoder", "rnnsearch", "luong"])
+@pytest.mark.parametrize(
+    "name", ["rnn_encoder_decoder", "rnnsearch", "luong", "gnmt"]
+)
 def test_cells_have_weights_before_a_step_is_traced(name):
     """JAX loses a weight that is made while a scan is traced."""
     decoder = small_model(name, V).decoder
@@ -415,6 +421,13 @@ SOURCE, TARGET = (B, S, E), (B, T, E)
         ),
         # Between the decoder's two layers one mask for all T.
         ("luong", [SOURCE, (B, S, U), TARGET, (B, U), (B, T, U)]),
+        # The encoder has three layers. One mask above each of the decoder's.
+        (
+            "gnmt",
+            [SOURCE, (B, S, 2 * U), (B, S, U), TARGET]
+            + [(B, U), (B, U), (B, T, U)],
+        ),
+        ("neural_turing_machine", [SOURCE, TARGET, (B, T, U + 5)]),
         ("transformer", [(B, S, 14), (B, T, 14)]),
     ],
 )

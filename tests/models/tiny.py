@@ -25,6 +25,7 @@ SIZES = {
         for way in ("structured", "monotonic", "hard", "diagonal")
     },
     "luong": RECURRENT | {"num_layers": 2},
+    "gnmt": RECURRENT | {"num_layers": 3},
     "rnn_encoder_decoder": RECURRENT | {"readout_dim": 5},
     "lstm_encoder_decoder": RECURRENT | {"num_layers": 2},
     "conv_seq2seq": {"num_layers": 2, "embedding_dim": 7, "hidden_dim": 11},
@@ -32,6 +33,7 @@ SIZES = {
     "extended_neural_gpu": {"filters": 7, "height": 2, "num_layers": 2},
     "rnn_transducer": RECURRENT | {"num_layers": 2, "joint_dim": 5},
     "intra_attention_summarizer": RECURRENT,
+    "neural_turing_machine": RECURRENT | {"num_slots": 13, "slot_dim": 5},
     "rnn_language_model": RECURRENT | {"num_layers": 2},
     "transformer_language_model": TRANSFORMER,
     "lstmn": RECURRENT,
@@ -67,6 +69,7 @@ TRAININGS = {
     "hard_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),
     "diagonal_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),
     "luong": ("tiny", LEARNERS, 8, 4000, 12, 3e-3),
+    "gnmt": ("mini", {}, 8, 4000, 12, 3e-3),
     "rnn_encoder_decoder": ("tiny", LEARNERS, 6, 16000, 8, 3e-3),
     "lstm_encoder_decoder": ("tiny", LEARNERS, 6, 8000, 12, 3e-3),
     "conv_seq2seq": ("mini", {}, 8, 4000, 12, 1e-3),
@@ -74,6 +77,7 @@ TRAININGS = {
     "extended_neural_gpu": ("mini", {}, 5, 16000, 20, 2e-3),
     "rnn_transducer": ("mini", {}, 5, 16000, 10, 3e-3),
     "intra_attention_summarizer": ("mini", {}, 8, 4000, 8, 3e-3),
+    "neural_turing_machine": ("mini", {}, 5, 16000, 10, 3e-3),
 }
 
 

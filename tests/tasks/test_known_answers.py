@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from keras_attention import cli, runs
-from keras_attention.data.embedded import colours, pronunciations
+from keras_attention.data.embedded import colours, copying, pronunciations
 
 pytestmark = pytest.mark.slow
 
@@ -105,6 +105,18 @@ def test_an_autoencoder_writes_sentences_again(tmp_path):
     )
     scores = json.loads((tmp_path / "run" / "scores.json").read_text())
     assert scores["exact_match"] >= 95
+
+
+def test_a_machine_copies_twice_the_length_of_its_training(tmp_path):
+    """It reads the slots in the order in which it has written them."""
+    run = tmp_path / "run"
+    cli.main(["train", "--model=neural_turing_machine", f"--output={run}"])
+    scores = json.loads((run / "scores.json").read_text())
+    assert scores["exact_match"] >= 99
+    texts = [text for text, _ in copying.generate()["test"][:20]]
+    for shown in runs.load(run).with_attention(texts):
+        places = np.argmax(shown["attention"], axis=1)
+        np.testing.assert_array_equal(places, np.arange(len(places)))
 
 
 def test_a_transducer_writes_in_the_order_in_which_it_reads(tmp_path):

@@ -10,9 +10,9 @@ those that are accepted, 99 in 100 are answered in less than 1.5 times the time
 that 512 rows take, as many as the queue has room for. The memory grows by less
 than 5 % from the second sample to the last.
 
-wrk needs a part of the same cores, and more of it for 1,000 clients than for 64.
-So what is sent is compared with what is answered in the same minutes. The server
-must then still answer at least half of its capacity.
+wrk needs a part of the same cores, and more of it for 1,000 clients than for
+64. So what is sent is compared with what is answered in the same minutes. The
+server must then still answer at least half of its capacity.
 """
 
 import argparse

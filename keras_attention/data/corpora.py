@@ -202,11 +202,11 @@ def load(
 
     Args:
         name: "phrases", "addition", "copying", "pronunciations" or
-            "mentions", the embedded corpora; a folder of line-aligned files, of tab-separated
-            ones or of one split of SCAN; one tab-separated file, which is
-            split by the hash of its sources; one of SCAN's training files,
-            which means its split; or "tfds:NAME/CONFIG", perhaps with slices:
-            "tfds:NAME/CONFIG@train[:90%]". A `pathlib.Path` is always a
+            "mentions", the embedded corpora; a folder of line-aligned files,
+            of tab-separated ones or of one split of SCAN; one tab-separated
+            file, which is split by the hash of its sources; one of SCAN's
+            training files, which means its split; or "tfds:NAME/CONFIG",
+            perhaps with slices: "tfds:NAME/CONFIG@train[:90%]". A `pathlib.Path` is always a
             folder or a file; `~` is the user's home.
         source, target: language codes. With one language twice, the pairs of
             an autoencoder are loaded: each text is its own target. The corpus

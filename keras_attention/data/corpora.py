@@ -206,8 +206,8 @@ def load(
             of tab-separated ones or of one split of SCAN; one tab-separated
             file, which is split by the hash of its sources; one of SCAN's
             training files, which means its split; or "tfds:NAME/CONFIG",
-            perhaps with slices: "tfds:NAME/CONFIG@train[:90%]". A `pathlib.Path` is always a
-            folder or a file; `~` is the user's home.
+            perhaps with slices: "tfds:NAME/CONFIG@train[:90%]". A
+            `pathlib.Path` is always a folder or a file; `~` is the user's home.
         source, target: language codes. With one language twice, the pairs of
             an autoencoder are loaded: each text is its own target. The corpus
             is then "phrases", "sentences", "tfds:...", or a folder with a

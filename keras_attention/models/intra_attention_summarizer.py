@@ -192,6 +192,10 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
             keras.layers.Dense(2 * units, use_bias=False, name=name, **policy)
             for name in ("temporal_query", "decoder_query")
         )
+        self._add_readout(vocabulary_size, units)
+
+    def _add_readout(self, vocabulary_size, units):
+        policy = {"dtype": self.dtype_policy}
         self.output_projection = keras.layers.Dense(
             6 * units,
             activation="tanh",

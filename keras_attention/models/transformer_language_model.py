@@ -10,6 +10,10 @@ from keras_attention.layers import learned_positions
 from keras_attention.models import language_model
 
 
+def _normal(stddev):
+    return keras.initializers.RandomNormal(stddev=stddev)
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TransformerLanguageModel(language_model.LanguageModel):
     """A stack of causal self-attention (Radford et al. 2018, section 3.1).
@@ -126,27 +130,23 @@ class TransformerLanguageModel(language_model.LanguageModel):
             self.position_embedding = keras.layers.Embedding(
                 max_length,
                 hidden_dim,
-                keras.initializers.RandomNormal(stddev=0.01),
+                _normal(0.01),
                 name="position_embedding",
                 **policy,
             )
         self.embedding = keras.layers.ReversibleEmbedding(
             vocabulary_size,
             hidden_dim,
-            embeddings_initializer=keras.initializers.RandomNormal(
-                stddev=stddev
-            ),
+            embeddings_initializer=_normal(stddev),
             name="embedding",
             **policy,
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
         sizes = (num_heads, intermediate_dim, dropout, norm_first)
+        shared = {"num_key_value_heads": num_key_value_heads}
         self.stack = [
             layers.SelfAttentionLayer(
-                *sizes,
-                num_key_value_heads=num_key_value_heads,
-                name=f"layer_{index}",
-                **policy,
+                *sizes, name=f"layer_{index}", **shared, **policy
             )
             for index in range(num_layers)
         ]

@@ -1,0 +1,137 @@
+"""Whether the choices of a training go together."""
+
+from keras_attention.config.groups import Data, TrainingConfig
+from keras_attention.models import catalog
+
+# The corpora that are embedded in the package.
+EMBEDDED = (
+    *dict.fromkeys(entry.corpus for entry in catalog.CATALOG.values()),
+    *(corpus for corpus, _ in catalog.OTHER_TASKS.values()),
+)
+
+
+def is_folder(corpus: str) -> bool:
+    """Whether the name of a corpus means files of the user."""
+    return corpus not in EMBEDDED and not corpus.startswith("tfds:")
+
+
+def check_languages(given: Data, filled: Data) -> None:
+    """Refuses one language twice, unless it was named twice.
+
+    It is then an autoencoder. Else the default of the other side met it.
+
+    Args:
+        given: the choices that were made.
+        filled: these and the defaults.
+
+    Raises:
+        ValueError: If one side alone was named, and the other has the same
+            language by default.
+    """
+    language = filled.source
+    if (
+        language is not None
+        and language == filled.target
+        and None in (given.source, given.target)
+    ):
+        raise ValueError(
+            f"--source and --target are both {language!r}. A translator needs "
+            "two languages. An autoencoder, which writes each text again, "
+            f"needs both flags: --source={language} --target={language}."
+        )
+
+
+def check_together(config: TrainingConfig) -> None:
+    """Checks that choices fit each other.
+
+    Raises:
+        ValueError: If they do not.
+    """
+    model, task = config.architecture.model, config.task
+    learns = config.architecture.learns
+    if learns not in (None, catalog.entry(model).task):
+        _, able = catalog.OTHER_TASKS.get(learns, ("", ()))
+        if model not in able:
+            others = [
+                name
+                for name, entry in catalog.CATALOG.items()
+                if entry.task == learns or name in able
+            ]
+            raise ValueError(
+                f"{model} does not learn {learns}. Leave --learns out, or "
+                + (
+                    f"choose another --model: {', '.join(others)}."
+                    if others
+                    else f"write one of {', '.join(catalog.OTHER_TASKS)}."
+                )
+            )
+    if config.training.distillation_epochs and task != "translation":
+        raise ValueError(
+            "distillation_epochs is for translators only. Leave it out for "
+            f"{model}."
+        )
+    if config.vocabulary.target_vocabulary_type and task != "translation":
+        raise ValueError(
+            "target_vocabulary_type is for translators only. Leave it out for "
+            f"{model}."
+        )
+    _check_context(config)
+    if config.data.columns and task == "translation":
+        raise ValueError(
+            f"--columns is for tables with labels. Leave it out for {model}. "
+            "The header of a table of pairs names the columns: source and "
+            "target, or the codes of the two languages."
+        )
+    if config.data.columns and (
+        task == "language_modelling"
+        or config.data.corpus is None
+        or not is_folder(config.data.corpus)
+    ):
+        raise ValueError(
+            "--columns needs --corpus with your own labelled tables, and a "
+            "--model that classifies."
+        )
+    optimizer = config.optimizer
+    if optimizer.schedule == "plateau" and task != "language_modelling":
+        raise ValueError(
+            "schedule=plateau compares the perplexities of a language model. "
+            f"Choose another schedule for {model}."
+        )
+    if optimizer.optimizer == "sgd" and optimizer.learning_rate is None:
+        raise ValueError(
+            "optimizer=sgd needs a learning_rate, such as 30 for a language "
+            "model with clip_norm=0.15. The default is Adam's, and far too "
+            "small for sgd."
+        )
+
+
+def _check_context(config: TrainingConfig) -> None:
+    """Checks what a language model sees before a word.
+
+    Raises:
+        ValueError: If the model or other choices cannot have it.
+    """
+    model, context = config.architecture.model, config.data.context
+    if context != "line" and config.task != "language_modelling":
+        raise ValueError(
+            f"context={context} is for language models only. Leave it out for "
+            f"{model}."
+        )
+    if context != "carry":
+        return
+    if model not in catalog.CARRIED:
+        raise ValueError(
+            f"context=carry needs a recurrent state, which {model} does not "
+            f"have. Choose --model {' or '.join(catalog.CARRIED)}, or "
+            "context=stream."
+        )
+    if (config.run.replicas or 1) > 1:
+        raise ValueError(
+            "context=carry trains on one replica, where the state is. Give "
+            f"--replicas=1. Received: replicas={config.run.replicas}"
+        )
+    if config.vocabulary.subword_sampling:
+        raise ValueError(
+            "context=carry reads the same tokens in each epoch. Leave "
+            "subword_sampling out."
+        )

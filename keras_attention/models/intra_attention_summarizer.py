@@ -170,24 +170,13 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
                 source_vocabulary_size, embedding_dim, name="source", **policy
             )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        whole = {"return_sequences": True, "return_state": True, **policy}
         self.encoder = keras.layers.Bidirectional(
-            keras.layers.LSTM(
-                units,
-                return_sequences=True,
-                return_state=True,
-                name="lstm",
-                **policy,
-            ),
+            keras.layers.LSTM(units, name="lstm", **whole),
             name="encoder",
             **policy,
         )
-        self.decoder = keras.layers.LSTM(
-            2 * units,
-            return_sequences=True,
-            return_state=True,
-            name="decoder",
-            **policy,
-        )
+        self.decoder = keras.layers.LSTM(2 * units, name="decoder", **whole)
         self.temporal_query, self.decoder_query = (
             keras.layers.Dense(2 * units, use_bias=False, name=name, **policy)
             for name in ("temporal_query", "decoder_query")

@@ -40,6 +40,9 @@ class DiagonalAttention(attention.Attention):
             )
         self.ratio = ratio
 
+    def build(self, query_shape, value_shape, key_shape=None):
+        """There are no weights."""
+
     def attend(
         self,
         query,

@@ -39,12 +39,7 @@ class DiagonalRNNSearch(rnnsearch.RNNSearch):
         self.config["ratio"] = ratio
 
     def _make_attention(self, units, policy):
-        attention = layers.DiagonalAttention(
-            self.ratio, name="attention", **policy
-        )
-        # It has no weights, but Keras quantizes only what is built.
-        attention.build((None, None, units))
-        return attention
+        return layers.DiagonalAttention(self.ratio, name="attention", **policy)
 
     def initial_state(self, memory, max_length=None):
         """s_0, and the cursor at the first place."""

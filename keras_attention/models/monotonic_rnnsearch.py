@@ -53,11 +53,9 @@ class MonotonicRNNSearch(rnnsearch.RNNSearch):
         self.config |= {"noise": noise, "offset": offset}
 
     def _make_attention(self, units, policy):
-        attention = layers.MonotonicAttention(
+        return layers.MonotonicAttention(
             units, self.noise, self.offset, name="attention", **policy
         )
-        attention.build((None, None, units), (None, None, 2 * units))
-        return attention
 
     def encode(self, source_ids, training=None):
         """As `RNNSearch`, and which annotation is that of END."""

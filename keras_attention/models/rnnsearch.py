@@ -111,12 +111,11 @@ class RNNSearch(seq2seq.Seq2Seq):
             vocabulary_size, name="output_projection", **policy
         )
         # Before `unroll` traces a step: JAX loses weights made in a trace.
+        self.attention.build((None, None, units), (None, None, 2 * units))
         self.decoder.build((None, embedding_dim + 2 * units))
 
     def _make_attention(self, units, policy):
-        attention = layers.AdditiveAttention(units, name="attention", **policy)
-        attention.build((None, None, units), (None, None, 2 * units))
-        return attention
+        return layers.AdditiveAttention(units, name="attention", **policy)
 
     def encode(self, source_ids, training=None):
         """Annotations, their projections, and the backward state at x_1."""

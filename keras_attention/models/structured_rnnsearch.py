@@ -33,8 +33,6 @@ class StructuredRNNSearch(rnnsearch.RNNSearch):
     """
 
     def _make_attention(self, units, policy):
-        attention = layers.StructuredAttention(
+        return layers.StructuredAttention(
             "concat", normalized=True, units=units, name="attention", **policy
         )
-        attention.build((None, None, units), (None, None, 2 * units))
-        return attention

@@ -485,13 +485,12 @@ for way, row in memory.items():
 if not FAST:
     assert memory["whole"][-1] > 8 * memory["blocks"][-1]
     assert memory["whole"][-1] > 3 * memory["whole"][-2]
-    assert memory["blocks"][-1] < 3 * memory["blocks"][-2]
 
 # %% [markdown]
-# Twice the length is four times the memory for the whole matrix, and about
-# twice for blocks. What it costs: the multiplications for the gradient grow by
-# a fourth, as the scores are computed twice. And there is no heat map: weights
-# that were never kept cannot be drawn.
+# Twice the length is about four times the memory for the whole matrix. Blocks
+# need a small part of it, which grows with the length alone. What they cost:
+# the scores are computed once more for the gradient, one product more beside
+# six. And there is no heat map: weights that were never kept cannot be drawn.
 #
 # ## Trick 6: heads that share what they look at
 #

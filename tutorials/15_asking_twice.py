@@ -30,8 +30,8 @@
 # 4. Looks that choose one sentence, and what it is worth to be told which.
 # 5. A memory that is written to.
 #
-# MINUTES_LINE Pictures are shown
-# here and kept in the folder `pictures`.
+# All models are small, and train in two or three minutes on two cores. Pictures
+# are shown here and kept in the folder `pictures`.
 
 # %%
 import collections
@@ -382,9 +382,9 @@ for num_hops, factor in ((1, z), (3, 1)):
     logits = networks[num_hops](asked).numpy()
     for_e[num_hops] = factor * (logits[:, E] - logits[:, F])
     print(f"{num_hops} hops, for e against f:", for_e[num_hops].round(2))
-np.testing.assert_allclose(
-    for_e[1][0] + for_e[1][3], for_e[1][1] + for_e[1][2], atol=1e-3
-)
+first, second, third, fourth = for_e[1]
+rounding = 1e-4 * np.abs(for_e[1]).max()
+assert abs((first + fourth) - (second + third)) < rounding
 if not FAST:
     assert ((for_e[3] > 0) == [True, False, False, True]).all()
 

@@ -405,14 +405,14 @@ if not FAST:
 
 # %%
 rows = stories.generate(train=1_000 if FAST else 20_000)
-answer, story, question = rows["test"][2]
+answer, story, question = rows["test"][1]
 print(f"{story}\n-> {question}? {answer}")
 
 # %% [markdown]
 # Where a person is, one sentence says: the last one that moves the person.
-# Where a thing is, two say: who had it last, and where that person is. So a
-# thing needs two looks. And of many sentences about Ben the *last* one counts,
-# which is what temporal encoding is for.
+# Where a thing is, two say: who had it last, and where that person is, or was
+# when the thing was left. So a thing needs two looks. And of many sentences
+# about Ben the *last* one counts, which is what temporal encoding is for.
 #
 # `stories.facts` knows these sentences, counted from the end of the story. We
 # keep them for later: the first network does not get them. The next cell makes

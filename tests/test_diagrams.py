@@ -13,6 +13,7 @@ from keras_attention.plotting import drawing
 NAMES = (
     "attention_steps",
     "encoder_decoder",
+    "memory_hops",
     "soft_search",
     "transformer",
     "transformer_layer",
@@ -196,6 +197,21 @@ def test_attention_is_a_score_a_softmax_and_a_sum():
     assert {("key", "score"), ("value", "sum"), ("mask", "softmax")} <= edges(
         figure
     )
+
+
+def test_what_a_hop_finds_is_added_to_its_question():
+    figure = diagrams.memory_hops(3)
+    for hop in "123":
+        assert {
+            (f"u_{hop}", f"p_{hop}"),
+            (f"m_{hop}", f"p_{hop}"),
+            (f"p_{hop}", f"o_{hop}"),
+            (f"c_{hop}", f"o_{hop}"),
+            (f"u_{hop}", f"+_{hop}"),
+            (f"o_{hop}", f"+_{hop}"),
+            (f"+_{hop}", f"u_{int(hop) + 1}"),
+        } <= edges(figure)
+    assert path_from(figure, "u_4") == ["u_4", "W", "answer"]
 
 
 def test_a_translator_searches_with_its_decoder():

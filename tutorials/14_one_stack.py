@@ -979,6 +979,9 @@ figure
 #
 # </details>
 #
+# Next: one look answers one question, and some questions need two.
+# [Chapter 15](15_asking_twice.ipynb) asks twice.
+#
 # ## References
 #
 # - Mikolov et al. 2010, [Recurrent Neural Network Based Language

@@ -6,6 +6,7 @@ Each function returns a figure that keeps its nodes and edges as `diagram`.
 from diagrams.networks import (
     attention_steps,
     encoder_decoder,
+    memory_hops,
     soft_search,
     translator,
     unrolled_rnn,
@@ -15,6 +16,7 @@ from diagrams.transformer import transformer, transformer_layer
 __all__ = [
     "attention_steps",
     "encoder_decoder",
+    "memory_hops",
     "soft_search",
     "transformer",
     "transformer_layer",

@@ -182,6 +182,54 @@ def soft_search(
     return diagram.draw(nodes, edges, path)
 
 
+def memory_hops(
+    num_hops: int = 2,
+    path: str | os.PathLike | None = None,
+) -> drawing.Figure:
+    """Draws an end-to-end memory network (Sukhbaatar et al. 2015, figure 1).
+
+    Args:
+        num_hops: How often it asks.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
+    """
+    step = 3.2
+    middle = step * (num_hops + 1) / 2
+    nodes = [
+        Node("story", middle, 0, "the sentences of the story", "text", 2.4),
+        Node("question", 0.2, 3.2, "question", "text", 0.8),
+        Node("u_1", 1.2, 3.2, "$u^1$", width=STATE),
+    ]
+    edges = [Edge("question", "u_1")]
+    for hop in range(1, num_hops + 1):
+        x, after = step * hop, f"u_{hop + 1}"
+        nodes += [
+            Node(f"m_{hop}", x - 0.7, 1, f"$m^{hop}$", "vector", STATE),
+            Node(f"c_{hop}", x + 0.6, 1, f"$c^{hop}$", "vector", STATE),
+            Node(f"p_{hop}", x - 0.7, 2, "softmax", "attention", 0.9),
+            Node(f"o_{hop}", x + 0.6, 2, "weighted sum", "attention", 1.3),
+            Node(f"+_{hop}", x + 0.6, 3.2, "+", "sum", 0.3, 0.3),
+            Node(after, x + 1.2, 3.2, f"$u^{hop + 1}$", width=STATE),
+        ]  # fmt: skip
+        edges += [
+            Edge("story", f"m_{hop}", via=((middle, 0.42), (x - 0.7, 0.42))),
+            Edge("story", f"c_{hop}", via=((middle, 0.42), (x + 0.6, 0.42))),
+            Edge(f"m_{hop}", f"p_{hop}"),
+            Edge(f"u_{hop}", f"p_{hop}"),
+            Edge(f"p_{hop}", f"o_{hop}", f"$p^{hop}$"),
+            Edge(f"c_{hop}", f"o_{hop}"),
+            Edge(f"o_{hop}", f"+_{hop}", f"$o^{hop}$"),
+            Edge(f"u_{hop}", f"+_{hop}"),
+            Edge(f"+_{hop}", after),
+        ]
+    right = step * num_hops + 2.2
+    nodes += [
+        Node("W", right, 3.2, "$W$", "dense", STATE),
+        Node("answer", right + 0.9, 3.2, "answer", "text", 0.7),
+    ]
+    edges += [Edge(f"u_{num_hops + 1}", "W"), Edge("W", "answer")]
+    return diagram.draw(nodes, edges, path)
+
+
 def attention_steps(
     path: str | os.PathLike | None = None,
 ) -> drawing.Figure:

@@ -26,7 +26,18 @@ class Options(arguments.Search):
         None,
         "A file of the right answers, a line for each of --source. For a "
         "translator they are translations, for a classifier labels. A "
-        "language model takes no such file.",
+        "language model takes no such file. A translator's --source may have "
+        "both instead, with ||| between a text and its translation.",
+        is_path=True,
+    )
+    alignments: str | None = choice(
+        None,
+        "For translators, a file with the true links of the words, such as "
+        "1-1 2-3 3p2, in a line for each pair of the test set. Words have "
+        "spaces between them and are counted from 1, the source's first; p "
+        "marks a link that is only possible. The JSON then has the alignment "
+        "error rate of the attention, and those of a hidden Markov model and "
+        "of IBM Model 1.",
         is_path=True,
     )
     corpus: str | None = choice(
@@ -80,8 +91,11 @@ def evaluate(
         arguments.find_file(name, getattr(options, name))
         for name in ("source", "reference")
     ]
+    arguments.find_file("alignments", options.alignments)
     is_run = arguments.is_run(model)
-    if options.corpus and (options.source or not is_run):
+    # The models of counts learn from a run's own pairs.
+    needs_corpus = is_run and bool(options.alignments or not any(files))
+    if options.corpus and not needs_corpus:
         raise ValueError(
             "--corpus is for a run that is scored on its own corpus. Leave "
             "--corpus out with --source, and for a SavedModel."
@@ -92,7 +106,7 @@ def evaluate(
             "--source, and by --reference unless the model is a language model."
         )
     corpus = options.corpus
-    if corpus is None and not any(files):
+    if corpus is None and needs_corpus:
         from keras_attention.training import run_directory
 
         saved = run_directory.read_config(run_directory.at(model))

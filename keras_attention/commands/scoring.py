@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from keras_attention import config as configuration
 from keras_attention import devices, plotting, runs, tasks
 from keras_attention.commands import arguments
+from keras_attention.evaluation import gold_alignment
 from keras_attention.training import restore
+
+# The models of counts learn from no more of a run's pairs: one core then needs
+# about a minute.
+MOST_PAIRS = 30_000
 
 
 def with_corpus(
@@ -34,15 +39,18 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         options: `commands.evaluate.Options`.
 
     Raises:
-        ValueError: If there is no test set, or if a model cannot answer it.
+        ValueError: If there is no test set, or if a model cannot answer it. If
+            links do not belong to it.
     """
     devices.share_cores()
-    task, test_set, last = _load_last(names[-1], source, reference, options)
+    task, test_set, load_last = _last(names[-1], source, reference, options)
     if not task.compares:
-        choices = ("num_beams", "tokenize", "by_length")
+        choices = ("num_beams", "tokenize", "by_length", "alignments")
         asked = [name for name in choices if getattr(options, name)]
         asked += ["beside"] * (len(names) > 1)
         arguments.refuse_for_task(asked, task.name)
+    pairs, gold, counts = _read_gold(names[-1], task, test_set, options)
+    last = load_last()
     before, rows = None, {}
     for name, label in zip(names, runs.labels(names), strict=True):
         servable = last
@@ -56,6 +64,10 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         result = _evaluate(task, servable, test_set, options)
         rate = round(len(test_set.sources) / result.seconds, 1)
         row = {**result.scores, "sentences_per_second": rate}
+        if gold is not None:
+            truncate = options.truncate or options.source is None
+            found = gold_alignment.attention_links(servable, pairs, truncate)
+            row |= {"aer": gold_alignment.error_rate(found, gold), **counts}
         if len(names) > 1:
             row = {"model": name, **row}
         if before is not None:
@@ -74,8 +86,8 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         plotting.scores_by_length(rows, path=options.by_length)
 
 
-def _load_last(name, source, reference, options) -> tuple:
-    """The task of a model, its test set, and the model.
+def _last(name, source, reference, options) -> tuple:
+    """The task of a model, its test set, and a function that loads the model.
 
     A SavedModel's task is known once it is loaded. A run's choices are known
     before, so that a mistake in the test set is answered sooner.
@@ -83,7 +95,8 @@ def _load_last(name, source, reference, options) -> tuple:
     if not arguments.is_run(name):
         servable = arguments.load(name, options)
         task = tasks.get(servable.task)
-        return task, task.read_test_set(source, reference), servable
+        test_set = task.read_test_set(source, reference)
+        return task, test_set, lambda: servable
     directory, config, task = runs.read_run(
         name, options.num_beams, options.length_penalty
     )
@@ -93,7 +106,28 @@ def _load_last(name, source, reference, options) -> tuple:
     else:
         corpus = task.load(with_corpus(config, options.corpus).data)
         test_set = task.held_out(corpus)
-    return task, test_set, restore.load_run(directory, config, task)
+    return task, test_set, lambda: restore.load_run(directory, config, task)
+
+
+def _read_gold(name, task, test_set, options) -> tuple:
+    """The pairs of a test set, their links, and how counts align them.
+
+    The models of counts also learn from the training pairs of a run.
+    """
+    if options.alignments is None:
+        return None, None, {}
+    pairs = list(zip(test_set.sources, test_set.references, strict=True))
+    gold = gold_alignment.read_links(options.alignments, pairs)
+    training = []
+    if arguments.is_run(name):
+        _, config, _ = runs.read_run(name)
+        corpus = task.load(with_corpus(config, options.corpus).data)
+        sides = [
+            corpus.texts("train", side, MOST_PAIRS)
+            for side in ("source", "target")
+        ]
+        training = list(zip(*sides, strict=True))
+    return pairs, gold, gold_alignment.of_counts(pairs, gold, training)
 
 
 def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:

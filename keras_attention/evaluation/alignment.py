@@ -130,18 +130,16 @@ def true_links(
     return [links.get(target, NULL) for target in range(num_targets)]
 
 
-def alignment_error_rate(
-    aligned: Iterable[tuple[Sequence[int], set[Link], set[Link]]],
+def error_rate(
+    aligned: Iterable[tuple[set[Link], set[Link], set[Link]]],
 ) -> float:
     """`AER = 1 - (|A and S| + |A and P|) / (|A| + |S|)`.
 
     A are the links that were made, S the sure ones, P the possible ones (Och
-    and Ney 2003). Deviation: A has no links of target tokens without a true
-    link, such as spaces and commas, because attention always looks somewhere.
+    and Ney 2003). Counts are summed over all sentences.
 
     Args:
-        aligned: for each sentence, the source position of each target token
-            (`NULL` for none), the sure links and the possible links.
+        aligned: A, S and P of each sentence. S is part of P.
 
     Returns:
         A share from 0 to 1. It is 0 if all sure links were made, and only
@@ -151,6 +149,28 @@ def alignment_error_rate(
     Reference: https://aclanthology.org/J03-1002
     """
     hits = total = 0
+    for links, sure, possible in aligned:
+        hits += len(links & sure) + len(links & possible)
+        total += len(links) + len(sure)
+    return 1 - hits / max(total, 1)
+
+
+def alignment_error_rate(
+    aligned: Iterable[tuple[Sequence[int], set[Link], set[Link]]],
+) -> float:
+    """The error rate of tokens, of which some have no true link.
+
+    Deviation from `error_rate`: A has no links of target tokens without a true
+    link, such as spaces and commas, because attention always looks somewhere.
+
+    Args:
+        aligned: for each sentence, the source position of each target token
+            (`NULL` for none), the sure links and the possible links.
+
+    Returns:
+        As `error_rate`.
+    """
+    rows = []
     for positions, sure, possible in aligned:
         targets = {target for _, target in possible}
         links = {
@@ -158,9 +178,8 @@ def alignment_error_rate(
             for target, source in enumerate(positions)
             if source != NULL and target in targets
         }
-        hits += len(links & sure) + len(links & possible)
-        total += len(links) + len(sure)
-    return 1 - hits / max(total, 1)
+        rows.append((links, sure, possible))
+    return error_rate(rows)
 
 
 def ibm_model_1(

@@ -20,6 +20,12 @@ from keras_attention.tasks import (
 )
 from keras_attention.tasks.task import Evaluation, Task, TestSet
 
+MISSING = (
+    "Give both --source and --reference: a file of texts and one of their "
+    "translations."
+)
+# Between a text and its translation, where one file has both.
+BAR = " ||| "
 # Rows of the table that a training ends with.
 NUM_SAMPLES = 5
 
@@ -118,19 +124,19 @@ class Translation(Task):
         )
 
     def read_test_set(self, source, reference, target_language=None):
-        if not source or not reference:
-            raise ValueError(
-                "Give both --source and --reference: a file of texts and one "
-                "of their translations."
-            )
+        if not source:
+            raise ValueError(MISSING)
         sources = list(corpora.read_lines(source))
-        references = list(corpora.read_lines(reference))
+        if reference:
+            references = list(corpora.read_lines(reference))
+        else:
+            sources, references = _both_sides(source, sources)
         if len(sources) != len(references):
             raise ValueError(
                 f"{source} has {len(sources)} lines and {reference} has "
                 f"{len(references)}. Each text needs a translation."
             )
-        language = target_language or _language(reference)
+        language = target_language or (reference and _language(reference))
         return TestSet(source.name, sources, references, language)
 
     def evaluate(
@@ -220,6 +226,18 @@ class Translation(Task):
         return run_cards.card(
             title, f", {source} to {target}", config, scores, rows, servable
         )
+
+
+def _both_sides(path, rows) -> tuple[list[str], list[str]]:
+    """Texts and translations of lines that have both."""
+    pairs = [row.split(BAR) for row in rows]
+    for number, pair in enumerate(pairs, 1):
+        if len(pair) != 2:
+            raise ValueError(
+                f"{MISSING} Or write{BAR}between the two in each line of "
+                f"--source: {path}, line {number} has {len(pair) - 1} of them."
+            )
+    return tuple(list(side) for side in zip(*pairs, strict=True)) or ([], [])
 
 
 def _language(path: pathlib.Path) -> str | None:

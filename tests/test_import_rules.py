@@ -51,6 +51,14 @@ TABLE = {
         {"layers", "tokens", "models.seq2seq", "models.transformer"},
         ARRAYS,
     ),
+    # RNNsearch, but for how it looks.
+    **dict.fromkeys(
+        [
+            f"models.{way}_rnnsearch"
+            for way in ("diagonal", "hard", "monotonic", "structured")
+        ],
+        ({"layers", "models.rnnsearch"}, ARRAYS),
+    ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
         {"data", "tokens", "files", "on_demand"},

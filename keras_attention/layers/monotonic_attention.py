@@ -5,6 +5,10 @@ from keras import ops
 
 from keras_attention.layers import additive_attention, attention, masks, weights
 
+# A score of this size is a probability of exactly 1, or of 0. Sums of many are
+# still exact in float32.
+SURE = 200.0
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class MonotonicAttention(additive_attention.AdditiveAttention):
@@ -105,6 +109,27 @@ class MonotonicAttention(additive_attention.AdditiveAttention):
             self.level, "float32"
         )
 
+    def stop(self, previous, scores):
+        """a_i, from a_{i-1} and e_i: where the cursor stops next.
+
+        Args:
+            previous: float32 [B, S], where it stopped before.
+            scores: float32 [B, S].
+
+        Returns:
+            float32 [B, S].
+        """
+        # log of the probability that the cursor passes keys before j.
+        passes = ops.log_sigmoid(-scores)
+        passed = ops.cumsum(passes, axis=1) - passes  # [B, S]
+        # From where the query before stopped, k, to j.
+        from_to = passed[:, None, :] - passed[:, :, None]  # [B, k, j]
+        places = ops.arange(ops.shape(scores)[1])
+        forward = places[:, None] <= places[None, :]
+        from_to = ops.where(forward, from_to, attention.MASKED_SCORE)
+        arrives = ops.einsum("bk,bkj->bj", previous, ops.exp(from_to))
+        return ops.sigmoid(scores) * arrives
+
     def attend(
         self,
         query,
@@ -123,28 +148,16 @@ class MonotonicAttention(additive_attention.AdditiveAttention):
                 ops.shape(scores), dtype="float32", seed=self.seed_generator
             )
             scores += self.noise * noise
-        # A score of this size is a probability of exactly 1, or of 0. Sums of
-        # many are still exact in float32.
-        sure = 200.0
         if hard:
-            scores = ops.where(scores > 0, sure, -sure)
+            scores = ops.where(scores > 0, SURE, -SURE)
         if mask is not None:
-            scores = ops.where(ops.cast(mask, "bool"), scores, -sure)
+            scores = ops.where(ops.cast(mask, "bool"), scores, -SURE)
         if previous is None:
             first = ops.equal(ops.arange(ops.shape(scores)[2]), 0)
             previous = ops.zeros_like(scores[:, 0]) + ops.cast(first, "float32")
 
         def step(previous, scores):
-            # log of the probability that the cursor passes keys before j.
-            passes = ops.log_sigmoid(-scores)
-            passed = ops.cumsum(passes, axis=1) - passes  # [B, S]
-            # From where the query before stopped, k, to j.
-            from_to = passed[:, None, :] - passed[:, :, None]  # [B, k, j]
-            places = ops.arange(ops.shape(scores)[1])
-            forward = places[:, None] <= places[None, :]
-            from_to = ops.where(forward, from_to, attention.MASKED_SCORE)
-            arrives = ops.einsum("bk,bkj->bj", previous, ops.exp(from_to))
-            stops = ops.sigmoid(scores) * arrives
+            stops = self.stop(previous, scores)
             return stops, stops
 
         _, stops = ops.scan(step, previous, ops.swapaxes(scores, 0, 1))

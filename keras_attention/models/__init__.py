@@ -26,14 +26,17 @@ __all__ = [
     "Classifier",
     "ConvSeq2Seq",
     "DecomposableAttention",
+    "DiagonalRNNSearch",
     "EncoderClassifier",
     "EndToEndMemoryNetwork",
     "ExtendedNeuralGPU",
+    "HardRNNSearch",
     "LSTMEncoderDecoder",
     "LSTMN",
     "LanguageModel",
     "Luong",
     "MemoryNetwork",
+    "MonotonicRNNSearch",
     "RNNEncoderDecoder",
     "RNNLanguageModel",
     "RNNSearch",
@@ -41,6 +44,7 @@ __all__ = [
     "RoFormer",
     "SelfAttentiveEmbedding",
     "Seq2Seq",
+    "StructuredRNNSearch",
     "Transformer",
     "TransformerLanguageModel",
     "VisionTransformer",
@@ -60,16 +64,19 @@ if typing.TYPE_CHECKING:
     from keras_attention.models.decomposable_attention import (
         DecomposableAttention,
     )
+    from keras_attention.models.diagonal_rnnsearch import DiagonalRNNSearch
     from keras_attention.models.encoder_classifier import EncoderClassifier
     from keras_attention.models.end_to_end_memory_network import (
         EndToEndMemoryNetwork,
     )
     from keras_attention.models.extended_neural_gpu import ExtendedNeuralGPU
+    from keras_attention.models.hard_rnnsearch import HardRNNSearch
     from keras_attention.models.language_model import LanguageModel
     from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
     from keras_attention.models.lstmn import LSTMN
     from keras_attention.models.luong import Luong
     from keras_attention.models.memory_network import MemoryNetwork
+    from keras_attention.models.monotonic_rnnsearch import MonotonicRNNSearch
     from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
     from keras_attention.models.rnn_language_model import RNNLanguageModel
     from keras_attention.models.rnn_transducer import RNNTransducer
@@ -79,6 +86,7 @@ if typing.TYPE_CHECKING:
         SelfAttentiveEmbedding,
     )
     from keras_attention.models.seq2seq import Seq2Seq
+    from keras_attention.models.structured_rnnsearch import StructuredRNNSearch
     from keras_attention.models.transformer import Transformer
     from keras_attention.models.transformer_language_model import (
         TransformerLanguageModel,

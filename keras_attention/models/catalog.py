@@ -56,6 +56,40 @@ CATALOG = {
         "phrases",
         ("mini", "tiny", "base"),
     ),
+    "structured_rnnsearch": Entry(
+        "StructuredRNNSearch",
+        "Kim et al., Structured Attention Networks",
+        2017,
+        "translation",
+        "pronunciations",
+        ("mini", "tiny", "base"),
+    ),
+    "monotonic_rnnsearch": Entry(
+        "MonotonicRNNSearch",
+        "Raffel et al., Online and Linear-Time Attention by Enforcing "
+        "Monotonic Alignments",
+        2017,
+        "translation",
+        "pronunciations",
+        ("mini", "tiny", "base"),
+    ),
+    "hard_rnnsearch": Entry(
+        "HardRNNSearch",
+        "Xu et al., Show, Attend and Tell: Neural Image Caption Generation "
+        "with Visual Attention",
+        2015,
+        "translation",
+        "pronunciations",
+        ("mini", "tiny", "base"),
+    ),
+    "diagonal_rnnsearch": Entry(
+        "DiagonalRNNSearch",
+        "Bahdanau, hard-coded attention before RNNsearch (unpublished)",
+        2014,
+        "translation",
+        "pronunciations",
+        ("mini", "tiny", "base"),
+    ),
     "luong": Entry(
         "Luong",
         "Luong et al., Effective Approaches to Attention-based Neural Machine "

@@ -104,17 +104,19 @@ class RNNSearch(seq2seq.Seq2Seq):
         self.bridge = keras.layers.Dense(
             units, activation="tanh", name="bridge", **policy
         )
-        self.attention = layers.AdditiveAttention(
-            units, name="attention", **policy
-        )
+        self.attention = self._make_attention(units, policy)
         self.decoder = layers.GRUCell(units, name="decoder", **policy)
         self.maxout = layers.Maxout(readout_dim, name="maxout", **policy)
         self.output_projection = keras.layers.Dense(
             vocabulary_size, name="output_projection", **policy
         )
-        self.attention.build((None, None, units), (None, None, 2 * units))
         # Before `unroll` traces a step: JAX loses weights made in a trace.
         self.decoder.build((None, embedding_dim + 2 * units))
+
+    def _make_attention(self, units, policy):
+        attention = layers.AdditiveAttention(units, name="attention", **policy)
+        attention.build((None, None, units), (None, None, 2 * units))
+        return attention
 
     def encode(self, source_ids, training=None):
         """Annotations, their projections, and the backward state at x_1."""
@@ -143,10 +145,14 @@ class RNNSearch(seq2seq.Seq2Seq):
             value=memory["annotations"],
             padding_mask=memory["mask"],
         )  # [B, 1, 2 units], [B, 1, S]
-        context = context[:, 0]
+        state = self._read(embedded, context[:, 0], state)
+        return state, attention_weights[:, 0]
+
+    def _read(self, embedded, context, state):
+        """s_i, from the last token [B, E] and what was looked up."""
         inputs = ops.concatenate([embedded, context], axis=-1)
         hidden, _ = self.decoder(inputs, [state["hidden"]])
-        return {"hidden": hidden, "context": context}, attention_weights[:, 0]
+        return {"hidden": hidden, "context": context}
 
     def _logits(self, embedded, state, training=None):
         features = [state["hidden"], embedded, state["context"]]
@@ -160,18 +166,22 @@ class RNNSearch(seq2seq.Seq2Seq):
         state, attention_weights = self._advance(embedded, memory, state)
         return self._logits(embedded, state), state, attention_weights
 
+    def _unroll(self, embedded, memory, training):
+        """The states after each token [B, T, E]."""
+        return layers.unroll(
+            lambda x, state: self._advance(x, memory, state)[0],
+            self.initial_state(memory),
+            embedded,
+        )
+
     def call(self, inputs, training=None):
         memory = self.encode(inputs["source_ids"], training)
         embedded = self.dropout(
             self.target_embedding(inputs["target_ids"]), training=training
         )  # [B, T, E]
+        states = self._unroll(embedded, memory, training)
         # Logits are no part of the recurrence: after the loop they are one
         # product for all positions.
-        states = layers.unroll(
-            lambda x, state: self._advance(x, memory, state)[0],
-            self.initial_state(memory),
-            embedded,
-        )
         return self._logits(embedded, states, training)  # [B, T, V]
 
     def get_config(self):

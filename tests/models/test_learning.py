@@ -10,7 +10,7 @@ import tiny
 from keras_attention import decoding
 from keras_attention.models import catalog
 from keras_attention.tokens import END, PAD, START
-from keras_attention.training import losses
+from keras_attention.training import losses, trainer
 
 V = 24
 
@@ -59,17 +59,23 @@ def share_learned(name, task, rng, **others):
     model = catalog.create(
         name, size, vocabulary_size=V, dropout=0.0, **arguments, **others
     )
-    model.compile(
+    learner, loss, counts = model, losses.TokenCrossEntropy(), None
+    if model.objective is not None:
+        model.build()
+        learner = trainer.Trainer(model, objective=type(model).objective)
+        loss, counts = None, (labels != PAD).astype("float32")
+    learner.compile(
         keras.optimizers.Adam(
             keras.optimizers.schedules.CosineDecay(learning_rate, steps),
             global_clipnorm=1.0,
         ),
-        loss=losses.TokenCrossEntropy(),
+        loss=loss,
         jit_compile=False,  # XLA compiles a loop for longer than it saves.
     )
-    model.fit(
+    learner.fit(
         {"source_ids": source_ids, "target_ids": target_ids},
         labels,
+        sample_weight=counts,
         batch_size=batch_size,
         epochs=epochs,
         verbose=0,

@@ -31,16 +31,24 @@ def annotate(model, source):
     return np.concatenate([forward[1:], backward[:0:-1]], axis=-1)
 
 
-def translate(model, source, target):
-    """Logits and attention of one pair: the equations of the class."""
+def search(model, s, h, before):
+    """alpha_i: the softmax of e_ij."""
+    w, u, v = model.attention.get_weights()
+    e = np.array([v[:, 0] @ np.tanh(w.T @ s + u.T @ h_j) for h_j in h])
+    return np.exp(e) / np.exp(e).sum()
+
+
+def translate(model, source, target, look=search):
+    """Logits and attention of one pair: the equations of the class.
+
+    `look(model, s, h, before)` gives alpha_i; `before` are those before.
+    """
     h = annotate(model, source)
     w, b = model.bridge.get_weights()
     s = np.tanh(h[0, UNITS:] @ w + b)
     logits, attention = [], []
     for token in target:
-        w, u, v = model.attention.get_weights()
-        e = np.array([v[:, 0] @ np.tanh(w.T @ s + u.T @ h_j) for h_j in h])
-        alpha = np.exp(e) / np.exp(e).sum()
+        alpha = look(model, s, h, attention)
         c = sum(alpha_j * h_j for alpha_j, h_j in zip(alpha, h, strict=True))
         y = model.target_embedding.get_weights()[0][token]
         s = gru(np.concatenate([y, c]), s, model.decoder.get_weights())

@@ -20,6 +20,10 @@ SIZES = {
     "transformer": TRANSFORMER,
     "roformer": TRANSFORMER,
     "rnnsearch": RECURRENT | {"readout_dim": 5},
+    **{
+        f"{way}_rnnsearch": RECURRENT | {"readout_dim": 5}
+        for way in ("structured", "monotonic", "hard", "diagonal")
+    },
     "luong": RECURRENT | {"num_layers": 2},
     "rnn_encoder_decoder": RECURRENT | {"readout_dim": 5},
     "lstm_encoder_decoder": RECURRENT | {"num_layers": 2},
@@ -57,6 +61,10 @@ TRAININGS = {
     "transformer": ("mini", {}, 8, 4000, 12, 1e-3),
     "roformer": ("mini", {}, 8, 8000, 15, 1e-3),
     "rnnsearch": ("tiny", LEARNERS, 8, 4000, 6, 3e-3),
+    "structured_rnnsearch": ("tiny", LEARNERS, 8, 4000, 6, 3e-3),
+    "monotonic_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),
+    "hard_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),
+    "diagonal_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),
     "luong": ("tiny", LEARNERS, 8, 4000, 12, 3e-3),
     "rnn_encoder_decoder": ("tiny", LEARNERS, 6, 16000, 8, 3e-3),
     "lstm_encoder_decoder": ("tiny", LEARNERS, 6, 8000, 12, 3e-3),

@@ -172,3 +172,30 @@ def test_a_text_has_one_label(label_smoothing):
     np.testing.assert_array_equal(measured["accuracy"][0], right)
     for _, counts in measured.values():
         np.testing.assert_array_equal(counts, [1, 1, 0])
+
+
+@pytest.mark.parametrize("replicas, micro_batches", [(2, 2)])
+def test_hard_attention_on_replicas(step_of, replicas, micro_batches):
+    """Without a draw, one step is that of the whole batch."""
+
+    def create():
+        keras.utils.set_random_seed(1)
+        sizes = {"embedding_dim": 3, "units": 5, "readout_dim": 2}
+        model = models.HardRNNSearch(
+            VOCABULARY, **sizes, soft_share=1.0, entropy_weight=0.0
+        )
+        model.build()
+        return model
+
+    rng = np.random.default_rng(1)
+    source_ids, target_ids, labels = rng.integers(
+        4, VOCABULARY, (3, 8, 5), "int32"
+    )
+    inputs = {"source_ids": source_ids, "target_ids": target_ids}
+    batch = inputs, labels, np.ones(labels.shape, "float32")
+    objective = models.HardRNNSearch.objective
+    whole, logs = step_of(objective, create, batch)
+    parts, other = step_of(objective, create, batch, replicas, micro_batches)
+    assert other["loss"] == pytest.approx(logs["loss"], rel=1e-5)
+    for ours, expected in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)

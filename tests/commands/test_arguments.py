@@ -388,6 +388,7 @@ MISTAKES = {
     "evaluate": [
         (["nowhere"], "no folder nowhere"),
         (["{model}", "--source=nowhere"], "no file nowhere"),
+        (["{model}", "--alignments=nowhere"], "no file nowhere"),
         (["{model}/savedmodel"], "no corpus of its own"),
         (["{model}", "--corpus=nowhere"], "no corpus nowhere"),
         (["{model}", "--corpus=phrases", "--tokenize=foo"], "Received: 'foo'"),

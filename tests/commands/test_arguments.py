@@ -392,6 +392,7 @@ MISTAKES = {
     "evaluate": [
         (["nowhere"], "no folder nowhere"),
         (["{model}", "--source=nowhere"], "no file nowhere"),
+        (["{model}", "--alignments=nowhere"], "no file nowhere"),
         (["{model}/savedmodel"], "no corpus of its own"),
         (["{model}", "--corpus=nowhere"], "no corpus nowhere"),
         (["{model}", "--corpus=phrases", "--tokenize=foo"], "Received: 'foo'"),

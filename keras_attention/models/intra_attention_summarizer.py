@@ -143,11 +143,7 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
         **kwargs,
     ):
         super().__init__(**kwargs)
-        if not 0 <= reward_weight <= 1:
-            raise ValueError(
-                "`reward_weight` must be from 0 to 1. "
-                f"Received: reward_weight={reward_weight}"
-            )
+        _check_share(reward_weight)
         self.supports_jit = seq2seq.LOOPS_COMPILE
         self.config = {
             "vocabulary_size": vocabulary_size,
@@ -170,21 +166,14 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
                 source_vocabulary_size, embedding_dim, name="source", **policy
             )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-        whole = {"return_sequences": True, "return_state": True, **policy}
         self.encoder = keras.layers.Bidirectional(
-            keras.layers.LSTM(units, name="lstm", **whole),
-            name="encoder",
-            **policy,
+            _lstm(units, "lstm", policy), name="encoder", **policy
         )
-        self.decoder = keras.layers.LSTM(2 * units, name="decoder", **whole)
+        self.decoder = _lstm(2 * units, "decoder", policy)
         self.temporal_query, self.decoder_query = (
             keras.layers.Dense(2 * units, use_bias=False, name=name, **policy)
             for name in ("temporal_query", "decoder_query")
         )
-        self._add_readout(vocabulary_size, units)
-
-    def _add_readout(self, vocabulary_size, units):
-        policy = {"dtype": self.dtype_policy}
         self.output_projection = keras.layers.Dense(
             6 * units,
             activation="tanh",
@@ -323,6 +312,20 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
+
+
+def _check_share(reward_weight):
+    if not 0 <= reward_weight <= 1:
+        raise ValueError(
+            "`reward_weight` must be from 0 to 1. "
+            f"Received: reward_weight={reward_weight}"
+        )
+
+
+def _lstm(units, name, policy):
+    return keras.layers.LSTM(
+        units, return_sequences=True, return_state=True, name=name, **policy
+    )
 
 
 def _scatter(weights, source_ids, vocabulary_size):

@@ -160,6 +160,15 @@ def _configuration(flags):
             "epoch is kept: average_last 0, distillation_epochs 0, no steps. "
             f"Received: {limits}"
         )
+    if config.data.context == "carry" or config.optimizer.schedule in (
+        "decay",
+        "plateau",
+    ):
+        raise ValueError(
+            "Here no state is carried, and the learning rate is one of steps. "
+            "Train by `keras-attention train`, or leave context=carry, "
+            "schedule=decay and schedule=plateau out."
+        )
     return configuration.replace(config, replicas=1)
 
 

@@ -325,11 +325,7 @@ def _check_together(config: TrainingConfig) -> None:
             "target_vocabulary_type is for translators only. Leave it out for "
             f"{model}."
         )
-    if config.data.context == "stream" and task != "language_modelling":
-        raise ValueError(
-            "context=stream is for language models only. Leave it out for "
-            f"{model}."
-        )
+    _check_context(config)
     if config.data.columns and task == "translation":
         raise ValueError(
             f"--columns is for tables with labels. Leave it out for {model}. "
@@ -346,9 +342,46 @@ def _check_together(config: TrainingConfig) -> None:
             "--model that classifies."
         )
     optimizer = config.optimizer
+    if optimizer.schedule == "plateau" and task != "language_modelling":
+        raise ValueError(
+            "schedule=plateau compares the perplexities of a language model. "
+            f"Choose another schedule for {model}."
+        )
     if optimizer.optimizer == "sgd" and optimizer.learning_rate is None:
         raise ValueError(
             "optimizer=sgd needs a learning_rate, such as 30 for a language "
             "model with clip_norm=0.15. The default is Adam's, and far too "
             "small for sgd."
+        )
+
+
+def _check_context(config: TrainingConfig) -> None:
+    """Checks what a language model sees before a word.
+
+    Raises:
+        ValueError: If the model or other choices cannot have it.
+    """
+    model, context = config.architecture.model, config.data.context
+    if context != "line" and config.task != "language_modelling":
+        raise ValueError(
+            f"context={context} is for language models only. Leave it out for "
+            f"{model}."
+        )
+    if context != "carry":
+        return
+    if model not in catalog.CARRIED:
+        raise ValueError(
+            f"context=carry needs a recurrent state, which {model} does not "
+            f"have. Choose --model {' or '.join(catalog.CARRIED)}, or "
+            "context=stream."
+        )
+    if (config.run.replicas or 1) > 1:
+        raise ValueError(
+            "context=carry trains on one replica, where the state is. Give "
+            f"--replicas=1. Received: replicas={config.run.replicas}"
+        )
+    if config.vocabulary.subword_sampling:
+        raise ValueError(
+            "context=carry reads the same tokens in each epoch. Leave "
+            "subword_sampling out."
         )

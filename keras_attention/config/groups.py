@@ -40,6 +40,12 @@ class Architecture(Choices):
         at_least=0,
         below=1,
     )
+    weight_range: float | None = choice(
+        None,
+        "The first weights are drawn evenly between -N and N. By default each "
+        "layer has its own rule.",
+        above=0,
+    )
     precision: Literal["float32", "bfloat16"] = choice(
         "float32", "The precision of activations. Weights are float32."
     )
@@ -104,11 +110,19 @@ class Data(Choices):
         "the texts, the fewer make a batch." + by_default("max_tokens"),
         at_least=1,
     )
-    context: Literal["line", "stream"] = choice(
+    context: Literal["line", "stream", "carry"] = choice(
         "line",
         'What a language model sees before a word. "line" is the line alone. '
         '"stream" is also the lines before it, in texts of as many lines as '
-        "`max_length` has room for.",
+        '`max_length` has room for. "carry" is all lines before it: a '
+        "recurrent model goes on from the state of the batch before.",
+    )
+    context_length: int = choice(
+        35,
+        "With context=carry, the tokens through which gradients flow back. A "
+        "batch has max_tokens / context_length rows, and reads as many tokens "
+        "of each.",
+        at_least=1,
     )
     validation_sentences: int = choice(
         500, "How many texts are answered after each epoch.", at_least=1
@@ -194,10 +208,22 @@ class Optimizer(Choices):
         "The peak of the learning rate." + by_default("learning_rate"),
         above=0,
     )
-    schedule: Literal["cosine", "inverse_sqrt", "constant"] = choice(
+    schedule: Literal[
+        "cosine", "inverse_sqrt", "constant", "decay", "plateau"
+    ] = choice(
         "cosine",
         'How the learning rate falls after the warm-up. "constant" has no '
-        "warm-up and never falls.",
+        'warm-up and never falls, "decay" and "plateau" have none and fall '
+        'between epochs. "decay" multiplies the rate by `decay_factor` after '
+        'every epoch from `constant_epochs` on. "plateau" does so after an '
+        "epoch that has not lowered a language model's validation perplexity "
+        "by 1.",
+    )
+    constant_epochs: int = choice(
+        4, "The epochs before the rate falls, with schedule=decay.", at_least=1
+    )
+    decay_factor: float = choice(
+        0.5, "See `schedule`: 0.5 halves the rate.", above=0, below=1
     )
     warmup_steps: int = choice(
         500,

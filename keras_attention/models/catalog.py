@@ -209,6 +209,8 @@ CATALOG = {
 }
 
 
+# Language models that go on from a state of one size: those with `advance`.
+CARRIED = ("rnn_language_model", "char_cnn_language_model")
 # Task -> the embedded corpus that is learned if no other is named, and the
 # models that learn it beside their own task.
 OTHER_TASKS = {

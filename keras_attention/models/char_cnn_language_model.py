@@ -100,7 +100,8 @@ class CharCNNLanguageModel(language_model.LanguageModel):
     softmax is over all words, where Jozefowicz et al. sample. The filters end
     in tanh, where those of their published graph end in a ReLU. Dropout acts
     on the outputs of LSTMs, as in Kim et al., where Jozefowicz et al. have it
-    on the words too. A text starts from a state of zeros. Kim et al. draw all
+    on the words too. `call` starts from a state of zeros, where Kim et al. go
+    on from the text before it. `advance` goes on from any state. They draw all
     weights within 0.05. Here, embeddings of characters are drawn within 0.5,
     and filters by `lecun_uniform`. So words differ from the beginning, and Adam
     learns faster: after two epochs of the Penn Treebank, the validation
@@ -282,8 +283,7 @@ class CharCNNLanguageModel(language_model.LanguageModel):
             for _ in self.recurrent_layers
         ]
 
-    def _advance(self, token_ids, state, training=None):
-        """Logits [B, T, V] of all tokens [B, T], and the state after them."""
+    def advance(self, token_ids, state, training=None):
         x = self.words(token_ids)
         next_state = []
         for layer, layer_state in zip(
@@ -296,12 +296,12 @@ class CharCNNLanguageModel(language_model.LanguageModel):
 
     def step(self, token_ids, state):
         """One token through all layers."""
-        logits, state = self._advance(token_ids[:, None], state)
+        logits, state = self.advance(token_ids[:, None], state)
         return logits[:, 0], state
 
     def call(self, token_ids, training=None):
         state = self.initial_state(ops.shape(token_ids)[0])
-        logits, _ = self._advance(token_ids, state, training)
+        logits, _ = self.advance(token_ids, state, training)
         return logits  # [B, T, V]
 
     def get_config(self):

@@ -19,6 +19,11 @@ class LanguageModel(paper_model.PaperModel):
 
     `decoding.without_source(model.step)` is the step of every search.
 
+    A model whose state has one size, however long the text, also has
+    `advance(token_ids, state)` -> `(logits, state)`: many tokens at once. So a
+    stream without an end can be read part by part, see
+    `training.objectives.CarriedObjective`.
+
     `call` and `step` share their layers: fed with the same tokens they give
     the same logits.
 
@@ -63,6 +68,13 @@ class LanguageModel(paper_model.PaperModel):
 
     def step(self, token_ids, state):
         """One token: [B] -> (logits [B, V], state)."""
+        raise NotImplementedError
+
+    def advance(self, token_ids, state, training=None):
+        """The next tokens: [B, T] -> (logits [B, T, V], state after them).
+
+        A recurrent model has it. `call` is `advance` from the initial state.
+        """
         raise NotImplementedError
 
     def read_vocabulary(self, pieces):

@@ -52,12 +52,13 @@ class RNNLanguageModel(language_model.LanguageModel):
     | n, units of a layer; Mikolov: size of the hidden layer | `units` |
     | D, its rate | `dropout` |
 
-    Deviations: a text starts from a state of zeros, where the papers go on
-    from the text before it. The initial weights are Keras's, where the papers'
-    are uniform, and the bias of the forget gates is 1 at first. The simple cell
-    has tanh, where Mikolov has the logistic function. Each word has its own
-    output, where Mikolov has one class for all rare words. In the GRU, r
-    multiplies U_n h_{t-1} + d_n, as cuDNN has it, and not h_{t-1}.
+    Deviations: `call` starts from a state of zeros, where the papers go on
+    from the text before it. `advance` goes on from any state. The initial
+    weights are Keras's, where the papers' are uniform, and the bias of the
+    forget gates is 1 at first. The simple cell has tanh, where Mikolov has the
+    logistic function. Each word has its own output, where Mikolov has one class
+    for all rare words. In the GRU, r multiplies U_n h_{t-1} + d_n, as cuDNN has
+    it, and not h_{t-1}.
 
     Args:
         vocabulary_size: words, or other tokens.
@@ -153,8 +154,7 @@ class RNNLanguageModel(language_model.LanguageModel):
             for _ in self.recurrent_layers
         ]
 
-    def _advance(self, token_ids, state, training=None):
-        """Logits [B, T, V] of all tokens [B, T], and the state after them."""
+    def advance(self, token_ids, state, training=None):
         x = self.embedding(token_ids)  # [B, T, E]
         next_state = []
         for layer, layer_state in zip(
@@ -172,12 +172,12 @@ class RNNLanguageModel(language_model.LanguageModel):
 
     def step(self, token_ids, state):
         """One token through all layers."""
-        logits, state = self._advance(token_ids[:, None], state)
+        logits, state = self.advance(token_ids[:, None], state)
         return logits[:, 0], state
 
     def call(self, token_ids, training=None):
         state = self.initial_state(ops.shape(token_ids)[0])
-        logits, _ = self._advance(token_ids, state, training)
+        logits, _ = self.advance(token_ids, state, training)
         return logits  # [B, T, V]
 
     def get_config(self):

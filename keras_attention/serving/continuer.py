@@ -10,7 +10,7 @@ from keras_attention import data, decoding
 from keras_attention.data.readers import streams
 from keras_attention.serving import kinds, text_model, token_rows
 from keras_attention.serving.graph import Graph, side_by_side
-from keras_attention.tokens import PAD, START
+from keras_attention.tokens import END, PAD, START
 
 
 class Continuer(text_model.TextModel):
@@ -34,6 +34,9 @@ class Continuer(text_model.TextModel):
             continuation also ends where the learned positions do.
         stored_precision: in which weights of float32 are kept, see
             `Translator`.
+        carries_state: whether the model has learned a stream whose state is
+            carried: `score_stream` then goes on from state to state. Each line
+            begins with START, and the model has `advance`.
 
     Raises:
         ValueError: If the model is not built, if no text or no continuation
@@ -48,6 +51,7 @@ class Continuer(text_model.TextModel):
         max_length: int = 128,
         max_new_tokens: int = 32,
         stored_precision: str = "float32",
+        carries_state: bool = False,
     ):
         if max_length < 2 or max_new_tokens < 1:
             raise ValueError(
@@ -55,7 +59,12 @@ class Continuer(text_model.TextModel):
                 f"max_length={max_length}, max_new_tokens={max_new_tokens}"
             )
         graph = _ContinuationGraph(
-            model, tokenizer, max_length, max_new_tokens, stored_precision
+            model,
+            tokenizer,
+            max_length,
+            max_new_tokens,
+            stored_precision,
+            carries_state,
         )
         super().__init__(graph.kind, graph.signatures, graph)
 
@@ -84,6 +93,11 @@ class Continuer(text_model.TextModel):
         # Two empty lines have an END each; as one text they show nothing.
         return self.num_tokens(["\n"]) == [2]
 
+    @property
+    def carries_state(self) -> bool:
+        """Whether a stream is scored from the state after all lines before."""
+        return "score_stream" in self.signatures
+
     def score_stream(
         self,
         lines: Sequence[str],
@@ -93,7 +107,8 @@ class Continuer(text_model.TextModel):
         """Log-probability of lines, each after the lines before it.
 
         Every part of the stream is scored after up to half as many tokens as
-        the model takes: log p(before, part) - log p(before).
+        the model takes: log p(before, part) - log p(before). A model that
+        `carries_state` scores the whole stream as one part, of any length.
 
         Args:
             lines: in their order, for a model that `reads_lines`.
@@ -102,7 +117,15 @@ class Continuer(text_model.TextModel):
         Returns:
             `(log_probability, num_tokens)` of each part.
         """
-        lengths, limits = self._counted(self._columns(lines))
+        columns = self._columns(lines)
+        if self.carries_state:
+            stream = {
+                name: tf.constant([b"\n".join(columns[name])])
+                for name in columns
+            }
+            outputs = self._function("score_stream")(**stream)
+            return self._decoded("score_stream", [([0], outputs)])
+        lengths, limits = self._counted(columns)
         parts = list(streams.windows(lengths.tolist(), int(limits[0])))
         wholes = ["\n".join(lines[first:end]) for first, _, end in parts]
         befores = ["\n".join(lines[first:start]) for first, start, _ in parts]
@@ -132,8 +155,10 @@ class _ContinuationGraph(Graph):
         max_length: int,
         max_new_tokens: int,
         stored_precision: str,
+        carries_state: bool,
     ):
         super().__init__(model, [tokenizer], stored_precision)
+        self.carries_state = carries_state
         self.tokenizer = tokenizer
         # A table of learned positions ends, also for a continuation.
         self._num_positions = getattr(model, "max_length", None) or tf.int32.max
@@ -153,15 +178,17 @@ class _ContinuationGraph(Graph):
             # Three calls of one function, not three copies of it.
             experimental_attributes={"_noinline": True},
         )
-        self.define(
-            dataclasses.replace(
-                kinds.LANGUAGE_MODELLING, limit=self.max_length
-            ),
-            {
-                "serving_default": self._continue,
-                "score": self._score,
-            },
+        kind = dataclasses.replace(
+            kinds.LANGUAGE_MODELLING, limit=self.max_length
         )
+        functions = {"serving_default": self._continue, "score": self._score}
+        if carries_state:
+            more = {"score_stream": kinds.SCORE_STREAM}
+            kind = dataclasses.replace(
+                kind, signatures={**kind.signatures, **more}
+            )
+            functions["score_stream"] = self._score_stream
+        self.define(kind, functions)
 
     def _tokenize(self, text):
         """Ragged ids [B, None], and how many there are, END included."""
@@ -214,8 +241,7 @@ class _ContinuationGraph(Graph):
     def _score(self, text):
         ids, lengths = self._tokenize(text)
         labels = token_rows.ended(ids[:, : self.max_length - 1])
-        starts = tf.fill([tf.shape(labels)[0], 1], START)
-        inputs = tf.concat([starts, labels], axis=1)[:, :-1]
+        inputs = self._inputs(labels)
         with self.weights.in_use():
             logits = self.model(inputs, training=False)
         log_probability, num_tokens = decoding.sequence_log_probability(
@@ -225,4 +251,45 @@ class _ContinuationGraph(Graph):
             "log_probability": log_probability,
             "num_tokens": num_tokens,
             "truncated": lengths > self.max_length,
+        }
+
+    def _inputs(self, labels):
+        """What the model reads before each label: int [B, T]."""
+        starts = tf.fill([tf.shape(labels)[0], 1], START)
+        inputs = tf.concat([starts, labels], axis=1)[:, :-1]
+        if self.carries_state:
+            # Each line begins with START, also those behind another one.
+            inputs = tf.where(inputs == END, START, inputs)
+        return inputs
+
+    def _score_stream(self, text):
+        """Scores texts of any length, part by part."""
+        ids, _ = self._tokenize(text)
+        labels = token_rows.ended(ids)
+        inputs, batch_size = self._inputs(labels), tf.shape(labels)[0]
+
+        def score_part(start, state, log_probability, num_tokens):
+            part = slice(start, start + self.max_length)
+            logits, state = self.model.advance(inputs[:, part], state)
+            of_part, count = decoding.sequence_log_probability(
+                logits, labels[:, part]
+            )
+            # A long sum of float32 would lose its last digits.
+            log_probability += tf.cast(of_part, tf.float64)
+            return part.stop, state, log_probability, num_tokens + count
+
+        with self.weights.in_use():
+            _, _, log_probability, num_tokens = tf.while_loop(
+                lambda start, *_: start < tf.shape(labels)[1],
+                score_part,
+                (
+                    tf.constant(0),
+                    self.model.initial_state(batch_size, self.max_length),
+                    tf.zeros([batch_size], tf.float64),
+                    tf.zeros([batch_size], tf.int32),
+                ),
+            )
+        return {
+            "log_probability": tf.cast(log_probability, tf.float32),
+            "num_tokens": num_tokens,
         }

@@ -132,6 +132,12 @@ LANGUAGE_MODELLING = Kind(
         "num_tokens": Signature(_TEXT, _COUNTS),
     },
 )
+# Of a language model that goes on from the state after the lines before.
+SCORE_STREAM = Signature(
+    _TEXT,
+    {"log_probability": (), "num_tokens": ()},
+    ("log_probability", "num_tokens"),
+)
 CLASSIFICATION = _labels("classification", _TEXT, "label", _HOPS)
 ENTAILMENT = _labels(
     "entailment",

@@ -5,13 +5,14 @@ import time
 
 import tensorflow as tf
 
-from keras_attention.data import columns, corpora
+from keras_attention.data import carried, columns, corpora
 from keras_attention.data.embedded import sentences
 from keras_attention.data.readers import streams, texts
 from keras_attention.data.vocabularies import line_tokenizer
 from keras_attention.serving import continuer
 from keras_attention.tasks import models, run_cards, vocabularies
 from keras_attention.tasks.task import Evaluation, Task, TestSet
+from keras_attention.training import objectives
 
 EMBEDDED = "sentences"
 # The words of a sample that the model is given, and continues.
@@ -44,6 +45,19 @@ class LanguageModelling(Task):
         return (vocabularies.load(directory, "joint"),)
 
     def pipeline(self, config, corpus, tokenizers, replicas):
+        if config.data.context == "carry":
+            if replicas > 1:
+                raise ValueError(
+                    "context=carry trains on one replica, where the state is. "
+                    "Give --replicas=1, and start one worker. There are "
+                    f"{replicas} replicas."
+                )
+            return carried.CarriedPipeline(
+                corpus,
+                *tokenizers,
+                num_rows=_num_rows(config.data),
+                context_length=config.data.context_length,
+            )
         tokenizers = _in_context(config.data.context, tokenizers)
         if config.data.context == "stream":
             corpus = _joined(corpus, *tokenizers, config.data.max_length)
@@ -59,12 +73,20 @@ class LanguageModelling(Task):
         model.read_vocabulary([piece.decode() for piece in pieces])
         return model
 
+    def objective(self, config, model):
+        if config.data.context != "carry":
+            return super().objective(config, model)
+        return objectives.CarriedObjective(
+            model, _num_rows(config.data), config.optimizer.label_smoothing
+        )
+
     def servable(self, config, model, tokenizers, stored_precision="float32"):
         return continuer.Continuer(
             model,
             *_in_context(config.data.context, tokenizers),
             max_length=config.data.max_length,
             stored_precision=stored_precision,
+            carries_state=config.data.context == "carry",
         )
 
     def rank(self, logs):
@@ -118,7 +140,9 @@ class LanguageModelling(Task):
         # The truth is about words: it is no measure of other tokens.
         if test_set.embedded and num_tokens == _num_words(lines):
             scores |= _truth(lines)
-        if truncate:
+        carries_state = servable.reads_lines and servable.carries_state
+        # Such a model reads a stream to its end, whatever its length.
+        if truncate and not carries_state:
             scores["truncated"] = servable.num_truncated(lines)
         return Evaluation(test_set, lines, scores, seconds)
 
@@ -162,6 +186,18 @@ def _in_context(context: str, tokenizers) -> tuple:
     return tuple(
         line_tokenizer.LineTokenizer(one.model, one.name) for one in tokenizers
     )
+
+
+def _num_rows(choices) -> int:
+    """The rows of a stream whose state is carried."""
+    rows = choices.max_tokens // choices.context_length
+    if not rows:
+        raise ValueError(
+            "max_tokens must be at least context_length, the tokens of one row "
+            f"of a batch. Received: max_tokens={choices.max_tokens}, "
+            f"context_length={choices.context_length}"
+        )
+    return rows
 
 
 def _joined(corpus, tokenizer, max_length):

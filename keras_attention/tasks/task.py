@@ -148,7 +148,7 @@ class Task(abc.ABC):
             ValueError: If the model does not take its `model_arguments`.
         """
 
-    def objective(self, choices, model):
+    def objective(self, config, model):
         """What training lowers, see `training.objectives`.
 
         A model whose paper trains it otherwise has an `objective`. All others
@@ -156,12 +156,12 @@ class Task(abc.ABC):
         logs must have what `rank` and `validation` read.
 
         Args:
-            choices: the group `optimizer` of a configuration.
+            config: every choice.
             model: what `create_model` returned.
         """
         # Read from the class: a method then takes the model as first argument.
         own = type(model).objective
-        return own or self.cross_entropy(choices.label_smoothing)
+        return own or self.cross_entropy(config.optimizer.label_smoothing)
 
     @abc.abstractmethod
     def servable(

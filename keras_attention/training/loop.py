@@ -27,6 +27,7 @@ from keras_attention.training import (
     epoch_files,
     initial_weights,
     run_directory,
+    schedules,
 )
 from keras_attention.training.parts import Parts, build
 from keras_attention.training.progress import (
@@ -180,6 +181,7 @@ def fit(parts: Parts, progress: Progress) -> None:
             # The run stopped after its last batch, before validation.
             restore_metrics(parts, progress)
         else:
+            _set_rate(parts, progress)
             print(_heading(parts, progress), flush=True)
             with counted_pairs.clear_errors():
                 trainer.fit(
@@ -212,6 +214,14 @@ def fit(parts: Parts, progress: Progress) -> None:
         with parts.team.leader_first():
             if parts.team.leads:
                 epoch_files.average_last(parts, progress)
+
+
+def _set_rate(parts, progress) -> None:
+    """Gives the optimizer the rate of the epoch, if the schedule has one."""
+    # The history decides: a run that goes on has the same rate.
+    rate = schedules.rate_of_epoch(parts.config.optimizer, progress.history)
+    if rate is not None:
+        parts.trainer.optimizer.learning_rate = rate
 
 
 def _heading(parts, progress) -> str:

@@ -19,7 +19,9 @@ micro-batches, replicas and workers.
 
 If an objective measures more than "loss", its `names` lists all, "loss"
 included. Where the logs are something else than the means, `results(means)`
-computes the logs. A plain function needs neither.
+computes the logs. A plain function needs neither. Where it remembers something
+from batch to batch, its `variables` lists the Keras variables that do: a
+checkpoint saves them.
 
 A paper's own objective is a method of its model:
 
@@ -32,6 +34,7 @@ class Paper(Seq2Seq):
 ```
 """
 
+import keras
 from keras import ops
 
 from keras_attention.training import losses
@@ -59,8 +62,11 @@ class TokenObjective:
 
     def __call__(self, model, batch, training):
         inputs, labels, weights = batch
+        return self.measured(model(inputs, training=training), labels, weights)
+
+    def measured(self, logits, labels, weights):
+        """The values of logits that are there already, and their counts."""
         smoothing = self.label_smoothing
-        logits = model(inputs, training=training)
         loss = losses.token_cross_entropy(logits, labels, smoothing)
         values = {
             "loss": loss,
@@ -78,6 +84,64 @@ class TokenObjective:
         likelihood = results.pop("negative_log_likelihood")
         # Last: the mean of perplexities would be no perplexity.
         return {**results, "perplexity": ops.exp(likelihood)}
+
+
+class CarriedObjective(TokenObjective):
+    """Cross-entropy of a stream: each row goes on from the batch before.
+
+    The final state of one batch is the first of the next one, without its
+    gradient: back-propagation through time, truncated to one batch (Mikolov et
+    al. 2010; Zaremba et al. 2014, section 4.1).
+
+    Training and validation share the state, as each of them begins anew. It is
+    of one replica: the rows of a batch must not be divided among several.
+
+    Args:
+        model: a `models.LanguageModel` with `advance`.
+        num_rows: rows of the stream.
+        label_smoothing: see `TokenObjective`.
+
+    Attributes:
+        variables: the state. A checkpoint saves it.
+
+    Call arguments: as for `TokenObjective`, but the inputs are a dict that
+    `data.carried.CarriedPipeline` makes: "target_ids" int [B, T], "rows" int
+    [B], the rows of the stream that the batch has, and "goes_on" bool [B],
+    which is False at the first batch of the stream.
+    """
+
+    def __init__(self, model, num_rows, label_smoothing=0.0):
+        super().__init__(label_smoothing)
+        self.state = keras.tree.map_structure(
+            # A checkpoint has no bfloat16, and float32 holds its values.
+            lambda zeros: keras.Variable(
+                ops.cast(zeros, "float32"), trainable=False, name="state"
+            ),
+            model.initial_state(num_rows, 1),
+        )
+        self.variables = keras.tree.flatten(self.state)
+
+    def __call__(self, model, batch, training):
+        inputs, labels, weights = batch
+        rows, goes_on = inputs["rows"], inputs["goes_on"]
+
+        def begin(first, carried):
+            carried = ops.cast(ops.take(carried, rows, axis=0), first.dtype)
+            is_on = ops.reshape(goes_on, (-1, *[1] * (len(first.shape) - 1)))
+            return ops.where(is_on, carried, first)
+
+        state = keras.tree.map_structure(
+            begin, model.initial_state(ops.shape(rows)[0], 1), self.state
+        )
+        logits, state = model.advance(
+            inputs["target_ids"], state, training=training
+        )
+        for variable, final in zip(
+            self.variables, keras.tree.flatten(state), strict=True
+        ):
+            final = ops.cast(ops.stop_gradient(final), variable.dtype)
+            variable.assign(ops.scatter_update(variable, rows[:, None], final))
+        return self.measured(logits, labels, weights)
 
 
 class LabelObjective(TokenObjective):

@@ -9,7 +9,12 @@ import keras
 
 from keras_attention import config as configuration
 from keras_attention import devices
-from keras_attention.training import optimizers, run_directory, schedules
+from keras_attention.training import (
+    initial_weights,
+    optimizers,
+    run_directory,
+    schedules,
+)
 from keras_attention.training.across_workers import AcrossWorkers
 from keras_attention.training.team import Team
 from keras_attention.training.trainer import Trainer
@@ -87,12 +92,13 @@ def _check_positions(model, max_length):
         )
 
 
-def _make_trainer(choices, task, model, num_steps, team) -> Trainer:
+def _make_trainer(config, task, model, num_steps, team) -> Trainer:
     """The trainer of a model, whose optimizer has all its weights."""
+    choices = config.optimizer
     options = {
         "clip_norm": choices.clip_norm,
         "micro_batches": choices.micro_batches,
-        "objective": task.objective(choices, model),
+        "objective": task.objective(config, model),
     }
     if team.size > 1:
         trainer = AcrossWorkers(model, team.strategy, **options)
@@ -152,8 +158,12 @@ def build(
     keras.utils.set_random_seed(config.run.seed)
     with team.strategy.scope():
         model = task.create_model(config, tokenizers)
+        if config.architecture.weight_range:
+            initial_weights.draw(
+                model, config.architecture.weight_range, config.run.seed
+            )
         _check_positions(model, config.data.max_length)
-        trainer = _make_trainer(config.optimizer, task, model, num_steps, team)
+        trainer = _make_trainer(config, task, model, num_steps, team)
     # The servable has the model itself. So after an epoch, the servable answers
     # with the weights of that epoch.
     servable = task.servable(config, model, tokenizers)

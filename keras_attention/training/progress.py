@@ -37,6 +37,8 @@ def _variables(parts: Parts) -> dict:
         "model": parts.model.variables,
         "optimizer": parts.trainer.optimizer.variables,
         "metrics": metrics,
+        # Such as the state that a stream carries from batch to batch.
+        "objective": getattr(parts.trainer.objective, "variables", []),
     }
 
 

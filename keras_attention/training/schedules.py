@@ -1,4 +1,6 @@
-"""Learning rates that warm up."""
+"""Learning rates that warm up, or fall from epoch to epoch."""
+
+import itertools
 
 import keras
 from keras import ops
@@ -94,3 +96,38 @@ class Cosine(keras.optimizers.schedules.LearningRateSchedule):
             "warmup_steps": self.warmup_steps,
             "num_steps": self.num_steps,
         }
+
+
+def rate_of_epoch(choices, history) -> float | None:
+    """The learning rate of the next epoch, if the schedule is one of epochs.
+
+    ```
+    "decay"    rate * factor^max(0, e - n)    e, the epoch, from 1;
+                                              n, `constant_epochs`
+    "plateau"  rate * factor^k                k, the epochs before it whose
+                                              validation perplexity was not
+                                              1.0 below that of the one before
+    ```
+
+    Zaremba et al. 2014 have the first, with n = 4 and a factor of 1/2 in their
+    program, and other numbers in section 4.1. Kim et al. 2016 have the second
+    (section 3.1), with a factor of 1/2.
+
+    Args:
+        choices: the group `optimizer` of a configuration.
+        history: the logs of each epoch that is done.
+
+    Returns:
+        The rate, or None for a schedule of steps.
+    """
+    rate, factor = choices.learning_rate, choices.decay_factor
+    if choices.schedule == "decay":
+        falls = max(0, len(history) + 1 - choices.constant_epochs)
+    elif choices.schedule == "plateau":
+        scores = [logs["val_perplexity"] for logs in history]
+        falls = sum(
+            before - after < 1.0 for before, after in itertools.pairwise(scores)
+        )
+    else:
+        return None
+    return rate * factor**falls

@@ -300,6 +300,31 @@ def test_a_translator_has_no_stream():
         config.resolve(choices)
 
 
+@pytest.mark.parametrize(
+    "choices, message",
+    [
+        ({"model": "luong"}, "context=carry is for language models only"),
+        (
+            {"model": "lstmn"},
+            "lstmn does not.* --model rnn_language_model or c",
+        ),
+        ({"replicas": 2}, "--replicas=1. Received: replicas=2"),
+        ({"subword_sampling": 0.1}, "Leave subword_sampling out"),
+    ],
+    ids=lambda case: next(iter(case)) if isinstance(case, dict) else "",
+)
+def test_where_no_state_is_carried(choices, message):
+    choices = {"model": "rnn_language_model", "context": "carry", **choices}
+    with pytest.raises(ValueError, match=message):
+        config.resolve(config.make(**choices))
+
+
+def test_only_language_models_have_a_plateau():
+    choices = config.make(model="luong", schedule="plateau")
+    with pytest.raises(ValueError, match="another schedule for luong"):
+        config.resolve(choices)
+
+
 def test_columns_without_a_corpus_of_ones_own_are_refused():
     for corpus in (None, "stories", "tfds:glue/sst2"):
         choices = config.make(

@@ -88,8 +88,8 @@ def test_equals_the_equations(embedding_dim, projection_dim, randomize):
 def test_words_are_without_dropout_and_outputs_with():
     model = models.CharCNNLanguageModel(V, **SIZES, dropout=0.5)
     begin = model.initial_state(len(TOKEN_IDS))
-    _, calm = model._advance(TOKEN_IDS, begin, training=False)
-    _, first = model._advance(TOKEN_IDS, begin, training=True)
+    _, calm = model.advance(TOKEN_IDS, begin, training=False)
+    _, first = model.advance(TOKEN_IDS, begin, training=True)
     for after, expected in zip(first[0], calm[0], strict=True):
         np.testing.assert_allclose(after, expected, atol=1e-6)
     assert np.abs(first[1][0] - calm[1][0]).max() > 1e-3

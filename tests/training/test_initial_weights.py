@@ -140,3 +140,28 @@ def test_the_vocabulary_of_a_run_is_taken_over(tmp_path):
         initial_weights.take_vocabulary(init, directory, other)
     # Weights alone have none.
     initial_weights.take_vocabulary(str(tmp_path / "w.npz"), directory, other)
+
+
+def test_weights_are_drawn_evenly_around_their_middle():
+    model = create("char_cnn_language_model", vocabulary=997)
+    spelling = model.spelling.numpy()
+    initial_weights.draw(model, 0.05, seed=1)
+    lstm = [w for w in model.trainable_variables if "lstm" in w.path]
+    assert len(lstm) >= 3  # Forget gates too: their bias is 1 by default.
+    for weight in model.trainable_variables:
+        around = weight.numpy()
+        if weight.path.endswith("gate/bias"):
+            around = around + 2  # The highways are almost closed.
+        assert 0 < np.abs(around).max() < 0.0501, weight.path
+    output = model.output_projection.kernel.numpy()
+    assert abs(output.mean()) < 0.05 * 4 / np.sqrt(3 * output.size)
+    assert output.std() == pytest.approx(0.05 / np.sqrt(3), rel=0.05)
+    np.testing.assert_array_equal(model.spelling, spelling)
+    again, other = (
+        create("char_cnn_language_model", vocabulary=997) for _ in range(2)
+    )
+    initial_weights.draw(again, 0.05, seed=1)
+    initial_weights.draw(other, 0.05, seed=2)
+    for first, second in zip(values(model), values(again), strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert np.abs(other.output_projection.kernel - output).max() > 0.01

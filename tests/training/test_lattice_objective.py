@@ -220,5 +220,5 @@ def test_a_transducer_learns():
 
 
 def test_a_task_takes_the_objective_of_the_model():
-    task, choices = tasks.get("translation"), configuration.make().optimizer
+    task, choices = tasks.get("translation"), configuration.make()
     assert task.objective(choices, make_transducer()) is Transducer.objective

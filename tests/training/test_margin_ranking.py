@@ -59,5 +59,5 @@ def test_a_step_is_that_of_each_story_alone(step_of, replicas, micro_batches):
 
 def test_the_task_takes_it():
     task, choices = tasks.get("question_answering"), configuration.make()
-    objective = task.objective(choices.optimizer, make_model())
+    objective = task.objective(choices, make_model())
     assert objective is models.MemoryNetwork.objective

@@ -115,7 +115,7 @@ def test_a_task_smooths_its_labels_by_choice():
     task = tasks.get("classification")
     config = configuration.make(label_smoothing=0.3)
     model = models.EncoderClassifier.from_size("mini", 9, 2)
-    objective = task.objective(config.optimizer, model)
+    objective = task.objective(config, model)
     assert isinstance(objective, objectives.LabelObjective)
     assert objective.label_smoothing == 0.3
 

@@ -6,6 +6,7 @@ import keras
 import numpy as np
 import pytest
 
+from keras_attention import config
 from keras_attention.training import schedules
 
 # The optimizer counts from 0, the papers from 1.
@@ -91,3 +92,33 @@ def test_no_warmup_is_refused():
 def test_a_warmup_that_never_ends_is_refused(warmup_steps, num_steps):
     with pytest.raises(ValueError, match=f"num_steps={num_steps}"):
         schedules.Cosine(0.1, warmup_steps, num_steps)
+
+
+def rates(scores, **choices):
+    """The rate of each epoch, and that of one more."""
+    choices = config.Optimizer(learning_rate=8.0, **choices)
+    history = [{"val_perplexity": score} for score in scores]
+    return [
+        schedules.rate_of_epoch(choices, history[:done])
+        for done in range(len(history) + 1)
+    ]
+
+
+def test_a_rate_is_constant_and_then_halved_each_epoch():
+    choices = {"schedule": "decay", "constant_epochs": 3}
+    assert rates([9] * 5, **choices) == [8, 8, 8, 4, 2, 1]
+    choices |= {"constant_epochs": 1, "decay_factor": 0.25}
+    assert rates([9] * 2, **choices) == [8, 2, 0.5]
+
+
+def test_a_rate_is_halved_where_the_perplexity_stalls():
+    """Where it does not fall by more than 1 from one epoch to the next."""
+    scores = [300, 200, 199.5, 190, 191, 189.5, 188.5]
+    found = rates(scores, schedule="plateau")
+    assert found == [8, 8, 8, 4, 4, 2, 2, 2]
+    assert rates([100, 99.5, 99.25], schedule="plateau") == [8, 8, 4, 2]
+
+
+def test_other_schedules_have_no_epochs():
+    for schedule in ("cosine", "inverse_sqrt", "constant"):
+        assert rates([5.0], schedule=schedule) == [None, None]

@@ -38,6 +38,10 @@ the tokens of `text`, END included. The perplexity of a text is
 exp(-`log_probability` / `num_tokens`). A text over the
 limit is continued from its last tokens, and scored by its first ones.
 """
+_STREAM = """\
+`score_stream` scores a text of any number of lines. Each line is scored from the
+state after the lines before it.
+"""
 _ATTENTION = """\
 The last axis of `attention` is the source's tokens: each row of weights sums to
 1 over them. Padding has weight 0.
@@ -74,6 +78,8 @@ def signatures(kind: kinds.Kind) -> str:
             "`probabilities` holds one probability for each label, in this "
             f"order: {_names(kind.labels)}.\n{meaning}"
         )
+    if "score_stream" in kind.signatures:
+        meaning += _STREAM
     texts = ", ".join(f'{name}=tf.constant(["..."])' for name in kind.inputs)
     return f"""\
 ## Signatures

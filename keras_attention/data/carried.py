@@ -49,11 +49,12 @@ class CarriedPipeline:
 
     def _report(self, split, lines, num_blank):
         _, labels = self._streams[split]
-        num_tokens = int(tf.size(lines.flat_values) - lines.nrows())
-        num_places = int(tf.size(labels))
+        num_lines, num_places = int(lines.nrows()), int(tf.size(labels))
+        # START has no label.
+        num_tokens = int(tf.size(lines.flat_values)) - num_lines
         checksum = zlib.crc32(lines.flat_values.numpy())
         return reports.Report(
-            kept=int(lines.nrows()),
+            kept=num_lines,
             dropped=num_blank,
             batches=self._num_batches(split),
             tokens=num_tokens,

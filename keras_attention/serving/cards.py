@@ -39,8 +39,8 @@ exp(-`log_probability` / `num_tokens`). A text over the
 limit is continued from its last tokens, and scored by its first ones.
 """
 _STREAM = """\
-`score_stream` scores a text of any number of lines. Each line is scored from the
-state after the lines before it.
+`score_stream` scores a text of any number of lines. Each line is scored from
+the state after the lines before it.
 """
 _ATTENTION = """\
 The last axis of `attention` is the source's tokens: each row of weights sums to

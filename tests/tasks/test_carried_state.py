@@ -1,6 +1,5 @@
 """A language model that carries its state: trained, stopped and scored."""
 
-import contextlib
 import json
 import math
 
@@ -12,10 +11,18 @@ import tensorflow as tf
 import keras_attention as ka
 from keras_attention import cli, config, tasks
 from keras_attention.data.embedded import sentences
+from keras_attention.tasks import language_modelling
 from keras_attention.tokens import END, START
-from keras_attention.training import checkpoints, run_directory
+from keras_attention.training import checkpoints, loop, run_directory
 
-SIZES = '{"embedding_dim": 8, "units": 8, "num_layers": 2, "cell": "lstm"}'
+SIZES = {"embedding_dim": 8, "units": 8, "num_layers": 2, "cell": "lstm"}
+
+
+class Silent(language_modelling.LanguageModelling):
+    """Language modelling without samples, which take long to trace."""
+
+    def validation(self, choices, corpus, servable):
+        return lambda epoch, logs: None
 
 
 @pytest.fixture(scope="module")
@@ -29,17 +36,32 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def train(folder):
-    def train(output, *more):
-        cli.main(
-            ["train", "--model=rnn_language_model", f"--corpus={folder}"]
-            + ["--context=carry", "--context_length=7", "--max_tokens=35"]
-            + ["--model_arguments", SIZES, "--dropout=0.2", "--epochs=3"]
-            + ["--optimizer=sgd", "--learning_rate=4", "--clip_norm=0.5"]
-            + ["--schedule=decay", "--constant_epochs=1", "--replicas=1"]
-            + ["--weight_range=0.3", "--max_length=20", f"--output={output}"]
-            + ["--checkpoint_steps=1", *more]
-        )
-        return run_directory.at(output)
+    """A function: trains in a folder, and returns it."""
+
+    def train(output, resume=False, **choices):
+        choices = {
+            "model": "rnn_language_model",
+            "model_arguments": SIZES,
+            "dropout": 0.2,
+            "weight_range": 0.3,
+            "corpus": str(folder),
+            "context": "carry",
+            "context_length": 7,
+            "max_tokens": 35,
+            "max_length": 20,
+            "epochs": 3,
+            "optimizer": "sgd",
+            "learning_rate": 4.0,
+            "clip_norm": 0.5,
+            "schedule": "decay",
+            "constant_epochs": 1,
+            "checkpoint_steps": 1,
+            "replicas": 1,
+            "output": str(output),
+            **choices,
+        }
+        choices = config.resolve(config.make(**choices))
+        return loop.train(choices, Silent(), resume).directory
 
     return train
 
@@ -49,16 +71,22 @@ def run(train, tmp_path_factory):
     return train(tmp_path_factory.mktemp("runs") / "run")
 
 
-def killed(call):
-    return small_runs.killed("checkpoint.npz", call=call)
+@pytest.fixture(scope="module")
+def live(run):
+    return ka.load(run.path)
+
+
+@pytest.fixture(scope="module")
+def savedmodel(live, tmp_path_factory):
+    return live.export(tmp_path_factory.mktemp("exported") / "model").parent
 
 
 def test_a_stopped_run_goes_on_exactly(run, train, tmp_path):
-    """Killed amid an epoch, amid another one, and at the end of one."""
+    """Killed amid each of three epochs."""
     state = {}
     for call in (4, 11, 9):
-        with killed(call), contextlib.suppress(SystemExit):
-            train(tmp_path / "run", "--resume")
+        with small_runs.killed("checkpoint.npz", call=call):
+            train(tmp_path / "run", resume=True)
         arrays, content = checkpoints.load(tmp_path / "run" / "checkpoint.npz")
         state[content["epoch"], content["step"]] = [
             array for name, array in arrays.items() if "objective/" in name
@@ -67,7 +95,7 @@ def test_a_stopped_run_goes_on_exactly(run, train, tmp_path):
         len(leaves) == 4 for leaves in state.values()
     )
     assert all(leaf.any() for leaves in state.values() for leaf in leaves)
-    resumed = train(tmp_path / "run", "--resume")
+    resumed = train(tmp_path / "run", resume=True)
     for path in (run.weights, run.checkpoint):
         expected, _ = checkpoints.load(path)
         found, _ = checkpoints.load(resumed.path / path.name)
@@ -101,27 +129,28 @@ def whole_stream(model, tokenizer, lines):
     return log_p[np.arange(len(labels)), labels]
 
 
-def test_scores_are_those_of_the_whole_stream(run, folder, capsys):
+def test_scores_are_those_of_the_whole_stream(
+    run, live, savedmodel, folder, capsys
+):
     """Of the run and of its SavedModel, over parts of 20 tokens."""
-    model = ka.load(run.path)
     lines = (folder / "test.txt").read_text().splitlines()
-    log_p = whole_stream(model.model, model.graph.tokenizer, lines)
+    log_p = whole_stream(live.model, live.graph.tokenizer, lines)
     assert len(log_p) > 60
     expected = math.exp(-log_p.mean())
     source = f"--source={folder / 'test.txt'}"
-    for path in (run.path, run.path / "savedmodel"):
+    for path in (run.path, savedmodel):
         cli.main(["evaluate", str(path), source, "--truncate"])
         scores = json.loads(capsys.readouterr().out.splitlines()[-1])
         assert scores["tokens"] == len(log_p)
         assert scores["sentences"] == len(lines)
         assert scores["perplexity"] == pytest.approx(expected, rel=1e-5)
         assert "truncated" not in scores
-    loaded = ka.load(run.path / "savedmodel")
+    loaded = ka.load(savedmodel)
     assert loaded.reads_lines and loaded.carries_state
     # The second line alone has another probability than behind the first.
     (first, both, second) = (
         one
-        for one, _ in model.score([lines[0], "\n".join(lines[:2]), lines[1]])
+        for one, _ in loaded.score([lines[0], "\n".join(lines[:2]), lines[1]])
     )
     length = len(lines[0].split()) + 1
     behind = log_p[length : length + len(lines[1].split()) + 1].sum()
@@ -129,7 +158,7 @@ def test_scores_are_those_of_the_whole_stream(run, folder, capsys):
     assert abs(second - behind) > 1e-4
 
 
-def test_validation_carries_the_state(run):
+def test_validation_carries_the_state(run, live):
     """With one row, the whole split is one text."""
     choices = config.replace(
         run_directory.read_config(run), max_tokens=7, precision="float32"
@@ -137,27 +166,26 @@ def test_validation_carries_the_state(run):
     task = tasks.get(choices.task)
     corpus = task.load(choices.data)
     tokenizers = task.load_tokenizers(run)
-    model = ka.load(run.path).model
-    objective = task.objective(choices, model)
+    objective = task.objective(choices, live.model)
     pipeline = task.pipeline(choices, corpus, tokenizers, replicas=1)
     losses = []
     for batch in pipeline.validation():
-        values, _ = objective(model, batch, training=False)["loss"]
+        values, _ = objective(live.model, batch, training=False)["loss"]
         losses.extend(values.numpy()[0])
     lines = list(corpus.texts("validation", "target"))
-    log_p = whole_stream(model, *tokenizers, lines)
+    log_p = whole_stream(live.model, *tokenizers, lines)
     np.testing.assert_allclose(losses, -log_p, atol=1e-4)
 
 
-def test_a_continuation_begins_anew(run):
-    for model in (ka.load(run.path), ka.load(run.path / "savedmodel")):
+def test_a_continuation_begins_anew(live, savedmodel):
+    for model in (live, ka.load(savedmodel)):
         first, second = model(["a king sleeps\nthe king", "the king"])
         assert first == second
 
 
 def test_what_cannot_be_carried_is_refused(folder, train, tmp_path):
-    with pytest.raises(SystemExit, match="at least context_length.*tokens=35"):
-        train(tmp_path / "run", "--context_length=36")
+    with pytest.raises(ValueError, match="at least context_length.*tokens=35"):
+        train(tmp_path / "run", context_length=36)
     task = tasks.get("language_modelling")
     choices = config.resolve(
         config.make(

@@ -118,7 +118,10 @@ def stateful(model, num_rows):
             keras.layers.Dense(V),
         ]
     )
-    stack.set_weights([w.numpy() for w in model.trainable_variables])
+    for own, weight in zip(
+        stack.trainable_variables, model.trainable_variables, strict=True
+    ):
+        own.assign(weight)
     return stack
 
 

@@ -13,7 +13,7 @@ from keras_attention.training import objectives, trainer
 
 V = 11
 MODELS = {
-    "lstm": ("rnn_language_model", {"num_layers": 2}),
+    "lstm": ("rnn_language_model", {"num_layers": 2, "cell": "lstm"}),
     "gru": ("rnn_language_model", {"num_layers": 1, "cell": "gru"}),
     "factorized": (
         "rnn_language_model",

@@ -51,7 +51,11 @@ def chosen(monkeypatch):
         ("learning_rate", 0, "a finite number, above 0"),
         ("epochs", "three", "a whole number, at least 1"),
         ("seed", True, "a whole number, at least 0"),
-        ("schedule", "foo", "one of cosine, inverse_sqrt, constant"),
+        (
+            "schedule",
+            "foo",
+            "one of cosine, inverse_sqrt, constant, decay, plateau",
+        ),
         ("model_arguments", [1], "a mapping such as '{\"num_layers\": 2}'"),
     ],
 )

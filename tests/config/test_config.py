@@ -158,7 +158,11 @@ def test_a_size_is_one_of_the_model():
         ("seed", True, "a whole number, at least 0"),
         ("joint_vocabulary", 1, "true or false"),
         ("precision", "bf16", "one of float32, bfloat16"),
-        ("schedule", "cosin", "one of cosine, inverse_sqrt, constant"),
+        (
+            "schedule",
+            "cosin",
+            "one of cosine, inverse_sqrt, constant, decay, plateau",
+        ),
         ("model", "bert", f"one of {', '.join(catalog.CATALOG)}"),
         (
             "source",

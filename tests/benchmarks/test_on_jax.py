@@ -94,3 +94,12 @@ def test_jax_has_the_losses_of_the_trainer(program, tmp_path, flags):
     # The run answers with the weights that JAX has learned.
     assert expected[1]["loss"] < expected[0]["loss"]
     assert ka.load(run)(["a"]) == ka.load(trained.directory.path)(["a"])
+
+
+@pytest.mark.parametrize("flag", ["--context=carry", "--schedule=plateau"])
+def test_what_goes_from_batch_to_batch_is_refused(program, tmp_path, flag):
+    corpus = write_corpus(tmp_path / "corpus")
+    run = argparse.Namespace(run=str(tmp_path / "run"), batches=tmp_path / "b")
+    flags = ["--model=rnn_language_model", f"--corpus={corpus}", flag]
+    with pytest.raises(ValueError, match="no state is carried"):
+        program["prepare"](run, flags)

@@ -24,7 +24,9 @@ def with_corpus(
     return config
 
 
-def score_models(names, source, reference, options) -> Iterator[dict]:
+def score_models(
+    names, source, reference, options, ensemble=()
+) -> Iterator[dict]:
     """A row for each model: its scores, and its difference from the one before.
 
     Args:
@@ -32,12 +34,15 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         source, reference: files of the test set. With neither, the test set is
             the held-out split of the last model's corpus.
         options: `commands.evaluate.Options`.
+        ensemble: runs that answer together with the last model.
 
     Raises:
         ValueError: If there is no test set, or if a model cannot answer it.
     """
     devices.share_cores()
-    task, test_set, last = _load_last(names[-1], source, reference, options)
+    task, test_set, last = _load_last(
+        names[-1], source, reference, options, ensemble
+    )
     if not task.compares:
         choices = ("num_beams", "tokenize", "by_length")
         asked = [name for name in choices if getattr(options, name)]
@@ -74,7 +79,7 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         plotting.scores_by_length(rows, path=options.by_length)
 
 
-def _load_last(name, source, reference, options) -> tuple:
+def _load_last(name, source, reference, options, ensemble) -> tuple:
     """The task of a model, its test set, and the model.
 
     A SavedModel's task is known once it is loaded. A run's choices are known
@@ -93,6 +98,8 @@ def _load_last(name, source, reference, options) -> tuple:
     else:
         corpus = task.load(with_corpus(config, options.corpus).data)
         test_set = task.held_out(corpus)
+    if ensemble:
+        return task, test_set, arguments.load(name, options, ensemble)
     return task, test_set, restore.load_run(directory, config, task)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from keras_attention import config as configuration
 from keras_attention import devices, tasks
+from keras_attention.models import ensemble
 from keras_attention.serving import loading, manifest
 from keras_attention.training import loop, parts, restore, run_directory
 
@@ -88,6 +89,57 @@ def load(
             f"length_penalty={length_penalty}, {path}"
         )
     return loaded
+
+
+def load_ensemble(
+    paths: Sequence[str | os.PathLike],
+    num_beams: int | None = None,
+    length_penalty: float | None = None,
+) -> "Model":
+    """Loads runs of translators with one vocabulary as one translator.
+
+    Its search, its limits and its tokenizers are those of the first run. See
+    `models.ensemble.Ensemble`.
+
+    Args:
+        paths: the folders of the runs.
+        num_beams, length_penalty: as for `load`.
+
+    Raises:
+        ValueError: If a path is no run of a translator, or if a vocabulary is
+            another one than the first run's.
+    """
+    for path in paths:
+        _, config, _ = read_run(path)
+        if config.task != "translation":
+            raise ValueError(
+                f"An ensemble is of translators. {path} does "
+                f"{config.task.replace('_', ' ')}."
+            )
+    first, *others = loaded = [
+        load(path, num_beams, length_penalty) for path in paths
+    ]
+    tokenizers = _tokenizers(first)
+    for path, other in zip(paths[1:], others, strict=True):
+        if [one.model for one in _tokenizers(other)] != [
+            one.model for one in tokenizers
+        ]:
+            raise ValueError(
+                f"{path} has another vocabulary than {paths[0]}, so their "
+                "probabilities are of other tokens. An ensemble needs runs of "
+                "one vocabulary: train them on one corpus with the same "
+                "choices and other seeds."
+            )
+    together = ensemble.Ensemble([one.model for one in loaded])
+    together.build()
+    _, config, task = read_run(paths[0], num_beams, length_penalty)
+    return task.servable(config, together, tokenizers)
+
+
+def _tokenizers(translator) -> list:
+    """Those of source and target."""
+    graph = translator.graph
+    return [graph.source_tokenizer, graph.target_tokenizer]
 
 
 def checksum(path: str | os.PathLike) -> str:

@@ -106,13 +106,38 @@ class Search(Choices):
     )
 
 
-def load(path: str, search: Search):
+def check_ensemble(model: str, others) -> None:
+    """Checks that the models of an ensemble are runs.
+
+    Raises:
+        ValueError: If one is none.
+    """
+    for path in (model, *others) if others else ():
+        check_model(path)
+        if not is_run(path):
+            raise ValueError(
+                f"--ensemble takes the folders of runs, and {path} is a "
+                "SavedModel."
+            )
+
+
+def load(path: str, search: Search, ensemble=()):
     """A model, with the search that is asked for.
 
     A SavedModel is loaded with its own beams, and takes others with a call.
+
+    Args:
+        path: of the model.
+        search: what is asked for.
+        ensemble: other runs whose probabilities count as much.
     """
     from keras_attention import runs
 
+    if ensemble:
+        paths = [path, *ensemble]
+        return runs.load_ensemble(
+            paths, search.num_beams, search.length_penalty
+        )
     num_beams = search.num_beams if is_run(path) else None
     return runs.load(path, num_beams, search.length_penalty)
 

@@ -59,14 +59,15 @@ def of(model, lines: list[str], options) -> AskedLines:
 
     Args:
         model: from `runs.load`.
-        lines: B texts, or B rows of texts, see `data.readers.lines.row`.
+        lines: B texts, or B rows of texts or numbers, see
+            `data.readers.lines.row`.
         options: `commands.predict.Options`.
 
     Raises:
         ValueError: If the model cannot answer as the options ask.
     """
     _check(model, options)
-    rows, problems = _rows(model.kind.inputs, lines)
+    rows, problems = _rows(model.kind, lines)
     if not options.truncate:
         places = list(rows)
         for row, sizes in model.too_long(list(rows.values())).items():
@@ -114,9 +115,10 @@ def refuse(problems: dict[int, str], num_lines: int) -> None:
     )
 
 
-def _rows(names, lines) -> tuple[dict, dict[int, str]]:
+def _rows(kind, lines) -> tuple[dict, dict[int, str]]:
     """Line -> its row, and line -> what is wrong with it."""
-    if len(names) == 1:
+    names, is_one = kind.inputs, len(kind.inputs) == 1
+    if is_one and not kind.numbers:
         return dict(enumerate(lines, 1)), {}
     # It imports TensorFlow, which the model needs, too.
     from keras_attention.data.readers import lines as readers
@@ -124,7 +126,8 @@ def _rows(names, lines) -> tuple[dict, dict[int, str]]:
     rows, problems = {}, {}
     for line, text in enumerate(lines, 1):
         try:
-            rows[line] = readers.row(text, names)
+            row = readers.row(text, names, kind.numbers)
+            rows[line] = row[0] if is_one else row
         except ValueError as error:
             problems[line] = str(error) if text.strip() else "blank"
     return rows, problems

@@ -7,7 +7,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from keras_attention import config as configuration
-from keras_attention.commands import arguments
+from keras_attention.commands import arguments, predict
 from keras_attention.config.choices import choice
 
 
@@ -81,12 +81,14 @@ def evaluate(
             "Put MODEL before this option.",
         ),
     ] = (),
+    ensemble: predict.Ensemble = (),
     options: Annotated[Options, arguments.group("Options")] = Options(),
 ) -> None:
     """Scores a model. The last line that it prints is one JSON object."""
     names = [*beside, model]
     for name in names:
         arguments.check_model(name)
+    arguments.check_ensemble(model, ensemble)
     files = [
         arguments.find_file(name, getattr(options, name))
         for name in ("source", "reference")
@@ -120,5 +122,5 @@ def evaluate(
     arguments.import_tensorflow()
     from keras_attention.commands import scoring
 
-    for row in scoring.score_models(names, *files, options):
+    for row in scoring.score_models(names, *files, options, ensemble):
         print(json.dumps(row))

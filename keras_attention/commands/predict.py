@@ -73,6 +73,15 @@ Input = Annotated[
         "after the other. Put MODEL before this option.",
     ),
 ]
+Ensemble = Annotated[
+    list[str],
+    Parameter(
+        consume_multiple=True,
+        help="For translators, other runs of the same vocabulary. Each token "
+        "is chosen by the mean of the probabilities that MODEL, a run, and "
+        "these give it. Put MODEL and the texts before this option.",
+    ),
+]
 Choice = Annotated[Options, arguments.group("Options")]
 DEFAULTS = Options()
 
@@ -86,16 +95,17 @@ def predict(
     /,
     *texts: Texts,
     input: Input = (),
+    ensemble: Ensemble = (),
     options: Choice = DEFAULTS,
 ) -> None:
     """Lines in, lines out, in the same order."""
-    asked = read(app, model, texts, input, options)
+    asked = read(app, model, texts, input, options, ensemble)
     if asked:
         write(asked, asked.ask(asked.rows))
 
 
 def read(
-    command: cyclopts.App, model: str, texts, input, options
+    command: cyclopts.App, model: str, texts, input, options, ensemble=()
 ) -> asked_lines.AskedLines | None:
     """The texts or lines that a command was called with, and whom it asks.
 
@@ -105,14 +115,20 @@ def read(
     words = _texts(command, texts)
     arguments.check_model(model)
     arguments.check_picture(options.attention)
+    arguments.check_ensemble(model, ensemble)
     if input or options.output or options.ray_address or options.workers > 1:
+        if ensemble:
+            raise ValueError(
+                "--ensemble answers texts and standard input. Leave it out "
+                "with --input."
+            )
         _check_files(words, input, options)
         from keras_attention.commands import many_lines
 
         many_lines.write_parts(model, input, options)
         return None
     arguments.import_tensorflow()
-    loaded = arguments.load(model, options)
+    loaded = arguments.load(model, options, ensemble)
     return asked_lines.of(loaded, words or _standard_input(), options)
 
 

@@ -29,7 +29,9 @@ def with_corpus(
     return config
 
 
-def score_models(names, source, reference, options) -> Iterator[dict]:
+def score_models(
+    names, source, reference, options, ensemble=()
+) -> Iterator[dict]:
     """A row for each model: its scores, and its difference from the one before.
 
     Args:
@@ -37,13 +39,16 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         source, reference: files of the test set. With neither, the test set is
             the held-out split of the last model's corpus.
         options: `commands.evaluate.Options`.
+        ensemble: runs that answer together with the last model.
 
     Raises:
         ValueError: If there is no test set, or if a model cannot answer it. If
             links do not belong to it.
     """
     devices.share_cores()
-    task, test_set, load_last = _last(names[-1], source, reference, options)
+    task, test_set, load_last = _last(
+        names[-1], source, reference, options, ensemble
+    )
     if not task.compares:
         choices = ("num_beams", "tokenize", "by_length", "alignments")
         asked = [name for name in choices if getattr(options, name)]
@@ -86,7 +91,7 @@ def score_models(names, source, reference, options) -> Iterator[dict]:
         plotting.scores_by_length(rows, path=options.by_length)
 
 
-def _last(name, source, reference, options) -> tuple:
+def _last(name, source, reference, options, ensemble) -> tuple:
     """The task of a model, its test set, and a function that loads the model.
 
     A SavedModel's task is known once it is loaded. A run's choices are known
@@ -106,6 +111,8 @@ def _last(name, source, reference, options) -> tuple:
     else:
         corpus = task.load(with_corpus(config, options.corpus).data)
         test_set = task.held_out(corpus)
+    if ensemble:
+        return task, test_set, lambda: arguments.load(name, options, ensemble)
     return task, test_set, lambda: restore.load_run(directory, config, task)
 
 

@@ -11,9 +11,10 @@ def translate(
     /,
     *texts: predict.Texts,
     input: predict.Input = (),
+    ensemble: predict.Ensemble = (),
     options: predict.Choice = predict.DEFAULTS,
 ) -> None:
     """Lines in, lines out, in the same order."""
-    asked = predict.read(app, model, texts, input, options)
+    asked = predict.read(app, model, texts, input, options, ensemble)
     if asked:
         predict.write(asked, asked.ask(asked.rows))

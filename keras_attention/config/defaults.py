@@ -36,7 +36,7 @@ def by_default(name: str) -> str:
     """A sentence of a choice's help: its defaults."""
     keys: dict = {}
     for key, recipe in RECIPES.items():
-        if name in recipe and key != OTHERWISE:
+        if recipe.get(name) is not None and key != OTHERWISE:
             words = key.replace(".", " with ").replace("_", " ")
             keys.setdefault(recipe[name], []).append(words)
     said = [f"{value} for {', '.join(named)}" for value, named in keys.items()]

@@ -62,7 +62,14 @@ class Class:
 
 @dataclasses.dataclass(frozen=True)
 class Numbers:
-    """Numbers that the model reads, as many in each row."""
+    """Numbers that the model reads, as many in each row.
+
+    Args:
+        shape: of a row's numbers, such as [height, width]. A model gets them
+            in one row.
+    """
+
+    shape: tuple[int, ...] = ()
 
 
 Columns = Mapping[str, Text | Class | Numbers]

@@ -233,6 +233,15 @@ CATALOG = {
         "multisets",
         ("mini", "tiny", "base"),
     ),
+    "vision_transformer": Entry(
+        "VisionTransformer",
+        "Dosovitskiy et al., An Image is Worth 16x16 Words: Transformers for "
+        "Image Recognition at Scale",
+        2021,
+        "image_classification",
+        "digits",
+        ("mini", "base"),
+    ),
     "memory_network": Entry(
         "MemoryNetwork",
         "Weston et al., Memory Networks",

@@ -31,9 +31,6 @@ class VisionTransformer(paper_model.PaperModel):
     | MLP size | `intermediate_dim` |
     | x_class, E_pos | `class_token`, `position_embeddings` |
 
-    It is a plain `keras.Model`, trained with `compile` and `fit`. The
-    catalogue, which the command line reads, has models of text alone.
-
     GELU has its tanh form, and the epsilon of a normalisation is 1e-6, as in
     the authors' code. Deviations: dropout does not act inside the MLP. There is
     no hidden layer before the class logits, which the paper has in
@@ -50,11 +47,13 @@ class VisionTransformer(paper_model.PaperModel):
         dropout: rate.
 
     Call arguments:
-        images: float [B, height, width, channels].
+        inputs: {"image": pictures}, or the pictures themselves: float [B,
+            height, width, channels], or the same numbers as [B, N].
         training: whether dropout acts.
 
     Returns:
-        logits float32 [B, num_classes].
+        logits float32 [B, num_classes]. `attend` also returns the weights of
+        all layers, float32 [B, L, H, 1 + N, 1 + N] for N patches.
 
     Raises:
         ValueError: If there is no layer, or if patches do not fill a picture.
@@ -162,9 +161,16 @@ class VisionTransformer(paper_model.PaperModel):
             attention_weights.append(layer_weights)
         return x, attention_weights
 
-    def call(self, images, training=None):
-        x, _ = self.read(images, training)
-        return ops.cast(self.head(self.norm(x[:, 0])), "float32")
+    def attend(self, inputs, training=None):
+        """Logits [B, C], and the weights of all layers and heads."""
+        images = inputs["image"] if isinstance(inputs, dict) else inputs
+        x, attention_weights = self.read(images, training)
+        logits = ops.cast(self.head(self.norm(x[:, 0])), "float32")
+        return logits, ops.stack(attention_weights, axis=1)
+
+    def call(self, inputs, training=None):
+        logits, _ = self.attend(inputs, training)
+        return logits
 
     def build(self, input_shape=None):
         """Creates all weights by one call on a tiny batch."""

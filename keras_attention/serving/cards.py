@@ -11,10 +11,6 @@ from collections.abc import Sequence
 
 from keras_attention.serving import kinds
 
-TAKES_TEXT = """\
-This SavedModel takes text and gives text. It loads with `tensorflow` and
-`tensorflow_text` alone.
-"""
 UNKNOWN = "- Data, training and scores: "
 _DATA, _EXAMPLES = "- Data: ", "- Examples: "
 # More examples, or longer ones, would fill the card.
@@ -42,6 +38,10 @@ _STREAM = """\
 `score_stream` scores a text of any number of lines. Each line is scored from
 the state after the lines before it.
 """
+_IMAGE = """\
+`image` holds rows of pixels, from 0 (white) to 1 (black). Each row of
+`attention` sums to 1 over the places: the class token, then the patches.
+"""
 _ATTENTION = """\
 The last axis of `attention` is the source's tokens: each row of weights sums to
 1 over them. Padding has weight 0.
@@ -51,13 +51,28 @@ _PAIR_ATTENTION = """\
 text, `attention_pair` one over the text's tokens for each of the pair. Padding
 has weight 0.
 """
-# An output -> what it means. The first that a model has says it all.
+# An output, or numbers that are read -> what it means. The first that a model
+# has says it all.
 _MEANINGS = {
+    "image": _IMAGE,
     "translation": _TRANSLATION,
     "continuation": _CONTINUATION,
     "attention_pair": _PAIR_ATTENTION,
     "attention": _ATTENTION,
 }
+
+
+def noun(kind: kinds.Kind) -> str:
+    """What a model reads: "text" or "picture"."""
+    return "text" if kind.texts else "picture"
+
+
+def introduction(kind: kinds.Kind) -> str:
+    """What a SavedModel takes and gives, and what it needs."""
+    return f"""\
+This SavedModel takes {noun(kind)}{"" if kind.texts else "s"} and gives text. It
+loads with `tensorflow` and `tensorflow_text` alone.
+"""
 
 
 def signatures(kind: kinds.Kind) -> str:
@@ -67,12 +82,12 @@ def signatures(kind: kinds.Kind) -> str:
         f"{_names(signature.outputs)} |"
         for name, signature in kind.signatures.items()
     )
-    outputs = {
+    found = {
         name
         for signature in kind.signatures.values()
-        for name in signature.outputs
+        for name in (*signature.outputs, *kind.numbers)
     }
-    meaning, *_ = [*(_MEANINGS[n] for n in _MEANINGS if n in outputs), ""]
+    meaning, *_ = [*(_MEANINGS[n] for n in _MEANINGS if n in found), ""]
     if kind.labels:
         meaning = (
             "`probabilities` holds one probability for each label, in this "
@@ -80,7 +95,7 @@ def signatures(kind: kinds.Kind) -> str:
         )
     if "score_stream" in kind.signatures:
         meaning += _STREAM
-    texts = ", ".join(f'{name}=tf.constant(["..."])' for name in kind.inputs)
+    inputs = ", ".join(f"{name}={_example(kind, name)}" for name in kind.inputs)
     return f"""\
 ## Signatures
 
@@ -94,9 +109,16 @@ import tensorflow as tf
 import tensorflow_text  # registers the ops
 
 model = tf.saved_model.load("VERSION").signatures["{kinds.DEFAULT}"]
-model({texts})["{kind.output}"]
+model({inputs})["{kind.output}"]
 ```
 """
+
+
+def _example(kind, name: str) -> str:
+    """An input of one row, as Python."""
+    if name in kind.numbers:
+        return f"tf.zeros({[1, *kind.numbers[name]]})"
+    return 'tf.constant(["..."])'
 
 
 def _names(names) -> str:
@@ -114,19 +136,31 @@ def facts(graph) -> str:
         variable.shape.num_elements() * variable.dtype.size
         for variable in graph.weights.variables
     )
-    reporting = [
-        name
-        for name, signature in graph.kind.signatures.items()
-        if "truncated" in signature.outputs
-    ]
     return f"""\
 - Parameters: {model.count_params():,}, {num_bytes / 1e6:.2f} MB as stored \
 (in {graph.stored_precision}). The model computes in {model.compute_dtype}.
-- Longest input: {graph.kind.limit} tokens of a text, END included. The Python
+{_limits(graph.kind)}{graph.facts}"""
+
+
+def _limits(kind) -> str:
+    """What the inputs may be, as a Markdown list."""
+    shapes = "".join(
+        f"- Input: {' x '.join(map(str, shape))} numbers as `{name}`.\n"
+        for name, shape in kind.numbers.items()
+    )
+    if not kind.texts:
+        return shapes
+    reporting = [
+        name
+        for name, signature in kind.signatures.items()
+        if "truncated" in signature.outputs
+    ]
+    return f"""\
+{shapes}- Longest input: {kind.limit} tokens of a text, END included. The Python
   API and the command line reject longer texts. The bare SavedModel cuts them.
   `truncated` of {_names(reporting)} reports this, and
   `num_tokens` lets you check first.
-{graph.facts}"""
+"""
 
 
 def examples(rows: Sequence) -> str:
@@ -180,7 +214,7 @@ def plain(graph) -> str:
     """
     return f"""# {type(graph.model).__name__}
 
-{TAKES_TEXT}
+{introduction(graph.kind)}
 {UNKNOWN}unknown. Give `export` a card that states them.
 {facts(graph)}
 {signatures(graph.kind)}"""

@@ -74,13 +74,13 @@ class Graph:
         Args:
             kind: the declaration.
             functions: name of a signature -> function of its inputs, in their
-                order: string tensors [B] to a dict of its outputs. That of
-                `num_tokens` is here.
+                order: string tensors [B], or numbers [B, ...], to a dict of
+                its outputs. That of `num_tokens` is here.
         """
         self.kind = kind
         functions = {"num_tokens": self._num_tokens, **functions}
         self.signatures = {
-            name: _compiled(functions[name], signature.inputs)
+            name: _compiled(functions[name], _specs(kind, signature.inputs))
             for name, signature in kind.signatures.items()
         }
 
@@ -122,13 +122,22 @@ class _Exported(tf.Module):
         return self._signatures
 
 
-def _compiled(function: Callable, inputs: Sequence[str]):
-    """A function in graph whose parameters have the names of the inputs."""
-    parameters = [
-        inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+def _specs(kind: kinds.Kind, inputs: Sequence[str]) -> list[tf.TensorSpec]:
+    """Strings [B] or numbers [B, ...], by their names."""
+    return [
+        tf.TensorSpec([None, *kind.numbers[name]], tf.float32, name=name)
+        if name in kind.numbers
+        else tf.TensorSpec([None], tf.string, name=name)
         for name in inputs
     ]
-    specs = [tf.TensorSpec([None], tf.string, name=name) for name in inputs]
+
+
+def _compiled(function: Callable, specs: Sequence[tf.TensorSpec]):
+    """A function in graph whose parameters have the names of its specs."""
+    parameters = [
+        inspect.Parameter(spec.name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        for spec in specs
+    ]
     # A partial function is an object of its own, which may have a signature.
     # A wrapper in Python would stand on the way from a text to a step.
     named = functools.partial(function)

@@ -24,7 +24,8 @@ class Signature:
     """What a function of tensors takes and gives.
 
     Attributes:
-        inputs: the names of its inputs, each strings [B].
+        inputs: the names of its inputs, each strings [B]; or numbers, see
+            `Kind`.
         outputs: name of an output -> the names of its axes behind the batch.
             An axis with the name of an output has a place for each text that
             this output holds, and is padded. It holds "" at the padding.
@@ -60,6 +61,9 @@ class Kind:
         num_beams: beams of the search, the N of `n_best`; 1 for none.
         labels: the names of the classes, in the order of the probabilities.
         limit: the most tokens of a text, END included; 0 if it is not known.
+        numbers: the inputs that are numbers, float32 [B, ...] -> the shape of
+            a row. All others are texts. Where there are no texts, there is no
+            signature `num_tokens`.
     """
 
     name: str
@@ -67,11 +71,19 @@ class Kind:
     num_beams: int = 1
     labels: tuple[str, ...] = ()
     limit: int = 0
+    numbers: Mapping[str, tuple[int, ...]] = dataclasses.field(
+        default_factory=dict
+    )
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The texts of a row, by the names of the inputs."""
+        """The texts and numbers of a row, by the names of the inputs."""
         return self.signatures[DEFAULT].inputs
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The inputs that are texts."""
+        return tuple(name for name in self.inputs if name not in self.numbers)
 
     @property
     def output(self) -> str:
@@ -151,6 +163,23 @@ ENTAILMENT = _labels(
     },
 )
 QUESTION_ANSWERING = _labels("question_answering", _STORY, "answer", _HOPS)
+# The model knows the shape of a picture.
+IMAGE_CLASSIFICATION = Kind(
+    "image_classification",
+    {
+        DEFAULT: Signature(("image",), {"label": (), **_LABELLED}, ("label",)),
+        "with_attention": Signature(
+            ("image",),
+            {
+                "label": (),
+                **_LABELLED,
+                "attention": ("layers", "heads", "places", "places"),
+            },
+        ),
+    },
+    numbers={"image": ()},
+)
+# Those that older versions of the package exported without a declaration.
 KINDS = (
     TRANSLATION,
     LANGUAGE_MODELLING,
@@ -205,7 +234,13 @@ def from_json(text: str | bytes) -> Kind:
             for name, signature in found.pop("signatures").items()
         }
         labels = tuple(found.pop("labels"))
-        kind = Kind(signatures=signatures, labels=labels, **found)
+        numbers = {
+            name: tuple(shape)
+            for name, shape in found.pop("numbers", {}).items()
+        }
+        kind = Kind(
+            signatures=signatures, labels=labels, numbers=numbers, **found
+        )
         if kind.output not in signatures[DEFAULT].outputs:
             raise LookupError(kind.output)
     except (LookupError, TypeError, AttributeError, ValueError) as error:

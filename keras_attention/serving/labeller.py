@@ -3,6 +3,7 @@
 import dataclasses
 import functools
 from collections.abc import Iterable, Sequence
+from typing import Self
 
 import keras
 import numpy as np
@@ -46,6 +47,8 @@ class Labeller(text_model.TextModel):
         stored_precision: in which weights of float32 are kept, see
             `Translator`.
 
+    `Labeller.of_images(model, classes)` labels pictures.
+
     Raises:
         ValueError: If the model is not built, if no text can keep the limit,
             if there is no label, if the precision is another one, or if the
@@ -70,6 +73,32 @@ class Labeller(text_model.TextModel):
             model, tokenizer, classes, max_length, kind, stored_precision
         )
         super().__init__(graph.kind, graph.signatures, graph)
+
+    @classmethod
+    def of_images(
+        cls,
+        model: keras.Model,
+        classes: Sequence[str],
+        shape: Sequence[int],
+        stored_precision: str = "float32",
+    ) -> Self:
+        """Labels pictures with a live model.
+
+        A row is an array or nested lists. `with_attention` gives the weights
+        of the model's layers and heads, [L, H, P, P].
+
+        Args:
+            model: a built `models.VisionTransformer`.
+            classes: the labels, in the order of the model's logits.
+            shape: of a picture.
+            stored_precision: see above.
+        """
+        graph = _ImageGraph(model, classes, shape, stored_precision)
+        labels = cls.__new__(cls)
+        text_model.TextModel.__init__(
+            labels, graph.kind, graph.signatures, graph
+        )
+        return labels
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -161,11 +190,8 @@ class _LabellingGraph(Graph):
                 dict(zip(self._ids, ids, strict=True)), training=False
             )
         weights = weights if isinstance(weights, tuple) else (weights,)
-        labels = tf.constant(self.kind.labels)
         outputs = {
-            self.kind.output: tf.gather(labels, tf.argmax(logits, -1)),
-            "probabilities": tf.nn.softmax(logits),
-            "labels": tf.tile(labels[tf.newaxis], [tf.shape(logits)[0], 1]),
+            **_labelled(self.kind, logits),
             "truncated": tf.reduce_max(lengths, 0) >= self.max_length,
             **dict(zip(_ATTENTION, weights, strict=False)),
         }
@@ -179,3 +205,51 @@ class _LabellingGraph(Graph):
             return ids[:, : self.max_length - 1]
         ended = tf.concat([ids, tf.fill([ids.nrows(), 1], END)], axis=1)
         return columns.cut(ended, self.max_length, "end")[:, :-1]
+
+
+class _ImageGraph(Graph):
+    """A classifier of pictures as functions in graph.
+
+    Args: as the arguments of `Labeller.of_images`.
+    """
+
+    def __init__(
+        self,
+        model: keras.Model,
+        classes: Sequence[str],
+        shape: Sequence[int],
+        stored_precision: str,
+    ):
+        super().__init__(model, [], stored_precision)
+        self.facts = f"- Labels: {len(classes)}\n"
+        kind = dataclasses.replace(
+            kinds.IMAGE_CLASSIFICATION,
+            labels=tuple(classes),
+            numbers={"image": tuple(shape)},
+        )
+        functions = {
+            name: functools.partial(self._label, signature.outputs)
+            for name, signature in kind.signatures.items()
+        }
+        self.define(kind, functions)
+
+    def _label(self, names, image):
+        """The outputs of these names for each picture."""
+        # A SavedModel's signature does not check the shape by itself.
+        image = tf.ensure_shape(image, [None, *self.kind.numbers["image"]])
+        with self.weights.in_use():
+            logits, weights = self.model.attend(
+                {"image": image}, training=False
+            )
+        outputs = {**_labelled(self.kind, logits), "attention": weights}
+        return {name: outputs[name] for name in names}
+
+
+def _labelled(kind, logits) -> dict:
+    """The label of each row, and the probabilities of all labels."""
+    labels = tf.constant(kind.labels)
+    return {
+        kind.output: tf.gather(labels, tf.argmax(logits, -1)),
+        "probabilities": tf.nn.softmax(logits),
+        "labels": tf.tile(labels[tf.newaxis], [tf.shape(logits)[0], 1]),
+    }

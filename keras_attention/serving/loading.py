@@ -40,7 +40,7 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
     savedmodel.register_text_operations()
     loaded = tf.saved_model.load(str(version))
     kind = kinds.of(version, _shapes(loaded))
-    if kind is None or "num_tokens" not in kind.signatures:
+    if kind is None or (kind.texts and "num_tokens" not in kind.signatures):
         raise ValueError(
             f"{version} is a SavedModel of another package: load it with "
             "tf.saved_model.load. Its signatures are "

@@ -48,7 +48,6 @@ def _write_warmup(model: tf.Module, version: pathlib.Path, name: str) -> None:
     folder = version / "assets.extra"
     folder.mkdir()
     path = folder / "tf_serving_warmup_requests"
-    texts = tf.make_tensor_proto(list(WARMUP_TEXTS), dtype=tf.string)
     with tf.io.TFRecordWriter(str(path)) as writer:
         for signature, function in model.signatures.items():
             if signature == "num_tokens":
@@ -56,20 +55,28 @@ def _write_warmup(model: tf.Module, version: pathlib.Path, name: str) -> None:
             request = predict_pb2.PredictRequest()
             request.model_spec.name = name
             request.model_spec.signature_name = signature
-            for input_name in _input_names(function):
-                request.inputs[input_name].CopyFrom(texts)
+            for input_name, spec in _inputs(function).items():
+                request.inputs[input_name].CopyFrom(_warmup_rows(spec))
             log = prediction_log_pb2.PredictionLog(
                 predict_log=prediction_log_pb2.PredictLog(request=request)
             )
             writer.write(log.SerializeToString())
 
 
-def _input_names(function) -> list[str]:
+def _inputs(function) -> dict[str, tf.TensorSpec]:
     """The inputs of a signature, a live model's or a loaded one's."""
     if hasattr(function, "input_signature"):
-        return [spec.name for spec in function.input_signature]
+        return {spec.name: spec for spec in function.input_signature}
     _, specs = function.structured_input_signature
-    return list(specs)
+    return specs
+
+
+def _warmup_rows(spec: tf.TensorSpec):
+    """Texts, or as many rows of zeros."""
+    if spec.dtype == tf.string:
+        return tf.make_tensor_proto(list(WARMUP_TEXTS), dtype=tf.string)
+    shape = [len(WARMUP_TEXTS), *spec.shape[1:]]
+    return tf.make_tensor_proto(0, dtype=spec.dtype, shape=shape)
 
 
 def export(
@@ -85,7 +92,7 @@ def export(
     versions.
 
     Args:
-        model: a module with `signatures`, functions of strings [B], or a
+        model: a module with `signatures`, functions of rows, or a
             SavedModel that was loaded.
         folder: `savedmodels/NAME`.
         card: text of `NAME/README.md`; an old card stays if it is empty.

@@ -10,19 +10,21 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from keras_attention.data.readers import lines
 from keras_attention.serving import kinds
 from keras_attention.serving.graph import Graph
 
-# A text, or the texts of a model with several inputs: in the order of these,
-# or by their names.
-Row = str | Sequence[str] | Mapping[str, str]
+# A text (or numbers), or those of a model with several inputs: in the order of
+# these, or by their names.
+Row = str | Sequence | np.ndarray | Mapping[str, Any]
 
 
 class TextModel:
     """A model that answers rows of texts, as its `kind` declares.
 
-    A row is a text. Where the kind has several inputs, a row is a tuple of
-    texts in their order, or a dict. Rows are sorted by length into batches.
+    A row is a text, or an array where the kind's input is numbers. Where the
+    kind has several inputs, a row is a tuple in their order, or a dict. Rows
+    are sorted by length into batches.
     Answers come in the order given. A subclass adds what one kind has beside
     a call and `with_attention`.
 
@@ -236,25 +238,35 @@ class TextModel:
             batches.append((places, inputs))
         return batches
 
-    def _columns(self, rows) -> dict[str, list[bytes]]:
-        """The inputs by their names, each with a text for each row."""
+    def _columns(self, rows) -> dict[str, list]:
+        """The inputs by their names, each with a value for each row."""
         names = self.kind.inputs
         if len(names) == 1:
-            return {names[0]: encoded(rows)}
-        texts = [
-            _texts_of(row, names, line) for line, row in enumerate(rows, 1)
+            return {names[0]: self._column(names[0], rows)}
+        values = [
+            _values_of(row, names, line) for line, row in enumerate(rows, 1)
         ]
         return {
-            name: encoded([row[place] for row in texts])
+            name: self._column(name, [row[place] for row in values])
             for place, name in enumerate(names)
         }
 
+    def _column(self, name, values) -> list:
+        """The texts of an input in UTF-8, or its numbers as arrays."""
+        if name not in self.kind.numbers:
+            return encoded(values)
+        return arrays(values, name, self.kind.numbers[name])
+
     def _counted(self, columns) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of each row, and the most that there may be."""
+        if not self.kind.texts:  # Numbers have no tokens.
+            none = np.zeros(len(columns[self.kind.inputs[0]]), "int32")
+            return none, none
         counted = self.signatures["num_tokens"](
             **{
-                name: tf.constant(texts, tf.string, shape=[len(texts)])
-                for name, texts in columns.items()
+                name: tf.constant(columns[name], tf.string, shape=[len(rows)])
+                for name, rows in columns.items()
+                if name in self.kind.texts
             }
         )
         return counted["num_tokens"].numpy(), counted["limit"].numpy()
@@ -303,8 +315,8 @@ def _too_long(lengths, limits) -> dict[int, tuple[int, int]]:
     }
 
 
-def _texts_of(row, names, line: int) -> Sequence[str]:
-    """The texts of a row, in the order of a model's inputs."""
+def _values_of(row, names, line: int) -> Sequence:
+    """The texts and numbers of a row, in the order of a model's inputs."""
     if isinstance(row, Mapping) and {*row} == {*names}:
         return [row[name] for name in names]
     if isinstance(row, (tuple, list)) and len(row) == len(names):
@@ -335,3 +347,24 @@ def encoded(texts: Iterable[str]) -> list[bytes]:
             )
     # The graphs of older SavedModels read NUL as a byte that no model knows.
     return [text.replace("\0", "").encode("utf-8", "replace") for text in texts]
+
+
+def arrays(rows: Iterable, name: str, shape: Sequence[int]) -> list[np.ndarray]:
+    """Rows of numbers as arrays.
+
+    Args:
+        rows: arrays or nested lists.
+        name: of the input, for the error.
+        shape: of a row.
+
+    Raises:
+        ValueError: If a row has another shape, or holds something else.
+    """
+    found = [lines.numbers_of(row, shape) for row in rows]
+    for line, row in enumerate(found, 1):
+        if row is None:
+            raise ValueError(
+                f"Each {name} is {' x '.join(map(str, shape))} finite numbers. "
+                f"That of line {line} is something else."
+            )
+    return found

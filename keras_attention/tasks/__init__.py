@@ -11,6 +11,7 @@ _CLASSES = {
     "language_modelling": "LanguageModelling",
     "classification": "Classification",
     "entailment": "Entailment",
+    "image_classification": "ImageClassification",
     "question_answering": "QuestionAnswering",
 }
 

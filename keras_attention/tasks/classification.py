@@ -1,6 +1,7 @@
 """Texts with labels: which label a text has, by accuracy and macro-F1."""
 
 import itertools
+import textwrap
 import time
 
 from keras_attention import files, plotting
@@ -61,6 +62,11 @@ class Classification(Task):
         ]
 
     @property
+    def counted(self) -> str:
+        """What a test set has many of."""
+        return "texts" if len(self.texts) == 1 else "pairs"
+
+    @property
     def label(self) -> str:
         """The name of the column of labels."""
         (label,) = [
@@ -76,24 +82,34 @@ class Classification(Task):
             return itertools.chain.from_iterable(texts)
 
         vocabularies.learn(directory, {"joint": joint}, choices)
+        self.write_classes(directory, corpus)
+        return self.load_tokenizers(directory)
+
+    def write_classes(self, directory, corpus) -> None:
+        """Writes the labels of a run, once."""
         # The labels of a run that goes on are those that it began with.
         if not directory.checkpoint.is_file():
             known = sorted(set(corpus.texts("train", self.label)))
             classes = "".join(f"{label}\n" for label in known)
             files.write_atomically(directory.classes, classes.encode())
-        return self.load_tokenizers(directory)
 
     def load_tokenizers(self, directory):
         """The tokenizer, and the labels."""
+        classes = self.load_classes(directory)
+        return vocabularies.load(directory, "joint"), classes
+
+    def load_classes(self, directory) -> list[str]:
+        """The labels of a run.
+
+        Raises:
+            ValueError: If they are missing.
+        """
         if not directory.classes.is_file():
             raise ValueError(
                 f"{directory.classes} is missing. `keras-attention train` "
                 "writes the labels of a run into it."
             )
-        return (
-            vocabularies.load(directory, "joint"),
-            list(lines.read_lines(directory.classes)),
-        )
+        return list(lines.read_lines(directory.classes))
 
     def encoders(self, tokenizers):
         tokenizer, classes = tokenizers
@@ -121,25 +137,30 @@ class Classification(Task):
 
     def validation(self, choices, corpus, servable):
         count = min(NUM_SAMPLES, choices.validation_sentences)
-        shown = self._test_set(corpus, "validation", count)
+        shown = self.test_set(corpus, "validation", count)
 
         def validate(epoch, logs):
             print(
                 f"\nepoch {epoch + 1}: validation accuracy "
                 f"{100 * logs['val_accuracy']:.2f} %"
             )
-            for text, label, right in _rows(
-                shown, servable(shown.sources, truncate=True)
-            ):
-                print(f"  {text} | {label} | {right}")
+            answers = servable(shown.sources, truncate=True)
+            for text, label, right in self.shown(shown, answers):
+                print(textwrap.indent(f"{text} | {label} | {right}", "  "))
 
         return validate
 
     def held_out(self, corpus):
-        return self._test_set(corpus, corpus.held_out_split)
+        return self.test_set(corpus, corpus.held_out_split)
 
-    def _test_set(self, corpus, split, limit=None) -> TestSet:
-        """A text, or a tuple of texts, for each right label."""
+    def test_set(self, corpus, split, limit=None) -> TestSet:
+        """A text, or a tuple of texts, for each right label.
+
+        Args:
+            corpus: what `load` returned.
+            split: its name.
+            limit: the most rows; all by default.
+        """
         texts = [corpus.texts(split, name, limit) for name in self.texts]
         sources = texts[0] if len(texts) == 1 else zip(*texts, strict=True)
         references = corpus.texts(split, self.label, limit)
@@ -151,7 +172,7 @@ class Classification(Task):
                 "Give both --source, a file of texts, and --reference, a file "
                 "of their labels."
             )
-        texts = self._texts_of(source)
+        texts = self.sources_of(source)
         references = list(map(labels.written, lines.read_lines(reference)))
         if len(texts) != len(references) or not texts:
             raise ValueError(
@@ -160,7 +181,7 @@ class Classification(Task):
             )
         return TestSet(source.name, texts, references)
 
-    def _texts_of(self, path) -> list:
+    def sources_of(self, path) -> list:
         """The texts of a file's lines, or a tuple of texts for each line."""
         found = lines.read_lines(path)
         if len(self.texts) == 1:
@@ -184,7 +205,17 @@ class Classification(Task):
         return Evaluation(test_set, answers, scores, seconds)
 
     def samples(self, servable, evaluation):
-        return _rows(evaluation.test_set, evaluation.hypotheses)[:NUM_SAMPLES]
+        test_set, answers = evaluation.test_set, evaluation.hypotheses
+        return self.shown(test_set, answers)[:NUM_SAMPLES]
+
+    def shown(self, test_set, answers) -> list[tuple[str, str, str]]:
+        """Texts, their labels and the right ones, with a bar in a pair."""
+        return [
+            (text if isinstance(text, str) else " | ".join(text), label, right)
+            for text, label, right in zip(
+                test_set.sources, answers, test_set.references, strict=True
+            )
+        ]
 
     def draw(self, folder, servable, evaluation):
         path = folder / "attention.png"
@@ -196,7 +227,7 @@ class Classification(Task):
         return (
             f"accuracy {scores['accuracy']:.2f} %, macro-F1 "
             f"{scores['macro_f1']:.2f} % of {scores['sentences']:,} held-out "
-            f"{'texts' if len(self.texts) == 1 else 'pairs'}"
+            f"{self.counted}"
         )
 
     def card(self, config, scores, servable):
@@ -206,16 +237,6 @@ class Classification(Task):
         ]
         title = self.name.replace("_", " ").capitalize()
         return run_cards.card(title, "", config, scores, rows, servable)
-
-
-def _rows(test_set, answers) -> list[tuple[str, str, str]]:
-    """Texts, their labels and the right ones, with a bar in a pair."""
-    return [
-        (text if isinstance(text, str) else " | ".join(text), label, right)
-        for text, label, right in zip(
-            test_set.sources, answers, test_set.references, strict=True
-        )
-    ]
 
 
 def _check_labels(known, references) -> None:

@@ -42,21 +42,23 @@ def card(title, languages, config, scores, rows, servable) -> str:
         servable: what is exported.
     """
     choices = _choices(config)
+    noun = cards.noun(servable.kind)
+    counted = "sentences" if servable.kind.texts else f"{noun}s"
     cut = scores.get("truncated")
     cut = f", {cut:,} of them cut to the limit" if cut else ""
     note = " ".join((config.data.data_note or "Unknown.").split())
     return f"""# {title}: {config.architecture.model}
 
-{cards.TAKES_TEXT}
+{cards.introduction(servable.kind)}
 - Data: `{choices.data.corpus}`{languages}. {note}
 {cards.examples(scores.get("examples", ()))}\
 - Seed: {config.run.seed}
 - Training: `keras-attention train --config FILE.yaml`, with the configuration
   below in the file; exported by version {__version__}
-- Limits: it knows texts like those of its data. It answers any other text
+- Limits: it knows {noun}s like those of its data. It answers any other {noun}
   too, badly and without a warning.
 {cards.facts(servable.graph)}
-## Scores on `{scores["split"]}` ({scores["sentences"]:,} sentences{cut})
+## Scores on `{scores["split"]}` ({scores["sentences"]:,} {counted}{cut})
 
 | score | value | signature |
 |---|---|---|

@@ -8,6 +8,9 @@ from keras_attention.data import columns, corpora, pipeline
 from keras_attention.training import objectives
 from keras_attention.training.stages import Stage
 
+# Of these, a card shows the first ones that are short.
+_NUM_EXAMPLES = 10
+
 
 @dataclasses.dataclass(frozen=True)
 class TestSet:
@@ -15,7 +18,8 @@ class TestSet:
 
     Args:
         name: that of the split or of the file.
-        sources: the rows that a model gets: texts, or tuples of texts.
+        sources: the rows that a model gets: texts, tuples of texts, or lists
+            of numbers.
         references: the right answers, one for each source. For a language
             model, they are the sources themselves.
         target_language: the code of the references' language, if it is known.
@@ -25,10 +29,16 @@ class TestSet:
     """
 
     name: str
-    sources: Sequence[str] | Sequence[tuple[str, ...]]
+    sources: Sequence[str] | Sequence[tuple[str, ...]] | Sequence[list]
     references: Sequence[str]
     target_language: str | None = None
     embedded: str | None = None
+
+    @property
+    def examples(self) -> list:
+        """The first rows, without those of numbers, which nobody reads."""
+        rows = self.sources[:_NUM_EXAMPLES]
+        return [row for row in rows if not isinstance(row, list)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -14,9 +14,6 @@ from keras_attention import files, plotting
 from keras_attention.training import restore, run_directory
 from keras_attention.training.parts import Parts
 
-# Of these, the card shows the first ones that are short.
-_NUM_EXAMPLES = 10
-
 
 def saved_scores(evaluation, search: configuration.Search) -> dict:
     """The content of `scores.json`: scores, and what they are of.
@@ -29,7 +26,7 @@ def saved_scores(evaluation, search: configuration.Search) -> dict:
         # A task without a search has None for each of its choices.
         **{name: value for name, value in choices.items() if value is not None},
         **evaluation.scores,
-        "examples": evaluation.test_set.sources[:_NUM_EXAMPLES],
+        "examples": evaluation.test_set.examples,
     }
 
 

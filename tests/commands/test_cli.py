@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import yaml
+from sentencepiece import sentencepiece_model_pb2
 
 import keras_attention
 from keras_attention import cli, config, files, runs, tasks
@@ -184,6 +185,34 @@ def test_translate_keeps_the_order_of_lines(run, monkeypatch, capsys, tmp_path):
     assert len(from_lines) == 4
     assert from_lines[1] == "" and from_lines[0] == from_lines[3]
     assert picture.read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_run_beside_itself_is_that_run(run, capsys):
+    for more in ([], [f"--ensemble={run}"]):
+        cli.main(["translate", str(run), "1 2", "3 4 5", *more])
+    out = capsys.readouterr().out.splitlines()
+    assert len(out) == 4 and out[:2] == out[2:]
+    for more in ([], [f"--ensemble={run}"]):
+        cli.main(["evaluate", str(run), *more])
+    found = [
+        json.loads(line)
+        for line in capsys.readouterr().out.splitlines()
+        if line.startswith("{")
+    ]
+    one, other = ({**row, "sentences_per_second": 0} for row in found)
+    assert one == other
+
+
+def test_an_ensemble_has_one_vocabulary(run, tmp_path):
+    """Pieces of the same number, one of them with another score."""
+    copy = shutil.copytree(run, tmp_path / "copy")
+    for path in copy.glob("vocabulary.*.model"):
+        proto = sentencepiece_model_pb2.ModelProto.FromString(path.read_bytes())
+        proto.pieces[-1].score -= 1
+        path.write_bytes(proto.SerializeToString())
+    message = "copy has another vocabulary than .*digits"
+    with pytest.raises(SystemExit, match=message):
+        cli.main(["translate", str(run), "1", f"--ensemble={copy}"])
 
 
 def test_n_best_with_scores_is_sorted(run, capsys):
@@ -420,6 +449,15 @@ def test_a_corpus_that_moved_is_trained_on(
             "not with 7",
         ),
         (["translate", "{run}", "a", "--n_best=0"], "n_best=0"),
+        (
+            ["translate", "{run}", "a", "--ensemble", "{run}/savedmodel"],
+            "--ensemble takes the folders of runs",
+        ),
+        (
+            ["translate", "{run}", "--input={run}/config.yaml"]
+            + ["--output=x", "--ensemble={run}"],
+            "Leave it out with --input",
+        ),
         (
             ["translate", "{run}/savedmodel", "a", "--length_penalty=0"],
             "length_penalty=0",

@@ -64,7 +64,6 @@ def models_and_layers():
         "decoder": layers.TransformerDecoderLayer(7, 11, **norm_first),
         "causal_convolution": layers.CausalConvolution(11, 3, 2),
         **{name: tiny.create(name, V) for name in catalog.CATALOG},
-        "vision": tiny.create("vision_transformer"),
         "rnnsearch": tiny.create("rnnsearch", V, SOURCE_V),
         "luong_bidirectional": tiny.create(
             "luong", V, units=12, bidirectional=True
@@ -119,7 +118,7 @@ def forward(name, part):
         ids = [INPUTS["source_ids"], INPUTS["target_ids"]]
         return part.attend(dict(zip(part.text_names, ids, strict=False)))
     rng = np.random.default_rng(1)
-    if name == "vision":
+    if name == "vision_transformer":
         return part(rng.normal(size=(2, D, 2, 1)).astype("float32"))
     x = rng.normal(size=(2, 3, D)).astype("float32")
     y = rng.normal(size=(2, 5, D)).astype("float32")

@@ -17,8 +17,9 @@ from keras_attention.models import catalog
 
 ROOT = pathlib.Path(__file__).parents[2]
 NOT_PAPERS = {"__init__", "catalog", "seq2seq", "language_model"}
-NOT_PAPERS |= {"classifier", "paper_model", "self_critical"}
-NOT_TEXT = {"vision_transformer"}
+NOT_PAPERS |= {"classifier", "ensemble", "paper_model", "self_critical"}
+# Models of pictures have labels in place of words.
+NUM_OUTPUTS = {"vision_transformer": "num_classes"}
 every_name = pytest.mark.parametrize("name", catalog.CATALOG)
 
 
@@ -40,7 +41,7 @@ def test_every_file_of_a_paper_is_listed():
     files = {
         path.stem for path in pathlib.Path(models.__path__[0]).glob("*.py")
     }
-    assert files - NOT_PAPERS - NOT_TEXT == set(catalog.CATALOG)
+    assert files - NOT_PAPERS == set(catalog.CATALOG)
 
 
 @every_name
@@ -58,10 +59,11 @@ def test_entry_agrees_with_the_file(name):
 @pytest.mark.fast_for("transformer", "rnnsearch", "bag_of_vectors", "lstmn")
 @every_name
 def test_a_size_gives_the_arguments_of_its_name(name):
+    given = {NUM_OUTPUTS.get(name, "vocabulary_size"): 23}
     for size in catalog.sizes(name):
-        model = catalog.create(name, size, vocabulary_size=23)
+        model = catalog.create(name, size, **given)
         config = json.loads(json.dumps(model.get_config()))
-        arguments = type(model).sizes[size] | {"vocabulary_size": 23}
+        arguments = type(model).sizes[size] | given
         for argument, value in json.loads(json.dumps(arguments)).items():
             assert config[argument] == value
 
@@ -141,7 +143,9 @@ def test_a_model_in_int8_is_saved_and_loaded(name, tmp_path):
     model.quantize("int8")
     ids = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]], "int32")
     inputs = ids
-    if not isinstance(model, models.LanguageModel):
+    if isinstance(model, models.VisionTransformer):
+        inputs = np.random.default_rng(1).random((2, 14, 2, 1), "float32")
+    elif not isinstance(model, models.LanguageModel):
         both = ("source_ids", "target_ids")
         inputs = dict.fromkeys(getattr(model, "text_names", both), ids)
     model.save(tmp_path / "model.keras")

@@ -92,9 +92,9 @@ def create(name, *sizes, **arguments):
 
     Args:
         name: of the paper's file.
-        sizes: those of its vocabularies.
+        sizes: those of its vocabularies. A model of pictures has none.
     """
-    class_name = "VisionTransformer"
-    if name in catalog.CATALOG:
-        class_name = catalog.CATALOG[name].class_name
-    return getattr(models, class_name)(*sizes, **SIZES[name] | arguments)
+    if name in names("image_classification"):
+        sizes = ()
+    model_class = getattr(models, catalog.CATALOG[name].class_name)
+    return model_class(*sizes, **SIZES[name] | arguments)

@@ -47,7 +47,15 @@ def random_model(name, tokenizer):
     return labeller.Labeller(model, tokenizer, CLASSES, 20, kind)
 
 
-@pytest.fixture(scope="module", params=catalog.CATALOG)
+# `test_pictures.py` has the models of pictures.
+OF_TEXTS = [
+    name
+    for name in catalog.CATALOG
+    if name not in tiny.names("image_classification")
+]
+
+
+@pytest.fixture(scope="module", params=OF_TEXTS)
 def version(request, random_translator, tokenizers, tmp_path_factory):
     name = request.param
     if catalog.entry(name).task == "translation":

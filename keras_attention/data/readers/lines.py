@@ -18,9 +18,11 @@ import lzma
 import os
 import pathlib
 import zlib
-from collections.abc import Iterator, Sequence
-from typing import BinaryIO
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, BinaryIO
 
+import numpy as np
 from backports import zstd
 
 BYTE_ORDER_MARK = "\ufeff".encode()
@@ -63,17 +65,26 @@ def split_lines(file: BinaryIO) -> Iterator[bytes]:
                 yield part
 
 
-def row(line: str, names: Sequence[str]) -> tuple[str, ...]:
-    """The texts that stand in one line.
+def row(
+    line: str,
+    names: Sequence[str],
+    numbers: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> tuple:
+    """The texts, or the numbers, that stand in one line.
 
     Args:
         line: texts with tabs between them, or a JSON object with a text for
             each name. In place of a text, it may have a list of sentences.
-        names: of the texts.
+            Numbers are lists in JSON. If there is nothing else, they may stand
+            without their name.
+        names: of the texts and numbers.
+        numbers: the names of the numbers -> their shape.
 
     Raises:
-        ValueError: If the line has other texts.
+        ValueError: If the line has other texts or numbers.
     """
+    if numbers:
+        return _row_of_numbers(line, names, numbers)
     keys, found = " and ".join(names), None
     with contextlib.suppress(ValueError):
         found = json.loads(line)
@@ -91,6 +102,42 @@ def row(line: str, names: Sequence[str]) -> tuple[str, ...]:
             f"or a JSON object with the keys {keys}"
         )
     return tuple(texts)
+
+
+def _row_of_numbers(line, names, numbers) -> tuple:
+    found = None
+    with contextlib.suppress(ValueError):
+        found = json.loads(line)
+    if len(names) == 1 and not isinstance(found, dict):
+        found = {names[0]: found}
+    found = found or {}
+    values = {
+        name: numbers_of(found.get(name), numbers[name])
+        if name in numbers
+        else text_of(found.get(name))
+        for name in names
+    }
+    for name, value in values.items():
+        if value is None:
+            shape = " x ".join(map(str, numbers.get(name, ())))
+            raise ValueError(
+                f"{name} must be {shape} numbers, as nested lists in JSON"
+                if name in numbers
+                else f"the JSON object must have a text for {name}"
+            )
+    return tuple(values.values())
+
+
+def numbers_of(value: Any, shape: Sequence[int]) -> np.ndarray | None:
+    """Finite numbers of a shape, float32; None for what is none."""
+    try:
+        found = np.array(value)
+    except ValueError:  # Lists of several lengths.
+        return None
+    if found.dtype.kind not in "iuf" or found.shape != tuple(shape):
+        return None
+    found = found.astype("float32")
+    return found if np.isfinite(found).all() else None
 
 
 def text_of(value) -> str | None:

@@ -21,6 +21,9 @@ let turns = 0;
 /** The template of a model, and the function that brings it to life. */
 function deskOf(model) {
   const outputs = model.kind?.signatures.serving_default.outputs ?? {};
+  if (Object.keys(model.kind?.numbers ?? {}).length) {
+    return ["form", form]; // The desks take texts alone.
+  }
   if (outputs.translation) {
     return ["translator", translator];
   }

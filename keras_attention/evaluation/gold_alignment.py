@@ -147,38 +147,41 @@ def attention_links(
 
 
 def _spelt_words(translator, sides) -> list[dict[str, list[str]]]:
-    """The tokens of each word by itself, of the sources and of the targets."""
+    """What the tokens of each word spell, of the sources and of the targets.
+
+    Each word is asked behind an "x": a word that cannot be seen, such as an
+    ideographic space, has no tokens by itself, but has some in a text.
+    """
     found = [
         dict.fromkeys(itertools.chain.from_iterable(map(words, side)))
         for side in sides
     ]
     # Sources and targets are asked together. What is left over stands alone.
-    asked = list(itertools.zip_longest(*found, fillvalue=""))
+    asked = [("", ""), *itertools.zip_longest(*found, fillvalue="")]
     rows = translator.align(
-        [source for source, _ in asked],
-        [target for _, target in asked],
+        *([f"x {word}" for word in side] for side in zip(*asked, strict=True)),
         truncate=True,
     )
-    for row, pair in zip(rows, asked, strict=True):
-        for name, word, tokens in zip(
-            ("source_tokens", "target_tokens"), pair, found, strict=True
-        ):
-            if word:
-                tokens[word] = row[name][:-1]
+    for side, name in enumerate(("source_tokens", "target_tokens")):
+        spelt = [_spell(row[name][:-1])[0] for row in rows]
+        behind_x = len(spelt[0])
+        for pair, characters in zip(asked, spelt, strict=True):
+            if pair[side]:
+                found[side][pair[side]] = characters[behind_x:]
     return found
 
 
-def _shares(tokens, words_tokens) -> np.ndarray | None:
+def _shares(tokens, spelt_words) -> np.ndarray | None:
     """How much of each token belongs to each word: [words, tokens].
 
-    None if the tokens spell something else than the words' own tokens. They may
-    end sooner, where a text was cut.
+    None if the tokens spell something else than the words. They may end sooner,
+    where a text was cut.
     """
     spelt, token_of = _spell(tokens)
-    expected, word_of = _spell(itertools.chain(*row) for row in words_tokens)
+    expected, word_of = _spell(spelt_words)
     if spelt != expected[: len(spelt)]:
         return None
-    shares = np.zeros((len(words_tokens), len(tokens)))
+    shares = np.zeros((len(spelt_words), len(tokens)))
     counts = collections.Counter(token_of)
     for word, token in zip(word_of, token_of, strict=False):
         shares[word, token] += 1 / counts[token]

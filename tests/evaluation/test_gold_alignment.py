@@ -37,7 +37,7 @@ class Speller:
     def _row(self, source, target, truncate):
         sides = [["▁", *" ".join(text.split())] for text in (source, target)]
         sides = [[c.replace(" ", "▁") for c in side] for side in sides]
-        limit = 9 if truncate else None
+        limit = 12 if truncate else None
         sides = [[*side[:limit], "[END]"] for side in sides]
         attention = np.zeros((len(sides[1]), len(sides[0])))
         for index, word in enumerate(self.word_of(sides[1])):
@@ -135,19 +135,18 @@ def test_words_look_where_their_characters_look():
 
 
 def test_a_word_that_was_cut_off_is_not_linked():
-    looks = {0: {0: 0.1, 2: 0.9}, 1: {0: 0.5}}
-    pair = ("one two three", "eins drei")
+    looks = {0: {0: 0.1, 3: 0.9}, 1: {0: 0.5}, 2: {0: 0.5}}
+    pair = ("one two sixteen three", "siebzehn zwei drei")
+    assert gold_alignment.attention_links(Speller(looks), [pair]) == [[3, 0, 0]]
+    # 12 characters are left: neither "three" nor "drei".
     found = gold_alignment.attention_links(Speller(looks), [pair], True)
-    assert found == [[0, 0]]  # Nothing is left of "three".
-    pair = ("one two three", "siebzehn drei")
-    found = gold_alignment.attention_links(Speller(looks), [pair], True)
-    assert found == [[0, NULL]]
+    assert found == [[0, 0, NULL]]
 
 
 def test_a_token_of_two_words_is_shared_by_its_characters():
-    shares = gold_alignment._shares(["▁a", "b▁c", "d"], [["▁", "ab"], ["cd"]])
+    shares = gold_alignment._shares(["▁a", "b▁c", "d"], ["ab", "cd"])
     np.testing.assert_array_equal(shares, [[1, 0.5, 0], [0, 0.5, 1]])
-    assert gold_alignment._shares(["ac"], [["ab"]]) is None
+    assert gold_alignment._shares(["ac"], ["ab"]) is None
 
 
 def test_a_text_that_is_read_otherwise_than_its_words():
@@ -155,11 +154,21 @@ def test_a_text_that_is_read_otherwise_than_its_words():
     row = speller._row
 
     def shouted(source, target, truncate):
-        return row(source.upper() if " " in source else source, target, False)
+        is_text = len(source.split()) == 3
+        return row(source.upper() if is_text else source, target, False)
 
     speller._row = shouted
-    with pytest.raises(ValueError, match="Pair 2: the vocabulary reads 'a b'"):
-        gold_alignment.attention_links(speller, [("a", "b"), ("a b", "c")])
+    with pytest.raises(ValueError, match="Pair 2: the vocabulary reads 'a b c"):
+        gold_alignment.attention_links(speller, [("a", "b"), ("a b c", "d")])
+
+
+def test_a_word_that_cannot_be_seen_has_tokens(random_translator):
+    pairs = [("one \u3000 two", "eins \u200b zwei")]
+    translator = random_translator("rnnsearch")
+    (row,) = translator.align(*map(list, zip(*pairs, strict=True)))
+    assert "<0xE3>" in row["source_tokens"]
+    (links,) = gold_alignment.attention_links(translator, pairs)
+    assert len(links) == 3 and max(links) <= 2
 
 
 @pytest.mark.parametrize("name", ["rnnsearch", "luong", "transformer"])

@@ -1,10 +1,16 @@
 """RNNsearch with a cursor, against all ways that it can go."""
 
+import itertools
+
+import keras
 import numpy as np
 import pytest
+import test_rnn_transducer
 import test_rnnsearch
+from keras import ops
 
 from keras_attention import models
+from keras_attention.tokens import END
 
 V, SOURCE_V, EMBEDDING, UNITS, READOUT = 23, 19, 7, 11, 5
 INPUTS = {
@@ -103,3 +109,60 @@ def test_the_cursor_never_goes_back(randomize, rng):
 def test_noise_below_0_is_refused():
     with pytest.raises(ValueError, match="`noise` must be at least 0"):
         models.MonotonicRNNSearch(V, noise=-1.0)
+
+
+def of_single_words(model_class):
+    """The model, but an annotation knows its own token alone."""
+
+    class OfSingleWords(model_class):
+        def encode(self, source_ids, training=None):
+            memory = super().encode(source_ids, training)
+            x = self.source_embedding(source_ids)
+            # Times 0: the encoder has gradients all the same.
+            annotations = 0 * memory["annotations"]
+            annotations += ops.concatenate([x, x], axis=-1)
+            return {
+                **memory,
+                "annotations": annotations,
+                "keys": self.attention.project(annotations),
+                "backward": 0 * memory["backward"],
+            }
+
+    return OfSingleWords
+
+
+@pytest.mark.slow
+def test_a_cursor_cannot_turn_a_pair_round():
+    """Twenty-one is one-and-twenty: of N tens and N ones, the ones come first.
+
+    Whether the cursor stops at the tens depends on these alone. If it stops at
+    k of the N tens, it writes ones that it does not know: k texts are right. It
+    passes the others and never sees them: at most one text for each of the N
+    ones is right. Attention that may go back has all right, and with a
+    recurrent encoder the cursor has, too: each annotation knows both.
+    """
+    keras.utils.set_random_seed(1)
+    num_words, width = 8, 64
+    tens = END + 1 + np.arange(num_words)
+    pairs = np.array([*itertools.product(tens, tens + num_words)])
+    source_ids = np.pad(pairs, ((0, 0), (0, 1)), constant_values=END)
+
+    def share_right(model_class, texts, num_steps=300):
+        model = model_class(
+            END + 1 + 2 * num_words,
+            embedding_dim=width,
+            units=width,
+            readout_dim=32,
+        )
+        _, right = test_rnn_transducer.trained(
+            model, source_ids, texts, num_steps
+        )
+        return right
+
+    turned = pairs[:, ::-1]
+    cursor = of_single_words(models.MonotonicRNNSearch)
+    # The noise of training lets it decide late.
+    assert share_right(cursor, pairs, 1000) == 1
+    assert share_right(cursor, turned) <= (2 * num_words - 1) / num_words**2
+    assert share_right(of_single_words(models.RNNSearch), turned) == 1
+    assert share_right(models.MonotonicRNNSearch, turned) == 1

@@ -255,7 +255,7 @@ class TextModel:
         """The texts of an input in UTF-8, or its numbers as arrays."""
         if name not in self.kind.numbers:
             return encoded(values)
-        return arrays(values, name, self.kind.numbers[name])
+        return _arrays(values, name, self.kind.numbers[name])
 
     def _counted(self, columns) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of each row, and the most that there may be."""
@@ -349,7 +349,9 @@ def encoded(texts: Iterable[str]) -> list[bytes]:
     return [text.replace("\0", "").encode("utf-8", "replace") for text in texts]
 
 
-def arrays(rows: Iterable, name: str, shape: Sequence[int]) -> list[np.ndarray]:
+def _arrays(
+    rows: Iterable, name: str, shape: Sequence[int]
+) -> list[np.ndarray]:
     """Rows of numbers as arrays.
 
     Args:

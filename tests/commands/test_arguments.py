@@ -277,7 +277,7 @@ def translated(model, monkeypatch):
         """A translator that answers with the text."""
 
         task, num_beams = "translation", 4
-        kind = types.SimpleNamespace(inputs=("text",))
+        kind = types.SimpleNamespace(inputs=("text",), numbers={})
 
         def too_long(self, texts):
             return {}

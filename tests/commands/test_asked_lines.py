@@ -16,7 +16,7 @@ class Model:
 
     def __init__(self, *inputs):
         self.task = "entailment" if len(inputs) > 1 else "translation"
-        self.kind = types.SimpleNamespace(inputs=inputs)
+        self.kind = types.SimpleNamespace(inputs=inputs, numbers={})
 
     def too_long(self, rows):
         lengths = [len("".join(row)) for row in rows]

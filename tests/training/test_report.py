@@ -64,7 +64,9 @@ def test_a_task_need_not_count_what_was_cut(tmp_path, monkeypatch, capsys):
     """`truncated` is for tasks that cut: without it, a training ends well."""
     directory = run_directory.start(config.make(output=str(tmp_path / "run")))
     found = types.SimpleNamespace(
-        test_set=types.SimpleNamespace(name="test", sources=["a"]),
+        test_set=types.SimpleNamespace(
+            name="test", sources=["a"], examples=["a"]
+        ),
         scores={"sentences": 3},
     )
     task = types.SimpleNamespace(

@@ -192,8 +192,8 @@ def memory_hops(
         num_hops: How often it asks.
         path: Where to write a picture, if anywhere: .png, .svg or .pdf.
     """
-    step = 3.2
-    middle = step * (num_hops + 1) / 2
+    step, first = 2.5, 1.9
+    middle = first + step * (num_hops - 1) / 2
     nodes = [
         Node("story", middle, 0, "the sentences of the story", "text", 2.4),
         Node("question", 0.2, 3.2, "question", "text", 0.8),
@@ -201,7 +201,7 @@ def memory_hops(
     ]
     edges = [Edge("question", "u_1")]
     for hop in range(1, num_hops + 1):
-        x, after = step * hop, f"u_{hop + 1}"
+        x, after = first + step * (hop - 1), f"u_{hop + 1}"
         nodes += [
             Node(f"m_{hop}", x - 0.7, 1, f"$m^{hop}$", "vector", STATE),
             Node(f"c_{hop}", x + 0.6, 1, f"$c^{hop}$", "vector", STATE),
@@ -221,10 +221,10 @@ def memory_hops(
             Edge(f"u_{hop}", f"+_{hop}"),
             Edge(f"+_{hop}", after),
         ]
-    right = step * num_hops + 2.2
+    right = x + 1.95
     nodes += [
         Node("W", right, 3.2, "$W$", "dense", STATE),
-        Node("answer", right + 0.9, 3.2, "answer", "text", 0.7),
+        Node("answer", right + 0.8, 3.2, "answer", "text", 0.7),
     ]
     edges += [Edge(f"u_{num_hops + 1}", "W"), Edge("W", "answer")]
     return diagram.draw(nodes, edges, path)

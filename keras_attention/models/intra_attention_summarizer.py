@@ -1,6 +1,7 @@
 """A summariser that does not look, or write, twice at the same place."""
 
 import functools
+import math
 
 import keras
 from keras import ops
@@ -98,14 +99,14 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
     | h^d_1 ... h^d_{t-1} | `written` |
     | gamma | `reward_weight`, see `self_critical.mixed_objective` |
 
-    Deviations: the scores are divided by the width, as `Luong` divides them.
-    The decoder begins with the last states of both directions, the paper's with
-    h^e_n. Words that the vocabulary does not know are one token, also when
-    copied. Whether a token is copied is never told: training sums over both
-    (equation 12), and b_u begins at -2, so that few are copied at first. The
-    decoder reads the right tokens in training, the paper's reads its own in a
-    quarter of the steps. The embeddings begin at random. Dropout (none in the
-    paper) on embeddings and on f_t.
+    Deviations: the scores are divided by the root of the width, as Vaswani et
+    al. 2017 divide them. The decoder begins with the last states of both
+    directions, the paper's with h^e_n. Words that the vocabulary does not know
+    are one token, also when copied. Whether a token is copied is never told:
+    training sums over both (equation 12), and b_u begins at -2, so that few are
+    copied at first. The decoder reads the right tokens in training, the paper's
+    reads its own in a quarter of the steps. The embeddings begin at random.
+    Dropout (none in the paper) on embeddings and on f_t.
 
     Args:
         vocabulary_size: of source and target.
@@ -225,8 +226,8 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
         return hidden, state
 
     def _scores(self, query, hidden, key):
-        """h . W k / width, float32 [B, T, S]."""
-        query = query(hidden) / hidden.shape[-1]
+        """h . W k / sqrt(width), float32 [B, T, S]."""
+        query = query(hidden) * (1.0 / math.sqrt(hidden.shape[-1]))
         scores = ops.matmul(query, ops.swapaxes(key, 1, 2))
         return ops.cast(scores, "float32")
 

@@ -73,7 +73,7 @@ def probabilities(model, source, target):
     p, alpha = np.zeros((len(target), V)), np.zeros_like(e)
     for t, h in enumerate(h_d):
         for i in range(num_source):  # Equations 1 to 4.
-            e[t, i] = (h @ w_e) @ encoded[i] / width
+            e[t, i] = (h @ w_e) @ encoded[i] / np.sqrt(width)
         e_prime = np.exp(e[t])
         if t > 0:
             e_prime = e_prime / np.exp(e[:t]).sum(axis=0)
@@ -82,7 +82,8 @@ def probabilities(model, source, target):
         c_d = np.zeros(width)
         if t > 0:  # Equations 6 to 8.
             own = softmax(
-                np.array([(h @ w_d) @ h_d[j] for j in range(t)]) / width
+                np.array([(h @ w_d) @ h_d[j] for j in range(t)])
+                / np.sqrt(width)
             )
             c_d = sum(own[j] * h_d[j] for j in range(t))
         f = np.concatenate([h, c_e, c_d])

@@ -2,7 +2,7 @@
 
 A pair is `bola remi bola tuso remi` and `bola remi tuso`. So all that is
 written is copied from the source, and a name that is already written is not
-written again. Of 1,000 invented names, each stands in few texts.
+written again. The names are invented.
 
 No text stands twice.
 """
@@ -13,9 +13,9 @@ import random
 CONSONANTS = "bdfglmnrst"
 VOWELS = "aeiou"
 SYLLABLES = [a + b for a, b in itertools.product(CONSONANTS, VOWELS)]
-NUM_NAMES = 1000
-MOST_NAMES = 6
-MOST_MENTIONS = 3
+NUM_NAMES = 100
+MOST_NAMES = 4
+MOST_MENTIONS = 2
 
 
 def names() -> list[str]:
@@ -30,7 +30,7 @@ def summary(text: str) -> str:
 
 
 def _draw(generator: random.Random, known: list[str]) -> str:
-    """A text of two to six names, each mentioned one to three times."""
+    """A text of two to four names, each mentioned once or twice."""
     mentions = []
     for name in generator.sample(known, generator.randint(2, MOST_NAMES)):
         mentions += [name] * generator.randint(1, MOST_MENTIONS)

@@ -21,12 +21,12 @@ def test_texts_are_unlike_and_short():
     for text, names in pairs:
         written = names.split()
         assert len(set(written)) == len(written) and set(written) <= known
-        assert 2 <= len(written) <= 6
+        assert 2 <= len(written) <= 4
         places = [text.split().index(name) for name in written]
         assert places == sorted(places)
         repeated += len(text.split()) > len(written)
     # Whoever copies without a memory is wrong in most texts.
-    assert repeated > 0.9 * len(pairs)
+    assert repeated > 0.8 * len(pairs)
     assert mentions.generate(2000, 100) == splits
     assert mentions.generate(2000, 100, seed=1) != splits
 

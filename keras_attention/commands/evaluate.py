@@ -99,8 +99,9 @@ def evaluate(
     needs_corpus = is_run and bool(options.alignments or not any(files))
     if options.corpus and not needs_corpus:
         raise ValueError(
-            "--corpus is for a run that is scored on its own corpus. Leave "
-            "--corpus out with --source, and for a SavedModel."
+            "--corpus is for a run that is scored on its own corpus, or with "
+            "--alignments. Leave it out with --source alone, and for a "
+            "SavedModel."
         )
     if not (is_run or options.source):
         raise ValueError(

@@ -62,7 +62,7 @@ Texts = Annotated[
         help="Texts to answer. By default the lines of standard input. Where "
         "the model takes several texts, such as a premise and a hypothesis, a "
         "tab stands between them, or the line is a JSON object with their "
-        "names. A word that begins with two dashes must come after `--`.",
+        "names. A picture is a JSON list of rows of numbers. A word that begins with two dashes must come after `--`.",
     ),
 ]
 Input = Annotated[
@@ -119,8 +119,8 @@ def read(
     if input or options.output or options.ray_address or options.workers > 1:
         if ensemble:
             raise ValueError(
-                "--ensemble answers texts and standard input. Leave it out "
-                "with --input."
+                "--ensemble answers texts and standard input. Leave it out, "
+                "or leave out --input, --output, --workers and --ray_address."
             )
         _check_files(words, input, options)
         from keras_attention.commands import many_lines

@@ -83,13 +83,13 @@ def check_together(config: TrainingConfig) -> None:
             "target, or the codes of the two languages."
         )
     if config.data.columns and (
-        task == "language_modelling"
+        task in ("language_modelling", "image_classification")
         or config.data.corpus is None
         or not is_folder(config.data.corpus)
     ):
         raise ValueError(
             "--columns needs --corpus with your own labelled tables, and a "
-            "--model that classifies."
+            "--model that classifies texts."
         )
     optimizer = config.optimizer
     if optimizer.schedule == "plateau" and task != "language_modelling":

@@ -69,7 +69,9 @@ class Data(Choices):
         "or a file of bAbI, or tables with the columns answer, story and "
         "question. A single table is split into train, validation and test. A "
         "table without a header has the label first, then the text or two "
-        "texts. All files may be compressed.",
+        "texts. For pictures, a folder holds train.jsonl and "
+        "validation.jsonl. With one language as source and target, a folder "
+        "holds train.LANGUAGE or train.txt. All files may be compressed.",
         is_path=True,
     )
     columns: str | None = choice(

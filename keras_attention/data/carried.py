@@ -113,9 +113,10 @@ class CarriedPipeline:
 
 
 def _lines(rows, tokenizer):
-    """Ids from START to END of the lines that are not blank: ragged [n, None].
+    """Ids of the lines that are not blank, and how many are blank.
 
-    And how many are blank.
+    Returns:
+        `(lines, num_blank)`: ragged [n, None] from START to END, and a count.
     """
     blocks = rows.apply(columns.encode(_COLUMNS, {"target": tokenizer}))
     kept, num_blank = [], 0

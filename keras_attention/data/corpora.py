@@ -236,6 +236,11 @@ def load(
             f"phrases, sentences, tfds:NAME/CONFIG or a folder with "
             f"train.{source} and validation.{source}."
         )
+    if name == "sentences" and source != target:
+        raise ValueError(
+            "sentences has one language. An autoencoder trains on it: "
+            "--source=en --target=en."
+        )
     if name == "phrases":
         splits, sizes = _phrases(source, target, data_dir)
     elif name == "addition":
@@ -246,7 +251,7 @@ def load(
         splits, sizes = _in_memory(copying.generate())
     elif name == "pronunciations":
         splits, sizes = _in_memory(pronunciations.generate())
-    elif name == "sentences" and source == target:
+    elif name == "sentences":
         splits, sizes = _in_memory(
             {
                 split: [(text, text) for text in drawn]

@@ -13,8 +13,6 @@ _CLASSES = {
     "Classifier": "classifier",
     "LanguageModel": "language_model",
     "Seq2Seq": "seq2seq",
-    # No model of text: it is not in the catalogue.
-    "VisionTransformer": "vision_transformer",
 }
 _MODULES = (*_CLASSES.values(), "self_critical", *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}

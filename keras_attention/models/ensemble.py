@@ -14,10 +14,9 @@ class Ensemble(seq2seq.Seq2Seq):
     p(y_t | y_<t, x) = (1 / N) sum_n p_n(y_t | y_<t, x)
     ```
 
-    This is what Sutskever et al. 2014 and Bahdanau et al. 2014 call an
-    ensemble. The logits are the logarithm of the mean, computed from those of
-    each p_n, so that small probabilities do not vanish. Attention weights are
-    means, too.
+    This is the ensemble of Sutskever et al. 2014. The logits are the logarithm
+    of the mean, computed from those of each p_n, so that small probabilities
+    do not vanish. Attention weights are means, too.
 
     An ensemble has no weights of its own and is not trained. It is exported as
     any translator, and is as large as all its models.

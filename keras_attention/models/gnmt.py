@@ -32,8 +32,8 @@ class GNMT(seq2seq.Seq2Seq):
     | y_{i-1}, the bottom layer's output a step before | `query` |
     | w_{i-1}, the last word | `target_ids` |
 
-    The bottom layer alone asks, so that the others of step i need not wait for
-    those of step i - 1: on several GPUs, each has a layer. The residual
+    The bottom layer alone asks, so that it can begin step i + 1 before the top
+    layer has ended step i: on several GPUs, each has a layer. The residual
     connections let the gradient pass 8 layers.
 
     Deviations: dropout on embeddings and before the softmax, beside that

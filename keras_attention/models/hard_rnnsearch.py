@@ -31,13 +31,14 @@ class HardRNNSearch(rnnsearch.RNNSearch):
 
     Deviations: the paper describes images with LSTMs. The reward of a place is
     the log-probability of the tokens from there on, as no place changes those
-    before. So the baseline is one for each of these tokens.
+    before. So the baseline is one for each of these tokens. Labels are not
+    smoothed.
 
     Args:
         vocabulary_size, source_vocabulary_size, embedding_dim, units,
             readout_dim, dropout: see `RNNSearch`.
-        soft_share: how many of the texts have the mean alpha_i in place of a
-            draw in training, by chance. The paper has 0.5.
+        soft_share: the share of texts, chosen by chance, whose context in
+            training is the mean by alpha_i, not a draw. The paper has 0.5.
         reward_weight: lambda_r. 1 is the gradient of equation 11.
         entropy_weight: lambda_e, how much the entropy of alpha_i counts.
 
@@ -58,7 +59,7 @@ class HardRNNSearch(rnnsearch.RNNSearch):
             "reward_weight": reward_weight,
             "entropy_weight": entropy_weight,
         }
-        self.seed_generator = keras.random.SeedGenerator()
+        self.seeds = keras.random.SeedGenerator()
         self.baseline = self.add_weight(
             name="baseline",
             shape=(),
@@ -111,7 +112,7 @@ class HardRNNSearch(rnnsearch.RNNSearch):
             return super()._unroll(embedded, memory, training)
         batch_size, num_tokens, width = ops.shape(embedded)
         size = (batch_size, num_tokens, ops.shape(memory["mask"])[1])
-        seed, dtype = self.seed_generator, "float32"
+        seed, dtype = self.seeds, "float32"
         # Drawn before the loop: on JAX, what a loop draws has no seed.
         uniform = keras.random.uniform(size, 1e-6, 1 - 1e-6, dtype, seed)
         gumbel = -ops.log(-ops.log(uniform))

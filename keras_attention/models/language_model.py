@@ -73,7 +73,8 @@ class LanguageModel(paper_model.PaperModel):
     def advance(self, token_ids, state, training=None):
         """The next tokens: [B, T] -> (logits [B, T, V], state after them).
 
-        A recurrent model has it. `call` is `advance` from the initial state.
+        The models of `catalog.CARRIED` have it. Their `call` is `advance` from
+        the initial state.
         """
         raise NotImplementedError
 

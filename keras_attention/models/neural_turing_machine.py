@@ -100,8 +100,8 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
     and what the read head saw. Then it writes, then it reads:
 
     ```
-    h_t    = LSTM([E x_t; r_{t-1}], h_{t-1})              a controller, or
-    h_t    = tanh(W [E x_t; r_{t-1}])                     another one
+    h_t    = LSTM([E x_t; r_{t-1}], h_{t-1})              "lstm", or
+    h_t    = tanh(W [E x_t; r_{t-1}])                     "feed_forward"
     M~(i)  = M_{t-1}(i) (1 - w^w_t(i) e_t)                erase, equation 3
     M_t(i) = M~(i) + w^w_t(i) a_t                         add, equation 4
     r_t    = sum_i w^r_t(i) M_t(i)                        read, equation 2
@@ -144,7 +144,7 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         dropout: rate.
 
     Raises:
-        ValueError: If `controller` is another one.
+        ValueError: If there is no such `controller`.
 
     Reference: https://arxiv.org/abs/1410.5401
     """

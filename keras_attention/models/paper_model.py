@@ -17,9 +17,9 @@ class PaperModel(quantized_parts.QuantizedParts, keras.Model):
             learned positions; None for no limit.
         objective: a method `objective(batch, training)`, where the paper does
             not train by cross-entropy, see `training.objectives`; else None.
-        language_model_names: how weights of a language model are named -> how
-            those of the decoder are that may begin with them, by the first
-            letters of both; none by default.
+        language_model_names: the beginning of a weight's name in a language
+            model -> that of the decoder's weight that `--init` gives it to;
+            none by default.
     """
 
     sizes = {}

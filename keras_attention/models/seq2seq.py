@@ -11,7 +11,7 @@ LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
 
 
 class Seq2Seq(paper_model.PaperModel):
-    """A model of `p(y_t | y_<t, x)`: abstract; each paper's model is final.
+    """A model of `p(y_t | y_<t, x)`: abstract.
 
     Training and forced scores call the model on whole pairs. Search uses
     three methods, so that one search serves all:

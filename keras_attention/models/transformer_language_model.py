@@ -62,10 +62,10 @@ class TransformerLanguageModel(language_model.LanguageModel):
             gives each query head its own.
 
     Raises:
-        ValueError: If there is no layer, if the heads do not share keys
-            evenly, or if the tokens are known to be
-            more than `max_length`. A graph that does not know how many there
-            are gives NaN behind them.
+        ValueError: If there is no layer, if `num_key_value_heads` does not
+            divide `num_heads`, or if the tokens are known to be more than
+            `max_length`. A graph that does not know how many there are gives
+            NaN behind them.
 
     References: Radford et al. 2018, Improving Language Understanding by
     Generative Pre-Training; Radford et al. 2019, Language Models are

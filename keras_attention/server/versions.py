@@ -17,6 +17,8 @@ WARMUP = pathlib.Path("assets.extra/tf_serving_warmup_requests")
 _MOST_WARMUP_REQUESTS = 1000
 # The signature by which a model of this package counts the tokens of texts.
 _COUNTS = "num_tokens"
+# It reads a text of any length, part by part.
+_UNLIMITED = "score_stream"
 
 
 @dataclasses.dataclass
@@ -70,7 +72,8 @@ class LoadedVersion:
         """Whether a signature takes texts that can be too long."""
         counts = self.signatures.get(_COUNTS)
         return (
-            counts is not None
+            signature.name != _UNLIMITED
+            and counts is not None
             and counts is not signature
             and signature.is_batched
             and counts.is_batched

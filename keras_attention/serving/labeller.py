@@ -47,7 +47,7 @@ class Labeller(text_model.TextModel):
         stored_precision: in which weights of float32 are kept, see
             `Translator`.
 
-    `Labeller.of_images(model, classes)` labels pictures.
+    `Labeller.of_images(model, classes, shape)` labels pictures.
 
     Raises:
         ValueError: If the model is not built, if no text can keep the limit,

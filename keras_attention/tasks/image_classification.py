@@ -55,8 +55,17 @@ class ImageClassification(classification.Classification):
 
     def create_model(self, config, tokenizers):
         (classes,) = tokenizers
+        architecture = config.architecture
+        if architecture.size == "base" and (
+            "patch_size" not in architecture.model_arguments
+        ):
+            raise ValueError(
+                "The size base of vision_transformer has patches of 16 pixels, "
+                "and the pictures have 8 x 8. Choose --size=mini, or give "
+                """--model_arguments='{"patch_size": 2}'."""
+            )
         return models.create(
-            config.architecture,
+            architecture,
             num_classes=len(classes),
             image_shape=(*self.shape, 1),
         )

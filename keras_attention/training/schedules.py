@@ -109,8 +109,8 @@ def rate_of_epoch(choices, history) -> float | None:
                                               1.0 below that of the one before
     ```
 
-    Zaremba et al. 2014 have the first, with n = 4 and a factor of 1/2 in their
-    program, and other numbers in section 4.1. Kim et al. 2016 have the second
+    Zaremba et al. 2014 have the first (section 4.1): n = 4 and a factor of 1/2
+    without dropout, other numbers with it. Kim et al. 2016 have the second
     (section 3.1), with a factor of 1/2.
 
     Args:

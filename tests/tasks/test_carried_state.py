@@ -11,6 +11,7 @@ import tensorflow as tf
 import keras_attention as ka
 from keras_attention import cli, config, tasks
 from keras_attention.data.embedded import sentences
+from keras_attention.server import versions
 from keras_attention.tasks import language_modelling
 from keras_attention.tokens import END, START
 from keras_attention.training import checkpoints, loop, run_directory
@@ -158,6 +159,17 @@ def test_scores_are_those_of_the_whole_stream(
     behind = log_p[length : length + len(lines[1].split()) + 1].sum()
     assert both - first == pytest.approx(behind, abs=1e-4)
     assert abs(second - behind) > 1e-4
+
+
+def test_a_server_takes_a_stream_of_any_length(savedmodel):
+    version = versions.load(savedmodel / "1", 1)
+    limited = {
+        name
+        for name, signature in version.signatures.items()
+        if version.has_text_limit(signature)
+    }
+    assert {"serving_default", "score"} <= limited
+    assert "score_stream" in version.signatures.keys() - limited
 
 
 def test_validation_carries_the_state(run, live):

@@ -195,3 +195,13 @@ def test_files_without_pictures_are_refused(row, message, tmp_path):
         labelled_images.load(tmp_path, (8, 8))
     with pytest.raises(ValueError, match="has no train.jsonl"):
         labelled_images.load(tmp_path / "nowhere", (8, 8))
+
+
+def test_a_size_has_patches_that_fit_the_picture(tmp_path):
+    choices = config.make(model="vision_transformer", corpus=str(tmp_path))
+    assert config.resolve(choices).architecture.size == "mini"
+    task = tasks.get("image_classification")
+    with pytest.raises(ValueError, match="has patches of 16 pixels"):
+        task.create_model(
+            config.make(model="vision_transformer", size="base"), [["a", "b"]]
+        )

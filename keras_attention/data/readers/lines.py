@@ -110,7 +110,7 @@ def _row_of_numbers(line, names, numbers) -> tuple:
         found = json.loads(line)
     if len(names) == 1 and not isinstance(found, dict):
         found = {names[0]: found}
-    found = found or {}
+    found = found if isinstance(found, dict) else {}
     values = {
         name: numbers_of(found.get(name), numbers[name])
         if name in numbers

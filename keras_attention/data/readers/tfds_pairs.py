@@ -146,6 +146,8 @@ def _pairs(dataset, features, source, target) -> tf.data.Dataset:
             tf.boolean_mask(texts["translation"], texts["language"] == language)
             for language in (source, target)
         )
+        if source == target:  # An autoencoder: each text with itself.
+            return {"source": sources, "target": sources}
         return {
             "source": tf.repeat(sources, tf.size(targets)),
             "target": tf.tile(targets, [tf.size(sources)]),

@@ -62,7 +62,8 @@ Texts = Annotated[
         help="Texts to answer. By default the lines of standard input. Where "
         "the model takes several texts, such as a premise and a hypothesis, a "
         "tab stands between them, or the line is a JSON object with their "
-        "names. A picture is a JSON list of rows of numbers. A word that begins with two dashes must come after `--`.",
+        "names. A picture is a JSON list of rows of numbers. A word that "
+        "begins with two dashes must come after `--`.",
     ),
 ]
 Input = Annotated[

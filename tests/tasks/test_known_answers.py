@@ -86,27 +86,6 @@ def test_words_compared_one_by_one_decide_inclusion(
     assert least <= accuracy(tmp_path / "run", model) <= most
 
 
-def test_a_summariser_names_each_once(tmp_path):
-    """What it writes is copied, and it remembers what it has written."""
-    cli.main(
-        ["train", "--model=intra_attention_summarizer"]
-        + [f"--output={tmp_path}/run"]
-    )
-    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
-    assert scores["exact_match"] >= 95
-
-
-def test_an_autoencoder_writes_sentences_again(tmp_path):
-    """Each sentence passes through one vector."""
-    cli.main(
-        ["train", "--model=lstm_encoder_decoder", "--corpus=sentences"]
-        + ["--source=en", "--target=en", "--vocabulary_type=word"]
-        + ["--label_smoothing=0", "--epochs=2", f"--output={tmp_path}/run"]
-    )
-    scores = json.loads((tmp_path / "run" / "scores.json").read_text())
-    assert scores["exact_match"] >= 95
-
-
 def test_a_machine_copies_twice_the_length_of_its_training(tmp_path):
     """It reads the slots in the order in which it has written them."""
     run = tmp_path / "run"

@@ -456,7 +456,7 @@ def test_a_corpus_that_moved_is_trained_on(
         (
             ["translate", "{run}", "--input={run}/config.yaml"]
             + ["--output=x", "--ensemble={run}"],
-            "Leave it out with --input",
+            "or leave out --input",
         ),
         (
             ["translate", "{run}/savedmodel", "a", "--length_penalty=0"],

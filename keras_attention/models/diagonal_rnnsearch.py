@@ -23,8 +23,8 @@ class DiagonalRNNSearch(rnnsearch.RNNSearch):
     `RNNSearch`: the other arguments, the sizes and the deviations.
 
     Args:
-        vocabulary_size, source_vocabulary_size, embedding_dim, units,
-            readout_dim, dropout: see `RNNSearch`.
+        vocabulary_size, source_vocabulary_size: see `RNNSearch`.
+        embedding_dim, units, readout_dim, dropout: see `RNNSearch`.
         ratio: how many source tokens the cursor passes for each token.
 
     Raises:

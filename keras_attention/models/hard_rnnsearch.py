@@ -35,8 +35,8 @@ class HardRNNSearch(rnnsearch.RNNSearch):
     smoothed.
 
     Args:
-        vocabulary_size, source_vocabulary_size, embedding_dim, units,
-            readout_dim, dropout: see `RNNSearch`.
+        vocabulary_size, source_vocabulary_size: see `RNNSearch`.
+        embedding_dim, units, readout_dim, dropout: see `RNNSearch`.
         soft_share: the share of texts, chosen by chance, whose context in
             training is the mean by alpha_i, not a draw. The paper has 0.5.
         reward_weight: lambda_r. 1 is the gradient of equation 11.

@@ -35,8 +35,8 @@ class MonotonicRNNSearch(rnnsearch.RNNSearch):
     write before it has the whole source.
 
     Args:
-        vocabulary_size, source_vocabulary_size, embedding_dim, units,
-            readout_dim, dropout: see `RNNSearch`.
+        vocabulary_size, source_vocabulary_size: see `RNNSearch`.
+        embedding_dim, units, readout_dim, dropout: see `RNNSearch`.
         noise: standard deviation of the noise on e in training.
         offset: r of `MonotonicAttention` before training.
 

@@ -64,7 +64,7 @@ TRAININGS = {
     "transformer": ("mini", {}, 8, 4000, 12, 1e-3),
     "roformer": ("mini", {}, 8, 8000, 15, 1e-3),
     "rnnsearch": ("tiny", LEARNERS, 8, 4000, 6, 3e-3),
-    "structured_rnnsearch": ("tiny", LEARNERS, 8, 4000, 6, 3e-3),
+    "structured_rnnsearch": ("tiny", LEARNERS, 8, 4000, 10, 3e-3),
     "monotonic_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),
     "hard_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),
     "diagonal_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),

@@ -144,7 +144,7 @@ LANGUAGE_MODELLING = Kind(
         "num_tokens": Signature(_TEXT, _COUNTS),
     },
 )
-# Of a language model that goes on from the state after the lines before.
+# A language model that carries its state has this signature, too.
 SCORE_STREAM = Signature(
     _TEXT,
     {"log_probability": (), "num_tokens": ()},

@@ -135,7 +135,7 @@ def whole_stream(model, tokenizer, lines):
 def test_scores_are_those_of_the_whole_stream(
     run, live, savedmodel, folder, capsys
 ):
-    """Of the run and of its SavedModel, over parts of 20 tokens."""
+    """The run and its SavedModel agree, over parts of 20 tokens."""
     lines = (folder / "test.txt").read_text().splitlines()
     log_p = whole_stream(live.model, live.graph.tokenizer, lines)
     assert len(log_p) > 60

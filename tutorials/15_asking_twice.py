@@ -653,7 +653,8 @@ if not FAST:
 # and one in a sentence that may be found. Found and told also add a learned
 # vector for the place of the sentence, counted from the end. Without it, no
 # look could prefer the last sentence about Ben. $s_R$ has tables of its own,
-# without places, and a vector for each answer $w$.
+# without places, and a vector for each answer $w$. It asks with the question
+# and both found sentences.
 #
 # (The paper writes $s(a, b) = \Phi_a(a)^\top U^\top U\, \Phi_b(b)$. $\Phi$
 # counts words, the columns of $U$ are their vectors, and $s_O$ and $s_R$ each

@@ -120,7 +120,9 @@ assert bills["LSTM"] == (4 * WIDTH * 2 * WIDTH,) * 2
 # h' = \sigma(o) \odot \tanh c'$$
 #
 # $W$ has $2n$ rows and $4n$ columns, so $8 n^2$ weights. That is the bill to
-# beat. Tricks 1 and 2 change the product with $W$, and nothing else.
+# beat. ($\sigma$ is the sigmoid. In Keras's order $i$, $f$, $o$ are the gates
+# for input, forgetting and output, and $g$ is the candidate.) Tricks 1 and 2
+# change the product with $W$, and nothing else.
 #
 # ## Trick 1: two thin matrices for a thick one
 #
@@ -276,28 +278,29 @@ if not FAST:
 # In training, the gate adds noise to the scores. So experts that are nearly
 # good enough are tried, too:
 #
-# $$h_i = (x W_g)_i + \varepsilon_i\, \sigma_i, \qquad
-# \sigma_i = \ln\big(1 + e^{(x W_\text{noise})_i}\big), \qquad
-# \varepsilon_i \text{ normal, mean 0, deviation 1}$$
+# $$s_i = (x W_g)_i + \varepsilon_i\, d_i, \qquad
+# d_i = \ln\big(1 + e^{(x W_\text{noise})_i}\big), \qquad
+# \varepsilon_i \text{ normal, with mean 0 and deviation 1}$$
 #
-# Then choice and share are those of the noisy scores $h_i$. $W_\text{noise}$ is
-# learned. Both matrices of the gate start at zero, so that at first all experts
-# have the same score.
+# Then the noisy scores $s_i$ decide on choice and share. $W_\text{noise}$ is
+# learned. Both matrices of the gate start at zero, so at first all experts have
+# the same score $x W_g$.
 #
-# The paper adds two losses, so that all experts have work to do. The
+# The paper also adds two losses, so that all experts have work to do. The
 # *importance* of an expert is the sum of its shares over the tokens of a batch.
 # Its *load* is the number of tokens that choose it. A count has no gradient, so
 # the load is estimated by a sum of probabilities:
 #
 # $$\mathrm{importance}_i = \sum_x G(x)_i, \qquad
-# \mathrm{load}_i = \sum_x \Phi\left(\frac{(x W_g)_i - t_i}{\sigma_i}\right)$$
+# \mathrm{load}_i = \sum_x \Phi\left(\frac{(x W_g)_i - t_i}{d_i}\right)$$
 #
-# Here $t_i$ is the $k$-th largest noisy score among the *other* experts: above
-# it, $i$ is chosen. $\Phi$ is the distribution function of the normal
-# distribution. So a term of the load is the probability that $x$ chooses $i$ if
-# only the noise of $i$ is drawn again. Each loss is a weight, 0.1 in the
-# package, times (standard deviation / mean)² of these numbers over the experts.
-# It is 0 if all experts have the same.
+# Here $t_i$ is the $k$-th largest noisy score among the *other* experts. If
+# $s_i$ is above it, $i$ is chosen. $\Phi$ is the distribution function of the
+# normal distribution. So a term of the load is the probability that $x$ chooses
+# $i$ if only the noise of $i$ is drawn again. One loss comes from the
+# importance of all experts, and one from their load. It is 0.1 (in the package)
+# times (standard deviation / mean)² over the experts, so it is 0 if all experts
+# have the same.
 #
 # Now count. The plain network has a hidden layer of $4n$ numbers. Each of 16
 # experts has one of $2n$, and a token uses two of them:
@@ -327,10 +330,10 @@ assert computed < 2.1 * bills["feed-forward"][1]
 
 # %% [markdown]
 # The mixture has eight times the weights. A token needs about as many
-# multiplications as before: those of its two experts, and few for the gate. The
-# machine computes up to twice as many. It sorts the tokens by their expert into
-# blocks of one size. Blocks are not always full, and it computes their empty
-# rows, too.
+# multiplications as before: those of its two experts, and a few for the gate.
+# The machine computes up to twice as many. It sorts the tokens by their expert
+# into blocks of one size. Blocks are not always full, and it computes their
+# empty rows, too.
 #
 # Does the gate learn who is good at what? A point has four numbers, and the
 # signs of the first two say in which *quadrant* it lies. Each quadrant has an
@@ -422,8 +425,8 @@ figure  # noqa: B018
 # input to its output, a residual connection as in [chapter
 # 5](05_transformer.ipynb). The encoder does so, too.
 #
-# If the *top* layer's last output were the query, the bottom layer would have
-# to wait for the whole stack before each word.
+# If the *top* layer asked instead, with its output at the word before, the
+# bottom layer would have to wait for the whole stack before each word.
 #
 # We do not trust this either, and simulate the waiting. Each cell takes one
 # tick and starts as soon as it has what it needs. The two directions of a
@@ -496,11 +499,11 @@ assert list(waits.values()) == [
 # $$c = \frac{\sum_j e^{x_j - m}\, v_j}{\sum_j e^{x_j - m}}$$
 #
 # $x_j$ is the score of the query with word $j$, and $v_j$ is the value of word
-# $j$. $m$ may be any number, since it cancels. It is the largest score so far,
-# which keeps $e$ from becoming too large a number. If a score comes that is
-# larger, it becomes the new $m'$. Both sums so far are multiplied by
-# $e^{m - m'}$, and are then relative to $m'$ (Milakov and Gimelshein 2018). No
-# weight is ever kept:
+# $j$. $m$ may be any number, since it cancels. We take the largest score so
+# far, so no power is larger than 1. A larger score becomes the new maximum
+# $m'$. Then both sums so far are multiplied by $e^{m - m'}$, as if $m'$ had
+# been there from the beginning (Milakov and Gimelshein 2018). No weight is ever
+# kept:
 
 
 # %%

@@ -742,10 +742,10 @@ if not FAST:
 # M_i' = M_i \odot (1 - w_i\, e) + w_i\, a$$
 #
 # $r$ is what is read. Reading is attention. Writing is new, and turns $M$ into
-# $M'$. Each cell is multiplied by $1 - w_i e$, so it forgets where the *erase
-# vector* $e$ is near 1. Then it gets $w_i$ times the *add vector* $a$. Both
-# vectors are as wide as a cell, and the numbers of $e$ lie between 0 and 1. As
-# $w$ is soft, reading and writing have gradients.
+# $M'$. Each cell is multiplied by $1 - w_i e$. So a cell that is looked at
+# forgets its numbers where the *erase vector* $e$ is near 1. Then it gets $w_i$
+# times the *add vector* $a$. Both vectors are as wide as a cell, and the numbers
+# of $e$ lie between 0 and 1. As $w$ is soft, reading and writing have gradients.
 #
 # The weights $w$ are called the *address*. Four steps make it from what the
 # controller says. $w^-$ is the address of the step before:
@@ -770,9 +770,9 @@ if not FAST:
 #
 # The controller's output goes through a dense layer, and functions keep each
 # number in its range: a softplus, $\ln(1 + e^z)$, for $\beta$ and for
-# $\gamma - 1$, a sigmoid for $g$ and $e$, a softmax for $s$. The machine writes
-# first and then reads, with an address for each. The next step gets $r$ as an
-# input.
+# $\gamma - 1$, a sigmoid for $g$ and $e$, a softmax for $s$, and (in the
+# package) a tanh for $a$. The machine writes first and then reads, with an
+# address for each. The next step gets $r$ as an input.
 #
 # Content finds a cell by what is in it. The shift goes from a cell to its
 # neighbour, whatever is in it: this is a tape.

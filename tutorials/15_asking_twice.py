@@ -744,8 +744,9 @@ if not FAST:
 # $r$ is what is read. Reading is attention. Writing is new, and turns $M$ into
 # $M'$. Each cell is multiplied by $1 - w_i e$. So a cell that is looked at
 # forgets its numbers where the *erase vector* $e$ is near 1. Then it gets $w_i$
-# times the *add vector* $a$. Both vectors are as wide as a cell, and the numbers
-# of $e$ lie between 0 and 1. As $w$ is soft, reading and writing have gradients.
+# times the *add vector* $a$. Both vectors are as wide as a cell, and the
+# numbers of $e$ lie between 0 and 1. As $w$ is soft, reading and writing have
+# gradients.
 #
 # The weights $w$ are called the *address*. Four steps make it from what the
 # controller says. $w^-$ is the address of the step before:

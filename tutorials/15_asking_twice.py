@@ -27,11 +27,11 @@
 # 1. A chain of two links, and how far one look can get.
 # 2. A memory network from scratch, which takes a second look.
 # 3. Stories, and where each look goes.
-# 4. Looks that choose one sentence, and what it is worth to be told which.
+# 4. Looks that choose one sentence, and what it is worth to be told which one.
 # 5. A memory that is written to.
 #
-# All models are small, and train in two or three minutes on two cores. Pictures
-# are shown here and kept in the folder `pictures`.
+# Takes about three minutes on two cores. Pictures are shown here and kept in
+# the folder `pictures`.
 
 # %%
 import collections
@@ -61,12 +61,15 @@ tf.get_logger().setLevel("ERROR")
 # %% [markdown]
 # ## A chain of two links
 #
-# Here is the barest chain. A *story* has eight sentences, and each says which
-# letter comes after which: "a c" says that c comes after a. Each of eight
-# letters stands first in one sentence and second in one, so a story is a
-# permutation $\pi$: $\pi(\mathrm a) = \mathrm c$. The sentences stand in any
-# order. The question is a letter $x$. The answer is two links away: what comes
-# after that which comes after $x$, or $\pi(\pi(x))$.
+# Here is the barest chain. A *story* has eight sentences of two letters. The
+# sentence "a c" says that c comes after a. Each of the eight letters stands
+# first in one sentence, and second in one. So a story is a permutation $\pi$ of
+# the letters, and "a c" says that $\pi(\mathrm a) = \mathrm c$. A letter may
+# come after itself, as in "b b". The sentences stand in any order.
+#
+# The question is a letter $x$. Let $y = \pi(x)$ be the letter after it. The
+# answer is the letter after $y$, that is $\pi(y)$. It is two links away from
+# the question.
 #
 # `draw` makes such stories, as numbers from 0 to 7.
 
@@ -100,19 +103,20 @@ print("what comes after what comes after", LETTERS[asked], end="? ")
 print(LETTERS[test_chains[1][example]])
 
 # %% [markdown]
-# Suppose that one look reads one sentence. It should be the sentence of $x$,
-# since no other is known to matter. The look finds $y = \pi(x)$. How well can
-# one guess the answer who knows $x$ and $y$, and nothing else?
+# Suppose that one look reads one sentence. It should read the sentence that
+# begins with $x$, because the question names nothing else. It finds $y$. Now
+# somebody knows $x$ and $y$, and nothing else. How often can they guess the
+# answer?
 #
 # If $y = x$, the answer is $x$, too. That happens once in eight times. If not,
-# the answer is any letter but $y$, and all seven are equally likely. The best
-# guess is right in
+# the answer cannot be $y$, which already comes after $x$. The seven other
+# letters are equally likely. The best guess is right in
 #
 # $$\frac18 + \frac78 \cdot \frac17 = \frac28$$
 #
 # of all stories. The next cell counts instead of reasoning. It goes through all
-# 40,320 permutations, and sorts them by what the looks have found. In each pile
-# it takes the most frequent answer.
+# 40,320 permutations. Those in which the looks find the same letters go on one
+# pile. For each pile, the best guess is its most frequent answer.
 
 
 # %%
@@ -136,13 +140,15 @@ assert ceiling(1, num_links=2) == 2 / 8
 assert ceiling(2, num_links=2) == 1
 
 # %% [markdown]
-# A chain needs as many looks as it has links. (With one look less, the last
-# link is a guess.)
+# A chain needs as many looks as it has links. With one look less, the last link
+# is a guess. (For two links, one look is no better than none. Always to answer
+# with the letter $x$ is right in 2/8 of all stories, too.)
 #
 # ## A memory network
 #
 # The *end-to-end memory network* (Sukhbaatar et al. 2015) is attention that is
-# asked $K$ times. In a picture, for $K = 2$:
+# asked $K$ times. The picture shows $K = 2$. The text below it explains the
+# letters.
 
 # %% tags=["hide-input"]
 import diagrams
@@ -150,44 +156,62 @@ import diagrams
 diagrams.memory_hops(path=PICTURES / "15_memory_hops.png")
 
 # %% [markdown]
-# A story has $N$ sentences, and sentence $i$ has the words $x_{i1}, x_{i2},
-# \dots$, as one-hot vectors. Two tables of embeddings, $A$ and $C$, make two
-# vectors of each sentence. $m_i$ says what the sentence can be found by, and
-# $c_i$ says what it tells. We have called these key and value. The question
-# $q$ has a vector $u$, from a table $B$.
+# A story has $N$ sentences. Sentence $i$ has the words $x_{i1}, x_{i2}, \dots$,
+# as one-hot vectors. The matrix $A$ has a column of $d$ numbers for each word,
+# so $A x_{ij}$ is the embedding of a word. (In the code, $A$ is a table with a
+# row for each word.) With $A$, a sentence becomes the vector $m_i$, by which it
+# can be found. With a second matrix, $C$, it becomes $c_i$, which is what it
+# tells. Chapter 4 called the two key and value. With a third matrix, $B$, the
+# words $q_j$ of the question become the vector $u$.
 #
 # $$m_i = \sum_j l_j \odot A x_{ij} + T_A(i) \qquad
 # c_i = \sum_j l_j \odot C x_{ij} + T_C(i) \qquad
 # u = \sum_j l_j \odot B q_j$$
 #
-# One look, which the paper calls a *hop*, is a softmax over the sentences. The
-# next question $u'$ is the old one and what was found:
+# The vectors $l_j$ and $T(i)$ are new, and explained below. One look, which the
+# paper calls a *hop*, is a softmax over the sentences. It finds $o$, a weighted
+# sum of what they tell. The next question $u'$ is the old question plus what
+# was found:
 #
 # $$p_i = \mathrm{softmax}_i(u^\top m_i) \qquad o = \sum_i p_i c_i \qquad
 # u' = u + o$$
 #
-# After $K$ hops, $W u^{K+1}$ are the logits of the answers. Each hop has its
-# own tables, with an economy that the paper calls *adjacent*: $C$ of one hop is
-# $A$ of the next, and $B$ is the first $A$. So $K$ hops need $K + 1$ tables.
+# In the picture, $u$ is $u^1$, then $u'$ is $u^2$, and so on. After $K$ hops,
+# $W u^{K+1}$ are the logits of the answers. $W$ has a row for each answer.
+#
+# Hops can share their matrices in two ways:
+#
+# - *Adjacent*: the $C$ of one hop is the $A$ of the next, and $B$ is the first
+#   $A$. The same goes for $T_C$ and $T_A$. So the $c_i$ of one hop are the
+#   $m_i$ of the next, and $K$ hops need $K + 1$ matrices. This chapter's
+#   networks are adjacent.
+# - *Layer-wise*: all hops have the same $A$ and $T_A$, and the same $C$ and
+#   $T_C$. $B$ is a matrix of its own. In each hop, the old question goes
+#   through a learned matrix $H$: $u' = H u + o$.
+#
+# (In the paper, the adjacent $W$ is the last $C$, transposed: each answer is a
+# word. Here $W$ is a matrix of its own.)
 #
 # Two things in these lines are new.
 #
 # *Position encoding*, $l_j$: with a plain sum of embeddings, "a c" and "c a"
-# would be the same vector. So each word is weighted, component by component
-# ($\odot$), by its place. For word $j$ of $J$ and component $k$ of $d$:
+# would be the same vector. So each word is weighted by its place. Each
+# component has its own weight, and $\odot$ multiplies component by component.
+# For word $j$ of $J$ and component $k$ of $d$, both counted from 1:
 #
 # $$l_{kj} = \Big(1 - \frac jJ\Big) - \frac kd \Big(1 - \frac{2j}J\Big)$$
 #
 # Of two words, the first has the weight 1/2 everywhere, and the second has
 # weights that rise from $1/d$ to 1.
 #
-# *Temporal encoding*, $T_A$ and $T_C$: a table with a vector for each sentence,
-# counted from the end. In the chains the order of sentences says nothing. In
-# stories, it tells what happened last.
+# *Temporal encoding*, $T_A$ and $T_C$: two tables of learned vectors. $T_A(i)$
+# is the row for the place of sentence $i$. Places are counted from the end, so
+# the last sentence always has the first row. In the chains the order of
+# sentences says nothing. In stories, it tells what happened last.
 #
-# Chapters 11 and 14 have hops, too. Those of chapter 11 are asked side by side,
-# and none knows what another one finds. Those of chapter 14 are two layers of a
-# stack. There each word looks, and here only the question does.
+# Chapters 11 and 14 have hops, too. The hops of chapter 11 are asked side by
+# side, and none knows what another one finds. The hops of chapter 14 are two
+# layers of a stack, in which each word looks. Here only the question looks.
 #
 # That is all. The next cell says the same in code.
 
@@ -246,10 +270,10 @@ class MemoryNetwork(keras.Model):
 
 
 # %% [markdown]
-# Is it the paper's? The package has this model, too, and its tests hold it to
-# the equations. It reads texts as one row of ids with END behind each sentence,
-# so that sentences may have any length. With the same weights both must say the
-# same.
+# Is it the paper's? The package has this model, too, and its tests compare it
+# with the equations. The package's model reads a story as one row of ids with
+# END behind each sentence, so that sentences may have any length. With the same
+# weights both models must say the same.
 
 # %%
 ours = MemoryNetwork(SIZE, SIZE, num_hops=3)
@@ -282,8 +306,8 @@ np.testing.assert_allclose(their_weights[..., 2::3], weights, atol=1e-5)
 # %% [markdown]
 # ### One hop, two, three
 #
-# All three networks get the same 20,000 stories, and Adam with its usual
-# settings but the rate.
+# Three networks learn from the same 20,000 stories. Adam trains them, with a
+# rate of 0.005 and its usual settings otherwise.
 
 
 # %%
@@ -309,18 +333,23 @@ for num_hops in (1, 2, 3):
     networks[num_hops] = MemoryNetwork(SIZE, SIZE, num_hops)
     fit(networks[num_hops], *train_chains, epochs=10)
     right[num_hops] = accuracy(networks[num_hops], *test_chains)
-    print(f"hops: {num_hops}, {100 * right[num_hops]:5.1f} % right")
+    known = accuracy(networks[num_hops], *train_chains)
+    print(f"hops: {num_hops}, {100 * right[num_hops]:5.1f} % right, "
+          f"{100 * known:5.1f} % of what it was trained on")  # fmt: skip
 if not FAST:
     assert right[1] < 0.3
     assert right[2] > 0.9 and right[3] > 0.9
 
 # %% [markdown]
-# One hop does not get beyond 2/8. (It gets less, as it has learned some of its
-# training stories by heart.) Two hops and three follow the chain.
+# One hop does not get beyond 2/8, not even on the stories that it was trained
+# on. (It gets less than the 2/8 of always answering $x$. Training lowers the
+# cross-entropy, and that need not make more answers right.) Two hops and three
+# follow the chain.
 #
-# Where do they look? Here is the network of two hops on the story above. Frames
-# mark the two sentences of the chain. Below the picture stand means over all
-# test stories whose chain does not come back.
+# Where do they look? Here is the network of two hops on the story above. The
+# frame in the first row marks the sentence of the first link, and the frame in
+# the second row that of the second link. The cell below the picture takes means
+# over all test stories whose answer is not the letter that was asked for.
 
 # %%
 inputs, answers = test_chains
@@ -346,34 +375,47 @@ for hop, is_link in ((0, is_link_1), (1, is_link_2)):
     assert FAST or on_link > 2 / SIZE  # Equal weights put 1 / 8 on each.
 
 # %% [markdown]
+# Each hop prefers its own link: it puts more than twice as much there as equal
+# weights would. It need not put all its weight there, as long as what it finds
+# is enough to tell the answer.
+#
 # ### What a soft look cannot do, whatever its size
 #
 # The ceiling of 2/8 is that of a look that reads one sentence. A soft look
-# reads a little of all sentences. Could it not read all at once? Write down
-# the logit of answer $z$ after one hop, with $w_z$ its row of $W$, and multiply
-# by the sum $Z = \sum_i e^{u^\top m_i}$ of the softmax:
+# reads a little of each. Could it not put all of them together? Write down the
+# logit of an answer $r$ after one hop. It is $w_r^\top (u + o)$, where $w_r$ is
+# the row of $W$ for $r$. Put in $o = \sum_i p_i c_i$. The $p_i$ sum to 1, so
+# $u$ may stand inside the sum, too. Then multiply by $Z = \sum_i e^{u^\top
+# m_i}$, by which the softmax divides:
 #
-# $$Z\, y_z = \sum_i e^{u^\top m_i}\; w_z^\top (c_i + u)$$
+# $$Z\, \mathrm{logit}_r = \sum_i e^{u^\top m_i}\; w_r^\top (c_i + u)$$
 #
-# Each term of the sum knows the question and *one* sentence. $Z$ is the same
-# for all answers, so it changes nothing in their order. One hop is a sum of
-# hints, a hint for each sentence, like the bag of [chapter
-# 11](11_whose_is_his.ipynb). Now take four stories about the question a. Two
-# sentences say that c comes after a and d after b, or the other way round. Two
-# say that e comes after c and f after d, or the other way round. The rest of
-# the story is always the same:
+# Each term of the sum depends on the question and on *one* sentence with its
+# place. Call it the hint of this sentence. $Z$ is the same for all answers, so
+# it changes nothing in their order. One hop is a sum of hints, one for each
+# sentence, like the bag of [chapter 11](11_whose_is_his.ipynb).
+#
+# Now take four stories, and the question a. In two of them c comes after a, and
+# d after b. In the two others it is the other way round. In two of them e comes
+# after c, and f after d. In the two others it is the other way round. The rest
+# is the same in all four. The table has the answers:
 #
 # | | ce, df | cf, de |
 # |---|---|---|
 # | **ac, bd** | e | f |
 # | **ad, bc** | f | e |
 #
-# That is XOR. The hints for e against f would have to sum to something positive
-# in two corners, and to something negative in the two others. But the sum over
-# one diagonal has the same terms as the sum over the other. So of these four
-# stories a network of one hop has at most three right, at any width, after any
-# training. The next cell puts them to the network of one hop, which was trained
-# above, and to the one of three.
+# That is XOR. Take the hints for e, and subtract the hints for f. The sum must
+# be positive in the two corners of e, and negative in the two corners of f. But
+# the two stories of one diagonal have, together, the same sentences at the same
+# places as the two stories of the other diagonal. So both diagonals have the
+# same sum. It cannot be positive for one and negative for the other. A network
+# of one hop has at most three of these four stories right, at any width, after
+# any training.
+#
+# The next cell asks the network of one hop, which was trained above, and the
+# network of three. It prints the logit of e minus the logit of f. For one hop,
+# it multiplies this by $Z$, which differs from story to story.
 
 # %%
 parts = itertools.product(("ac bd", "ad bc"), ("ce df", "cf de"))
@@ -406,15 +448,20 @@ if not FAST:
 # sum to, so they cannot be positive, negative, negative, positive. With three
 # hops they are.
 #
-# (So hints may bring a soft look a little above 2/8. "b b", for instance, says
-# that b is not the answer, unless b was asked for. Training has found little of
-# it.)
+# (A sum of hints can still get above 2/8, by a bet. Let a be asked for. The bet
+# is that c comes after a. The sentence that begins with c is a weak hint for
+# its second letter. If the bet is lost, the sentence that begins with a is a
+# strong hint for a. This is right if a comes after a, if the bet is won, and
+# otherwise in one case of seven, by chance. That is $\frac18 + \frac18 +
+# \frac68 \cdot \frac17 = \frac5{14}$ of all stories. Our training did not
+# find such a rule.)
 #
 # ## Stories
 #
 # The package's corpus `stories` has chains in words. They are like those of
-# bAbI, on which the paper tests its network. Who took a thing carries it along,
-# and who leaves it leaves it behind.
+# bAbI (Weston et al. 2015), made-up stories with questions, on which the paper
+# tests its network. A person who took a thing carries it along. A person who
+# leaves a thing leaves it where they are.
 
 # %%
 rows = stories.generate(train=1_000 if FAST else 20_000)
@@ -422,14 +469,16 @@ answer, story, question = rows["test"][1]
 print(f"{story}\n-> {question}? {answer}")
 
 # %% [markdown]
-# Where a person is, one sentence says: the last one that moves the person.
-# Where a thing is, two say: who had it last, and where that person is, or was
-# when the thing was left. So a thing needs two looks. And of many sentences
-# about Ben the *last* one counts, which is what temporal encoding is for.
+# One sentence says where a person is: the last one that moves the person. Two
+# sentences say where a thing is. One says who had it last. The other says where
+# that person is, or was when the thing was left. So a thing needs two looks. Of
+# many sentences about Ben only the *last* one counts. That is what temporal
+# encoding is for.
 #
-# `stories.facts` knows these sentences, counted from the end of the story. We
-# keep them for later: the first network does not get them. The next cell makes
-# ids, with END behind each sentence, and has nothing else in it.
+# These sentences are the *facts* that support the answer. `stories.facts` gives
+# their numbers, counted from the end of the story: the last sentence is 1. We
+# keep them for later, and the first networks do not get them. The next cell
+# turns texts into ids, with END behind each sentence. It has no new idea.
 
 
 # %%
@@ -466,10 +515,10 @@ is_thing = np.isin(last_words, stories.THINGS)
 print(f"{is_thing.mean():.0%} of the test questions ask for a thing")
 
 # %% [markdown]
-# Two networks of the package learn from them: one with one hop, and one with
-# three. For comparison, two rules. *The last place* answers with the last place
-# that the story names. *People alone* knows where each person is, and answers
-# with the last place if asked for a thing.
+# Two networks of the package learn from these stories: one with one hop, and
+# one with three. Two rules stand beside them. *The last place* always answers
+# with the last place that the story names. *People alone* knows where each
+# person is. If it is asked for a thing, it answers with the last place.
 
 
 # %%
@@ -528,8 +577,8 @@ if not FAST:
 # ### One map a hop
 #
 # Here is a story of the test set, about a thing. Columns are hops, rows are
-# sentences, and each column sums to 1. A frame marks the two sentences that
-# support the answer.
+# sentences, and each column sums to 1. Frames mark the same two sentences in
+# each column: the facts that support the answer.
 
 # %%
 _, weights = readers[3].attend(test_inputs)
@@ -575,35 +624,63 @@ if not FAST:
 # %% [markdown]
 # The first hop finds who had the thing, and cannot know more. A later hop finds
 # the place. Nobody has told the network that there are two steps, nor which
-# sentences they need: it has learned them from the answers alone. (Such a
-# training can get stuck. The paper then leaves the softmax out at first, and
-# puts it back later. It calls this *linear start*. With `is_linear=True` the
-# package's network has no softmax.)
+# sentences they need: it has learned this from the answers alone. (Such a
+# training can get stuck. Against that, the paper trains without the softmax
+# first, and puts it back later. It calls this *linear start*. With
+# `is_linear=True` the package's network has no softmax.)
 #
 # ## Looks that choose
 #
 # The first memory network (Weston et al. 2014) has no softmax. A look takes the
-# *one* sentence with the highest score, and the next look asks with the
-# question and that sentence:
+# *one* sentence with the highest score $s_O$. The next look asks with the
+# question and that sentence together, which is written $[x, m_{o_1}]$:
 #
 # $$o_1 = \arg\max_i s_O(x, m_i) \qquad
 # o_2 = \arg\max_i s_O([x, m_{o_1}], m_i) \qquad
 # r = \arg\max_w s_R([x, m_{o_1}, m_{o_2}], w)$$
 #
-# $x$ is the question, $w$ runs over the answers, and both scores are $s(x, y) =
-# \Phi_x(x)^\top U^\top U \Phi_y(y)$, a product of embedded bags of words with a
-# $U$ of their own. This is chapter 4's cold end, the look-up. But an $\arg\max$
-# has no gradient: if a look was wrong, nothing says which way would have been
-# better. So the training has to be told which sentences support the answer.
-# Then each look is a *ranking* on its own: the right sentence $f$ must be ahead
-# of every other one by a margin $\gamma$. The loss sums $\max(0, \gamma -
-# s_O(x, m_f) + s_O(x, m_i))$ over the wrong sentences $i$ of each look, and the
-# same over the wrong answers.
+# Here $x$ is the question and $m_i$ is sentence $i$. $o_1$ and $o_2$ are the
+# numbers of the sentences that were found. $w$ runs over the answers, and $r$
+# is the best one. A score is a product of two sums of word vectors. Written out
+# for the second look:
+#
+# $$s_O([x, m_{o_1}], m_i) =
+# \big(\mathrm{asked}(x) + \mathrm{found}(m_{o_1})\big)^\top\,
+# \mathrm{told}(m_i)$$
+#
+# Each of the three sums the vectors of its words, from a table of its own. So a
+# word has three vectors: one in the question, one in a sentence that was found,
+# and one in a sentence that may be found. Found and told also add a learned
+# vector for the place of the sentence, counted from the end. Without it, no
+# look could prefer the last sentence about Ben. $s_R$ has tables of its own,
+# without places, and a vector for each answer $w$. It asks with the question
+# and both found sentences.
+#
+# (The paper writes $s(a, b) = \Phi_a(a)^\top U^\top U\, \Phi_b(b)$. $\Phi$
+# counts words, the columns of $U$ are their vectors, and $s_O$ and $s_R$ each
+# have a $U$. It tells the order of sentences in another way.)
+#
+# This is chapter 4's cold end, the look-up. But an $\arg\max$ has no gradient:
+# if a look was wrong, nothing says which way would have been better. So the
+# training has to be told the facts, the numbers $f_1$ and $f_2$ of the
+# sentences that support the answer. Then each look is a *ranking* on its own:
+# the right sentence must be ahead of every other one by a margin $\gamma$. The
+# second look has the loss
+#
+# $$\sum_{i \ne f_2} \max\big(0,\; \gamma - s_O([x, m_{f_1}], m_{f_2})
+# + s_O([x, m_{f_1}], m_i)\big)$$
+#
+# In training it asks with the *right* first sentence $f_1$, whatever the first
+# look would have found. The first look has the same loss with $f_1$ in place of
+# $f_2$, and asks with $x$ alone. The answer has it with $s_R$, and $i$ runs
+# over the wrong answers. The loss of a story is the sum of the three. The
+# package takes $\gamma = 0.1$. If there is only one fact, it stands for both.
 #
 # What does it buy to be told? Each training text has to be marked by somebody.
 # In return, the network need not find out by itself what a chain is. The next
-# cell gives few stories to both kinds, and trains them for the same number of
-# epochs.
+# cell gives few stories to a network of each kind, for the same number of
+# epochs. (Being told is not the only difference. The network that is told has
+# two hard looks, and the other one has three soft ones.)
 
 
 # %%
@@ -657,19 +734,22 @@ if not FAST:
 # ## A memory that is written to
 #
 # So far the memory was the text. The *Neural Turing Machine* (Graves et al.
-# 2014) has a memory of its own, a matrix $M$ with a row for each cell. A
+# 2014) has a memory of its own, a matrix $M$ with a row $M_i$ for each cell. A
 # network, the *controller*, reads from it and writes to it, at each step with
 # weights $w$ over the cells:
 #
 # $$r = \sum_i w_i M_i \qquad
 # M_i' = M_i \odot (1 - w_i\, e) + w_i\, a$$
 #
-# Reading is attention. Writing is new: each cell forgets what the *erase
-# vector* $e$ says, and gets the *add vector* $a$, both as much as the cell is
-# looked at. As $w$ is soft, both have gradients.
+# $r$ is what is read. Reading is attention. Writing is new, and turns $M$ into
+# $M'$. Each cell is multiplied by $1 - w_i e$. So a cell that is looked at
+# forgets its numbers where the *erase vector* $e$ is near 1. Then it gets $w_i$
+# times the *add vector* $a$. Both vectors are as wide as a cell, and the
+# numbers of $e$ lie between 0 and 1. As $w$ is soft, reading and writing have
+# gradients.
 #
-# Where to look, the *address*, is made in four steps from what the controller
-# says. $w^-$ is the address of the step before:
+# The weights $w$ are called the *address*. Four steps make it from what the
+# controller says. $w^-$ is the address of the step before:
 #
 # $$w^c_i = \mathrm{softmax}_i\Big(\beta\, \frac{k \cdot M_i}
 # {\lVert k \rVert\, \lVert M_i \rVert}\Big) \qquad
@@ -678,17 +758,25 @@ if not FAST:
 # w_i = \frac{\tilde w_i^\gamma}{\sum_j \tilde w_j^\gamma}$$
 #
 # 1. *Content.* The key $k$ is compared with each cell, by the cosine of the
-#    angle between them. $\beta$ is one over chapter 4's temperature. There,
-#    nobody set it; here, the controller does, at each step.
+#    angle between them. $\beta > 0$ is one over chapter 4's temperature. There
+#    we set it by hand; here the controller sets it, at each step.
 # 2. *Gate.* With $g = 1$ the content decides. With $g = 0$ the content is
 #    ignored, and the address stays where it was.
-# 3. *Shift.* $s$ has a weight for each step: one cell back, none, one on. The
-#    last cell is followed by the first.
-# 4. *Sharpen.* A soft shift blurs, and after ten of them the address would be
-#    everywhere. $\gamma \ge 1$ makes it sharp again.
+# 3. *Shift.* $s_{-1}$, $s_0$ and $s_1$ are the weights of a step back, of none,
+#    and of a step on. They sum to 1. The cells form a ring: the last one is
+#    followed by the first.
+# 4. *Sharpen.* A soft shift blurs. After many of them the address would be
+#    nearly everywhere. $\gamma = 1$ leaves it as it is, and a larger $\gamma$
+#    makes it sharp again.
 #
-# With content one finds a cell by what is in it. With the shift one goes from a
-# cell to its neighbour, whatever is in it: this is a tape.
+# The controller's output goes through a dense layer, and functions keep each
+# number in its range: a softplus, $\ln(1 + e^z)$, for $\beta$ and for
+# $\gamma - 1$, a sigmoid for $g$ and $e$, a softmax for $s$, and (in the
+# package) a tanh for $a$. The machine writes first and then reads, with an
+# address for each. The next step gets $r$ as an input.
+#
+# Content finds a cell by what is in it. The shift goes from a cell to its
+# neighbour, whatever is in it: this is a tape.
 
 
 # %%
@@ -713,10 +801,12 @@ def write(memory, weights, erase, add):
 
 
 # %% [markdown]
-# No training is needed to see what this can do. We play the controller. Each
-# letter is a random vector. First we write a text to the tape, and step on by
-# one cell before each letter: the gate is 0, and the shift is one cell on, for
-# the most part. As much as is written, so much is erased before: $e = 1$.
+# No training is needed to see what this can do. We play the controller, with
+# one address for writing and reading. Each letter is a random vector. First we
+# write a text to the tape. Before each letter we step on by one cell: the gate
+# is 0, and the shift has 0.9 of its weight on one cell on. All numbers of the
+# erase vector are 1, so a cell forgets its old letter to the degree to which it
+# gets the new one.
 
 # %%
 TEXT = "keras"
@@ -744,11 +834,12 @@ print("on the tape:", on_tape)
 assert on_tape == TEXT
 
 # %% [markdown]
-# Now we read, and mix both ways to look: *what comes after the e?* The content
-# finds the cell of the e, and the shift goes on by one. The controller asks for
-# the e only; it need not know where the e is, nor what follows it. The address
-# of the step before was the last cell that was written. The gate is 0.8, so a
-# bit of it stays.
+# Now we read, and use both ways to look: *what comes after the letter e?* The
+# content finds the cell of this letter, and the shift goes on by one. The
+# controller asks with the letter only. It need not know where the letter is,
+# nor what follows it. The address of the step before was the last cell that was
+# written. The gate is 0.8, so 0.2 of that address stays. The shift moves it,
+# too, and sharpening removes it.
 
 # %%
 asked = "e"
@@ -794,18 +885,19 @@ figure
 
 # %% [markdown]
 # *The four steps of one address, from left to right. The orange marks in the
-# second panel are the address of the step before.* Gate and shift are linear,
-# and all four steps have gradients. So a controller can learn to play as we
-# did: the paper's learns to copy, to sort, and to recall what came next.
+# second panel are the address of the step before.* All four steps have
+# gradients. So a controller can learn to play as we did. The paper's controller
+# learns to copy, to sort, and to recall what came next.
 #
 # ## What to take away
 #
-# - One look answers one question. A chain of links needs as many looks, and a
-#   reader who takes one less has to guess the last link.
-# - A soft look is a sum of hints, one a sentence. No width makes two sentences
-#   meet in it.
-# - Hops are learned from answers alone, if there are enough of them. To be told
-#   the supporting sentences saves examples, and lets looks be hard.
+# - One look follows one link. A chain needs as many looks as it has links, and
+#   with one look less the last link is a guess.
+# - A soft look is a sum of hints, one for each sentence. No width makes two
+#   sentences meet in it.
+# - Hops can be learned from answers alone, if there are enough of them. A
+#   network that is told the supporting sentences needs fewer examples, and its
+#   looks can be hard.
 # - Attention over a matrix that is written to is a memory. Content finds a
 #   cell, and a shift finds its neighbour.
 #
@@ -815,8 +907,8 @@ figure
 #
 # <details><summary>Solution</summary>
 #
-# With the chance $1/n$, $y = x$ and the answer is certain. Else it is one of
-# $n - 1$ letters. That is $1/n + (n-1)/n \cdot 1/(n-1) = 2/n$.
+# With the probability $1/n$, $y = x$, and the answer is certain. Otherwise it
+# is one of $n - 1$ letters. That is $1/n + (n-1)/n \cdot 1/(n-1) = 2/n$.
 #
 # ```python
 # for n in (2, 3, 5, 7):
@@ -830,12 +922,12 @@ figure
 #
 # </details>
 #
-# 2. What does the network know of the chains without position encoding?
+# 2. What can the network no longer tell apart without position encoding?
 #
 # <details><summary>Solution</summary>
 #
-# It cannot tell "a c" from "c a". So it gives the same answer if each sentence
-# is turned round, although the chain then runs backwards.
+# It cannot tell "a c" from "c a". If each sentence is turned round, the chain
+# runs backwards, but the network gives the same answer.
 #
 # ```python
 # some = {name: ids[:100] for name, ids in test_chains[0].items()}

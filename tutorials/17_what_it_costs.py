@@ -18,17 +18,18 @@
 # git+https://github.com/keras-attention/keras_attention`)
 #
 # By 2016 translators were large: Google's had eight layers of LSTMs on each
-# side, and a language model could fill a graphics card with one matrix. What
-# held the field up was no longer an idea but a bill. The bill has four lines:
+# side. Then cost is what decides. This chapter writes it as a bill of four
+# lines:
 #
 # - *weights*: the numbers that are learned, kept and loaded;
 # - *multiplications*: what a token costs in arithmetic;
-# - *steps in a row*: what has to wait for something else;
+# - *steps in a row*: how many steps have to wait for one another;
 # - *memory*: what is kept while the model works.
 #
 # This chapter counts the four. Then it looks at six tricks of the years 2016 to
-# 2023. Each changes one line of the bill, and either computes the same function
-# as before or pays with a loss that can be measured.
+# 2023. Each makes a line of the bill smaller, or two. One of them, trick 5,
+# computes the same function as before. The others give something up, and the
+# table at the end says what.
 #
 # Takes about four minutes on two cores. Among other things it prints what each
 # trick costs, how well four experts divide a function among themselves, and how
@@ -59,10 +60,10 @@ rng = np.random.default_rng(1)
 # %% [markdown]
 # ## The bill of one layer
 #
-# A matrix of $a$ rows and $b$ columns has $a b$ weights. To multiply a vector
-# by it takes $a b$ multiplications. For a single matrix the first two lines of
-# the bill are equal. It is easy to forget that they are two. Biases are few,
-# and adding them takes no multiplication.
+# A matrix of $a$ rows and $b$ columns has $a b$ weights. To multiply one vector
+# by it takes $a b$ multiplications. So for one matrix and one vector the first
+# two lines of the bill are equal. They are two lines all the same, and trick 3
+# takes them apart. Biases are few, and adding them takes no multiplication.
 #
 # We do not trust formulas here. The next cell asks TensorFlow for the graph of
 # a layer and adds up its matrix products. A product of $[a, b]$ and $[b, c]$
@@ -109,20 +110,32 @@ print("LSTM: {:,} weights, {:,} multiplications".format(*bills["LSTM"]))
 assert bills["LSTM"] == (4 * WIDTH * 2 * WIDTH,) * 2
 
 # %% [markdown]
-# An LSTM of width $n$ makes four vectors (three gates and a candidate) from its
-# input and its state: a matrix of $2n$ rows and $4n$ columns, $8 n^2$ weights.
-# That is the bill to beat.
+# The LSTM of chapter 1 makes four vectors, three gates and a candidate, from
+# its input $x$ and its state $h$. Here both have the width $n$. Written one
+# after the other they are the row $[x; h]$ of $2n$ numbers, and one product
+# makes all four:
+#
+# $$[i;\, f;\, g;\, o] = [x; h]\, W + b, \qquad
+# c' = \sigma(f) \odot c + \sigma(i) \odot \tanh g, \qquad
+# h' = \sigma(o) \odot \tanh c'$$
+#
+# $W$ has $2n$ rows and $4n$ columns, so $8 n^2$ weights. That is the bill to
+# beat. ($\sigma$ is the sigmoid. In Keras's order $i$, $f$, $o$ are the gates
+# for input, forgetting and output, and $g$ is the candidate.) Tricks 1 and 2
+# change the product with $W$, and nothing else.
 #
 # ## Trick 1: two thin matrices for a thick one
 #
 # Kuchaiev and Ginsburg (2017) write the large matrix as a product of two small
-# ones, $W = W_1 W_2$, with a waist of $r$ columns between them. Their F-LSTM
-# ("factorized") has $2n \cdot r + r \cdot 4n = 6nr$ weights.
+# ones, $W = W_1 W_2$. $W_1$ has $2n$ rows and $r$ columns, and $W_2$ has $r$
+# rows and $4n$ columns. Their F-LSTM ("factorized") has
+# $2n \cdot r + r \cdot 4n = 6nr$ weights.
 #
-# What is lost? A product with a waist of $r$ has *rank* at most $r$: it can
-# turn its input only in $r$ independent directions. If $r$ is as large as the
-# matrix's smaller side, nothing is lost, and the factors can be any matrix. The
-# singular value decomposition gives such factors. So we can check it: we cut
+# What is lost? A product with such a waist has *rank* $r$ at most: whatever
+# goes in, what comes out lies in a space of $r$ dimensions. If $r$ is as large
+# as the smaller side of $W$, which is $2n$, nothing is lost: every $W$ is such
+# a product. The singular value decomposition gives the factors. With a smaller
+# $r$ it gives the product that is closest to $W$. So we can check it: we cut
 # the matrix of an LSTM into two, and compare the outputs.
 
 
@@ -159,10 +172,13 @@ for rank in (2 * WIDTH, WIDTH, 64):
 #
 # ## Trick 2: groups that do not talk
 #
-# G-LSTM cuts input and state into $k$ groups, and gives each group a small LSTM
-# of its own. Of the large matrix, only $k$ blocks on the diagonal are left, and
-# a block has the $k^2$-th part of the matrix. So the cell has $8 n^2 / k$
-# weights, and the groups can be computed at the same time.
+# G-LSTM cuts $x$, $h$ and $c$ into $k$ parts of $n / k$ numbers each. Group $j$
+# is a small LSTM of its own. It reads part $j$ of $x$ and part $j$ of $h$, and
+# keeps part $j$ of $c$. The outputs of all groups are put side by side. If the
+# numbers of each group stand together, the large matrix is 0 but for $k$ blocks
+# on its diagonal. A block has $2n / k$ rows and $4n / k$ columns. So the cell
+# has $k \cdot 8 n^2 / k^2 = 8 n^2 / k$ weights, and the groups can be computed
+# at the same time.
 
 # %%
 bills["F-LSTM, rank 64"] = bill_of_step(
@@ -179,9 +195,9 @@ assert bills["G-LSTM, 4 groups"] == (8 * WIDTH**2 // 4,) * 2
 # %% [markdown]
 # Do they still learn? The three cells read sentences from a source whose
 # entropy is known, and say how probable each next word is. *Perplexity* is
-# $e$ to the mean loss: as many words as the model hesitates between. No model
-# can be below the source's own. (More of this source is in
-# [chapter 14](14_one_stack.ipynb).)
+# $e$ to the mean loss. A model of perplexity 12 is as unsure as if 12 words
+# were equally likely. No model gets below the source's own perplexity, but for
+# chance. (More of this source is in [chapter 14](14_one_stack.ipynb).)
 
 # %%
 NUM_SENTENCES = 640 if FAST else 32_000
@@ -230,10 +246,13 @@ for name, value in perplexities.items():
 print(f"the source itself: {np.exp(sentences.entropy_rate()):.2f}")
 
 # %% [markdown]
-# The last two rows are the rivals: plain LSTMs that are simply narrower, with
-# about as many weights as G-LSTM (94) and F-LSTM (74). A trick is worth its
-# name where it beats a narrower layer of the same bill. Both do so here, in one
-# pass over the sentences with one seed.
+# The LSTMs of width 94 and 74 are the rivals: plain cells that are simply
+# narrower. Their input still has 256 numbers, so a cell of width $n$ has
+# $4n\,(256 + n)$ weights. That makes about as many for 94 as for the G-LSTM,
+# and about as many for 74 as for the F-LSTM. A trick is worth its name where it
+# beats a narrower layer of the same bill. Both do so here, in one pass over the
+# sentences with one seed. (The rivals also give fewer numbers to the layer that
+# predicts the word.)
 
 # %%
 if not FAST:
@@ -245,13 +264,46 @@ if not FAST:
 #
 # A feed-forward network has two matrices, and each token uses all of both.
 # Shazeer et al. (2017) keep many such networks, the *experts*, and a *gate*
-# that chooses $k$ of them for each token:
+# that chooses $k$ of them for each token $x$:
 #
-# $$y = \sum_{i \in \text{chosen}} G(x)_i\, E_i(x)$$
+# $$y = \sum_{i \in \text{chosen}} G(x)_i\, E_i(x), \qquad
+# E_i(x) = \max(0,\; x W_1^i + b_1^i)\, W_2^i + b_2^i$$
 #
-# $E_i$ is an expert, and $G(x)_i$ its share: a softmax over the $k$ largest of
-# the gate's scores. Here the first two lines of the bill come apart. Weights
-# grow with the number of experts, multiplications with $k$.
+# $E_i$ is expert $i$. The gate's scores are $x W_g$, one for each expert. The
+# $k$ experts with the largest scores are chosen. $G(x)_i$ is the share of
+# expert $i$: a softmax over the $k$ chosen scores. An expert that is not chosen
+# has the share 0, and is not computed. Here the first two lines of the bill
+# come apart. Weights grow with the number of experts, multiplications with $k$.
+#
+# In training, the gate adds noise to the scores. So experts that are nearly
+# good enough are tried, too:
+#
+# $$s_i = (x W_g)_i + \varepsilon_i\, d_i, \qquad
+# d_i = \ln\big(1 + e^{(x W_\text{noise})_i}\big), \qquad
+# \varepsilon_i \text{ normal, with mean 0 and deviation 1}$$
+#
+# Then the noisy scores $s_i$ decide on choice and share. $W_\text{noise}$ is
+# learned. Both matrices of the gate start at zero, so at first all experts have
+# the same score $x W_g$.
+#
+# The paper also adds two losses, so that all experts have work to do. The
+# *importance* of an expert is the sum of its shares over the tokens of a batch.
+# Its *load* is the number of tokens that choose it. A count has no gradient, so
+# the load is estimated by a sum of probabilities:
+#
+# $$\mathrm{importance}_i = \sum_x G(x)_i, \qquad
+# \mathrm{load}_i = \sum_x \Phi\left(\frac{(x W_g)_i - t_i}{d_i}\right)$$
+#
+# Here $t_i$ is the $k$-th largest noisy score among the *other* experts. If
+# $s_i$ is above it, $i$ is chosen. $\Phi$ is the distribution function of the
+# normal distribution. So a term of the load is the probability that $x$ chooses
+# $i$ if only the noise of $i$ is drawn again. One loss comes from the
+# importance of all experts, and one from their load. It is 0.1 (in the package)
+# times (standard deviation / mean)² over the experts, so it is 0 if all experts
+# have the same.
+#
+# Now count. The plain network has a hidden layer of $4n$ numbers. Each of 16
+# experts has one of $2n$, and a token uses two of them:
 
 # %%
 EXPERTS, CHOSEN, TOKENS = 16, 2, 512
@@ -277,16 +329,20 @@ assert bills["16 experts, 2 chosen"][1] < 1.02 * bills["feed-forward"][1]
 assert computed < 2.1 * bills["feed-forward"][1]
 
 # %% [markdown]
-# Eight times the weights, and (in each token's own count) as many
-# multiplications. A machine computes a little more: tokens are sorted by their
-# expert into blocks of one size, and blocks are not always full.
+# The mixture has eight times the weights. A token needs about as many
+# multiplications as before: those of its two experts, and a few for the gate.
+# The machine computes up to twice as many. It sorts the tokens by their expert
+# into blocks of one size. Blocks are not always full, and it computes their
+# empty rows, too.
 #
-# Does the gate learn who is good at what? Let four affine functions each rule
-# one quadrant of a plane, and let four affine experts learn from points.
-# *Purity* is the share of points whose best expert is one that serves their
-# quadrant only: 0.25 for a single expert, 1 if each quadrant has its own. Two
-# losses keep the experts equally busy; without them, the first expert that is a
-# little better gets all the points, and learns from all.
+# Does the gate learn who is good at what? A point has four numbers, and the
+# signs of the first two say in which *quadrant* it lies. Each quadrant has an
+# affine function of its own (a matrix and an offset), which makes the point's
+# label. Four experts without an activation, so affine like the functions, learn
+# from points and labels. Each point chooses two. We look at the one with the
+# larger share. *Purity* is the share of points that lie in the quadrant from
+# which their expert has most of its points. It is about 0.25 if one expert has
+# all points, and 1 if no expert has points of two quadrants.
 
 # %%
 keras.utils.set_random_seed(0)
@@ -333,25 +389,48 @@ with drawing.style():
 figure  # noqa: B018
 
 # %% [markdown]
-# *Each dot is a point, in the colour of the expert that the gate likes best.
-# Nobody told the gate where the quadrants are.*
+# *Each dot is a point, in the colour of the expert with the largest share.*
+# Nobody told the gate where the quadrants are. (The experts are as pure here
+# without the two losses, see exercise 4: all quadrants are equally large, and
+# all experts are needed. The paper adds the losses because its gates tended to
+# choose the same few experts for all tokens. An expert that is chosen more
+# learns more, and is chosen even more.)
 #
 # ## Trick 4: layers that need not wait
 #
 # Google's translator (GNMT, Wu et al. 2016) has eight LSTMs on top of each
 # other on each side, each on a graphics card of its own. Then the bill's third
-# line rules: what has to wait for what? A cell needs the state of the word
-# before and the output of the layer below. So layer 2 can read word 1 while
-# layer 1 reads word 2.
+# line decides: what has to wait for what? A cell needs two things: its own
+# state at the word before, and the output of the layer below. So layer 2 can
+# read word 1 while layer 1 reads word 2.
 #
 # A *bidirectional* layer destroys that: its output at word 1 needs the whole
-# text, read backwards. So GNMT has one bidirectional layer, at the bottom, and
-# seven that read forwards. And its decoder asks the attention with the *bottom*
-# layer's output. If the top layer asked, as in Luong's model, the next word's
-# bottom layer would have to wait for the whole stack.
+# text, read backwards. So GNMT's encoder has one bidirectional layer, at the
+# bottom, and seven that read forwards.
+#
+# The decoder has one attention. Its *bottom* layer asks, and all layers read
+# what it finds. At word $t$, with $y^k_t$ for the output of layer $k$:
+#
+# $$\begin{aligned}
+# a_t &= \mathrm{attention}(\text{query } y^1_{t-1},\;
+#   \text{memory: the top of the encoder}) \\
+# y^1_t &= \mathrm{LSTM}([\text{embedding of the word before};\; a_t]) \\
+# y^2_t &= \mathrm{LSTM}([y^1_t;\; a_t]) \\
+# y^k_t &= \mathrm{LSTM}([y^{k-1}_t;\; a_t]) + y^{k-1}_t
+#   \qquad k = 3, \dots, 8
+# \end{aligned}$$
+#
+# The attention is chapter 3's, and the logits are an affine function of
+# $y^8_t$. The first query is zero. From the third layer on, a layer adds its
+# input to its output, a residual connection as in [chapter
+# 5](05_transformer.ipynb). The encoder does so, too.
+#
+# If the *top* layer asked instead, with its output at the word before, the
+# bottom layer would have to wait for the whole stack before each word.
 #
 # We do not trust this either, and simulate the waiting. Each cell takes one
-# tick and starts as soon as it has what it needs.
+# tick and starts as soon as it has what it needs. The two directions of a
+# bidirectional layer run at the same time. The attention takes no tick.
 
 
 # %%
@@ -377,7 +456,7 @@ def ticks_of_decoder(num_layers, length, asks):
             needs = [ready[layer, t - 1] if t else 0]
             if layer:
                 needs.append(ready[layer - 1, t])
-            elif t:  # The bottom layer reads the context of the step before.
+            elif t:  # The bottom layer needs a context, asked one step before.
                 needs.append(
                     ready[num_layers - 1 if asks == "top" else 0, t - 1]
                 )
@@ -404,23 +483,27 @@ assert list(waits.values()) == [
 ]
 
 # %% [markdown]
-# For 50 words, eight bidirectional layers wait 400 ticks, and GNMT's encoder
-# 106. A Transformer's layer has no waiting in it at all, but for the layer
-# below: 8 ticks for any text. That is why recurrence ended.
+# For 50 words, eight bidirectional layers take 400 ticks, and GNMT's encoder
+# 106. A layer of a Transformer's encoder waits only for the layer below: eight
+# layers take 8 ticks for any text. [Chapter 5](05_transformer.ipynb) gives this
+# as a reason to do without recurrence.
 #
 # ## Trick 5: attention without its matrix
 #
-# Attention pays elsewhere. For $T$ words it makes $T^2$ scores, and in training
-# they are kept for the gradient. The softmax seems to need them all: each
-# weight is divided by the sum over a whole row. But the *context* needs only
-# two sums, and sums can be made word by word:
+# Attention pays with memory, the fourth line. For $T$ words it makes $T^2$
+# scores and as many weights, and in training they are kept for the gradient.
+# The softmax seems to need all scores of a query at once, because each weight
+# is divided by the sum over all of them. But the *context* $c$ of a query needs
+# only two sums, and sums can be made word by word:
 #
 # $$c = \frac{\sum_j e^{x_j - m}\, v_j}{\sum_j e^{x_j - m}}$$
 #
-# $x_j$ are the scores, $v_j$ the values, and $m$ is the largest score, which
-# only keeps the numbers small. If a larger score comes, both sums are
-# multiplied by $e^{m - m'}$, and go on with the new $m'$ (Milakov and
-# Gimelshein 2018). No weight is ever kept:
+# $x_j$ is the score of the query with word $j$, and $v_j$ is the value of word
+# $j$. $m$ may be any number, since it cancels. We take the largest score so
+# far, so no power is larger than 1. A larger score becomes the new maximum
+# $m'$. Then both sums so far are multiplied by $e^{m - m'}$, as if $m'$ had
+# been there from the beginning (Milakov and Gimelshein 2018). No weight is ever
+# kept:
 
 
 # %%
@@ -442,12 +525,17 @@ np.testing.assert_allclose(
 )
 
 # %% [markdown]
-# It is the same number, not an approximation. `ka.layers.
-# online_softmax_attention` does this with blocks of 256 keys, and computes the
-# weights of a block once more for the gradient (Rabe and Staats 2021, Dao et
-# al. 2022). A fresh process computes context and gradient of one text with two
-# heads, each way, and says how much memory it has needed at most. TensorFlow
-# itself, without any text, needs most of the smaller numbers:
+# It is the same vector, not an approximation (but for rounding).
+# `ka.layers.online_softmax_attention` does this for all queries at once, with
+# blocks of 256 keys. Its scores are $q \cdot k / \sqrt{d_k}$. It keeps $m$ and
+# the sum below the line for each query. With them it computes the weights of a
+# block once more when the gradient needs them (Rabe and Staats 2021, Dao et al.
+# 2022).
+#
+# The next cell starts fresh processes. Each computes context and gradient of
+# one text with two heads, with the whole matrix or in blocks, and prints how
+# much memory it has needed at most. The smaller numbers are mostly TensorFlow
+# itself, which needs them without any text:
 
 # %%
 PROGRAM = """
@@ -487,20 +575,23 @@ if not FAST:
     assert growth["whole"] > 8 * growth["blocks"]
 
 # %% [markdown]
-# The whole matrix of 8,192 tokens and two heads has half a gigabyte, and
-# several such matrices are in memory at once. Blocks need so little that it
-# does not show beside TensorFlow. What they cost:
-# the scores are computed once more for the gradient, one product more beside
-# six. And there is no heat map: weights that were never kept cannot be drawn.
+# The whole matrix of 8,192 tokens and two heads takes half a gigabyte (8,192² ·
+# 2 numbers of 4 bytes), and several such matrices are in memory at once. Blocks
+# need so little that it does not show beside TensorFlow. They cost a seventh
+# matrix product. Scores and context are two products, and their gradients are
+# four. The seventh computes the scores once more. And there is no heat map:
+# weights that were never kept cannot be drawn.
 #
 # ## Trick 6: heads that share what they look at
 #
-# A decoder keeps keys and values of all words so far, for each head: its
-# *cache*. At each step it reads all of the cache and multiplies little, so the
-# fourth line rules. Shazeer (2019) lets all heads share one head of keys and
-# values (*multi-query*), and Ainslie et al. (2023) one a group of heads
-# (*grouped-query*). Queries stay as many as before, so each head still asks
-# its own question.
+# A decoder keeps keys and values of all words so far, for each head. That is
+# its *cache* (chapter 5). At each step it reads all of the cache, and does few
+# multiplications with each number. So the fourth line decides. In *multi-query*
+# attention (Shazeer 2019) all heads share one head of keys and values. In
+# *grouped-query* attention (Ainslie et al. 2023) the heads form groups, and
+# each group shares one: of 8 heads with 2 shared ones, heads 1 to 4 use the
+# first and heads 5 to 8 the second. There are as many queries as before, so
+# each head still asks its own question.
 
 # %%
 HEADS, HEAD_WIDTH = 8, WIDTH // 8
@@ -554,17 +645,19 @@ def draw_bills():
 draw_bills()
 
 # %% [markdown]
-# *Black squares are the plain layers: LSTM and feed-forward network share one
-# square. An arrow is a trick. On the grey line each weight is used once. F-LSTM
-# and G-LSTM go down along it, experts leave it to the right, and attention lies
-# above it, as it also multiplies words by words.*
+# *A black square is a plain layer: LSTM and feed-forward network share the
+# right one, and attention with 8 heads is the left one. An arrow is a trick,
+# and leads to its dot. On the grey line a token uses each weight once. F-LSTM
+# and G-LSTM go down along it, one arrow on the other. Experts leave it to the
+# right: a token does not use all weights. Attention lies above it, because it
+# also multiplies words by words.*
 #
 # | trick | what it saves | what it pays |
 # |---|---|---|
 # | F-LSTM | weights and multiplications | rank |
 # | G-LSTM | weights and multiplications | groups do not see each other |
-# | experts | multiplications for each weight | weights, and a gate to balance |
-# | GNMT's order | steps in a row | one direction in seven layers |
+# | experts | multiplications for each weight | more weights, a gate to train |
+# | GNMT's order | steps in a row | seven layers read in one direction |
 # | online softmax | memory | scores computed twice, no heat map |
 # | shared keys | cache, and weights | heads look at the same keys |
 #
@@ -575,7 +668,7 @@ draw_bills()
 #
 # <details><summary>Solution</summary>
 #
-# $6 n r > 8 n^2$, so $r > 4 n / 3 = 341$.
+# $6 n r > 8 n^2$, so $r > 4 n / 3 = 341.3$. That is from 342 on.
 #
 # ```python
 # full = bill_of_step(keras.layers.LSTMCell(WIDTH))[0]
@@ -586,12 +679,12 @@ draw_bills()
 #
 # </details>
 #
-# 2. A mixture in which *all* experts are chosen, and whose gate does not know
-#    them apart, is a plain average. Show it for a fresh layer.
+# 2. If *all* experts are chosen, and the gate gives all the same score, a
+#    mixture is a plain average. Show it for a fresh layer.
 #
 # <details><summary>Solution</summary>
 #
-# The gate starts at zero, so all shares are $1 / n$.
+# The gate starts at zero. So with $n$ experts all shares are $1 / n$.
 #
 # ```python
 # layer = ka.layers.MixtureOfExperts(3, 8, num_chosen=3)
@@ -628,6 +721,26 @@ draw_bills()
 # ```python
 # ticks = ticks_of_encoder(["ahead"] * 7 + ["both"], LENGTH)
 # assert ticks == 2 * LENGTH + 6
+# ```
+#
+# </details>
+#
+# 4. Train the four experts without the two losses. How pure are they?
+#
+# <details><summary>Solution</summary>
+#
+# As pure as with them. All four quadrants are equally large, and one affine
+# function cannot serve two of them. So each expert has work.
+#
+# ```python
+# free = ka.layers.MixtureOfExperts(
+#     4, 8, 2, importance_weight=0, load_weight=0, activation="linear"
+# )
+# model = keras.Sequential([free])
+# model.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=False)
+# epochs = 1 if FAST else 40
+# model.fit(points, values, batch_size=128, epochs=epochs, verbose=0)
+# print(purity(np.argmax(free.gates(points), axis=1)))
 # ```
 #
 # </details>

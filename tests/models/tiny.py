@@ -67,7 +67,7 @@ TRAININGS = {
     "structured_rnnsearch": ("tiny", LEARNERS, 8, 4000, 10, 3e-3),
     "monotonic_rnnsearch": ("tiny", LEARNERS, 6, 8000, 14, 3e-3),
     "hard_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),
-    "diagonal_rnnsearch": ("tiny", LEARNERS, 6, 8000, 14, 3e-3),
+    "diagonal_rnnsearch": ("tiny", LEARNERS, 6, 16000, 8, 3e-3),
     "luong": ("tiny", LEARNERS, 8, 4000, 12, 3e-3),
     "gnmt": ("mini", {}, 8, 4000, 12, 3e-3),
     "rnn_encoder_decoder": ("tiny", LEARNERS, 6, 16000, 8, 3e-3),

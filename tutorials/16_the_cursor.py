@@ -20,12 +20,12 @@
 # Read a word aloud with a finger on it. The finger is a *cursor*: it stands on
 # a letter, you say a sound, and it moves on. Bahdanau first wanted to build
 # this ([chapter 3](03_soft_search.ipynb)). Nobody tells the model when the
-# cursor moves, so it would have to sum over all ways to move it. He had five
-# weeks, found that too hard, and built the soft search instead. **What did he
-# give up, and what did he gain?**
+# cursor moves. So it would have to sum over all ways to move it, and there was
+# too little time for that. He built the soft search instead. **What did he give
+# up, and what did he gain?**
 #
-# This chapter builds the hard cursor, and its relatives, in the order of their
-# years. All of them learn the same thing: to read words aloud.
+# This chapter builds the cursor that was too hard, and six relatives of it. All
+# of them learn the same thing: to read words aloud.
 #
 # | section | system | how its cursor moves |
 # |---|---|---|
@@ -35,13 +35,14 @@
 # | 5 | Graves's window, 2013 | it glides forwards |
 # | 6, 7 | hard attention, 2015 | by chance, anywhere |
 # | 8 | monotonic attention, 2017 | it stops or goes on |
-# | 9 | structured attention, 2017 | many cursors, which have a say in each other |
+# | 9 | structured attention, 2017 | many, which hear their neighbours |
 #
 # Section 10 compares what they have learned, and section 11 shows what no
 # forward path can do.
 #
 # Takes about MINUTES minutes on two cores. Pictures are shown here and kept in
-# the folder `pictures`.
+# the folder `pictures`. The text counts from 1, as the papers do. The code
+# counts from 0.
 
 # %%
 import collections
@@ -95,12 +96,12 @@ for word, sounds in corpus["train"][:3]:
 print(len(test), "words of the test, and", len(uneven), "are uneven")
 
 # %% [markdown]
-# The rules know which letters make a sound. So we know, for each sound, where
-# a good cursor stands: on one of its letters. No model will be told this. We
-# keep it as a measure. A word is *followed* if each of its sounds has the
-# cursor on one of its own letters. We measure this on the *uneven* words: those
-# whose letters and sounds differ in number. In the others a cursor has little
-# to decide.
+# The rules know which letters make a sound. So we know, for each sound, where a
+# good cursor stands: on one of its letters. No model will be told this. We keep
+# it as a measure. A word is *followed* if each of its sounds has the cursor on
+# one of its own letters. We measure this on the *uneven* words: those whose
+# letters and sounds differ in number. In the others a cursor has little to
+# decide.
 
 
 # %%
@@ -143,15 +144,15 @@ for sound, letters in zip(
     print(sound, letters)
 
 # %% [markdown]
-# Now the simplest cursor. It moves at one speed, whatever it reads. Letters and
-# sounds are counted from 0, as Python does. For sound $i$ of a word of $S$
-# letters, the cursor is at letter
+# Now the simplest cursor. It moves at one speed, whatever it reads. For sound
+# $i$ of a word of $S$ letters, both counted from 0 here, the cursor is at
+# letter
 #
 # $$j = \min(\lfloor \text{ratio} \cdot i + 1/2 \rfloor,\ S - 1)$$
 #
-# $\text{ratio}$ is how many letters there are for each sound, on average over
-# the corpus. Bahdanau tried such a *hard-coded diagonal* before his search, and
-# said that it sort of worked.
+# $\text{ratio}$ is the number of letters for each sound, on average over the
+# corpus, and $\lfloor\ \rfloor$ rounds down. Bahdanau tried such a *hard-coded
+# diagonal* before his search, and said that it sort of worked.
 
 # %%
 ratio = np.mean([len(word) / len(sounds.split())
@@ -259,8 +260,8 @@ assert len([*paths(4, 3)]) == math.comb(4 + 3 - 1, 3)
 # know the sum of what has come there, $\alpha(j, i)$. It has come by a blank
 # from the step before, or by a token at the same step:
 #
-# $$\alpha(j, i) = \alpha(j-1, i)\, \varnothing(j-1, i)
-# + \alpha(j, i-1)\, y(j, i-1) \qquad \alpha(1, 0) = 1$$
+# $$\alpha(j, i) = \alpha(j-1, i)\, \varnothing(j-1, i) +
+# \alpha(j, i-1)\, y(j, i-1) \qquad \alpha(1, 0) = 1$$
 #
 # $$p(y \mid x) = \alpha(S, T)\, \varnothing(S, T)$$
 #
@@ -271,9 +272,12 @@ assert len([*paths(4, 3)]) == math.comb(4 + 3 - 1, 3)
 #
 # $$\beta(j, i) = \varnothing(j, i)\, \beta(j+1, i) + y(j, i)\, \beta(j, i+1)$$
 #
+# Behind the last blank nothing is left to do, so $\beta(S+1, T) = 1$. Elsewhere
+# outside the lattice $\beta$ is 0.
+#
 # Both together say where the cursor was. A path that took an arc came to its
-# beginning, took it, and went on from its end. So the probability that $y_{i+1}$
-# was written at step $j$, now that the whole text is known, is
+# beginning, took it, and went on from its end. So the probability that
+# $y_{i+1}$ was written at step $j$, now that the whole text is known, is
 #
 # $$\frac{\alpha(j, i)\; y(j, i)\; \beta(j, i+1)}{p(y \mid x)}$$
 #
@@ -331,7 +335,7 @@ print("equal to the sum over all paths, up to 5 steps and 5 tokens")
 
 # %% tags=["hide-input"]
 def draw_lattice(axes, taken, steps, tokens, with_numbers=False):
-    """Steps to the right, tokens downwards; arcs as thick as they are likely."""
+    """Steps to the right, tokens downwards; a likely arc is thick."""
     for name, color, (right, down) in (
         ("token", drawing.COLORS[1], (0, 1)),
         ("blank", drawing.COLORS[0], (1, 0)),
@@ -384,7 +388,8 @@ figure
 # paths, which is the posterior of the arc. In other words: the gradient of
 # $\log p(y \mid x)$ by the logarithm of an arc's probability *is* the arc's
 # posterior. Gradient descent makes those arcs more probable that seem to have
-# been taken. A check of both statements, the second by finite differences:
+# been taken. The next cell checks both statements, the second by finite
+# differences.
 
 # %%
 TINY = 1e-6
@@ -420,8 +425,21 @@ diagrams.hidden_markov(path=PICTURES / "16_hidden_markov.png")
 # may be any, with $p(a_1) = 1/S$.
 #
 # There are $S^T$ sequences $a$. Again they meet, and again a forward and a
-# backward sum do the work. The array `emissions` [T, S] has $t(y_i \mid x_j)$,
-# and `steps` [S, S] has $p(j \mid j')$ in row $j'$ and column $j$.
+# backward sum do the work. $\alpha_i(j)$ is the probability that $y_1 \dots
+# y_i$ are written and $a_i = j$. $\beta_i(j)$ is that of the tokens behind
+# $y_i$, if $a_i = j$:
+#
+# $$\alpha_i(j) = t(y_i \mid x_j) \sum_{j'} \alpha_{i-1}(j')\, p(j \mid j')
+# \qquad \beta_i(j) = \sum_{j'} p(j' \mid j)\, t(y_{i+1} \mid x_{j'})\,
+# \beta_{i+1}(j')$$
+#
+# $$p(y \mid x) = \sum_j \alpha_T(j) \qquad
+# p(a_i = j \mid y) = \frac{\alpha_i(j)\, \beta_i(j)}{p(y \mid x)}$$
+#
+# The first line begins with $\alpha_1(j) = t(y_1 \mid x_j) / S$ and $\beta_T(j)
+# = 1$. In the code, `emissions` [T, S] has $t(y_i \mid x_j)$, and `steps` [S,
+# S] has $p(j \mid j')$ in row $j'$ and column $j$. The posterior of a jump from
+# $j'$ to $j$ is made like that of an arc in section 2.
 
 
 # %%
@@ -516,8 +534,10 @@ for letter in "cx":
     row = t[letters.index(letter)]
     best = np.argsort(-row)[:4]
     print(letter, *(f"{names[one]} {row[one]:.2f}" for one in best), sep="   ")
-shares = jumps / jumps.sum()
-print("jumps:", *(f"{d:+d} {shares[d + LONGEST - 1]:.2f}" for d in range(-1, 4)))
+shares = dict(
+    zip(range(1 - LONGEST, LONGEST), jumps / jumps.sum(), strict=True)
+)
+print("jumps:", *(f"{d:+d} {shares[d]:.2f}" for d in range(-1, 4)))
 
 
 # %%
@@ -563,18 +583,20 @@ diagrams.transducer(path=PICTURES / "16_transducer.png")
 # vectors of one width $D$. Their sum goes through a tanh, and a softmax gives
 # the probabilities of all $V$ sounds and of the blank. So $y(j, i)$ is the
 # probability of $y_{i+1}$, and $\varnothing(j, i)$ that of the blank. This is
-# done for each step *and* each number of tokens: an array [S, T + 1, V]. (Graves
-# added logits in 2012. The tanh is from his next paper, in 2013.)
+# done for each step *and* each number of tokens: an array [S, T + 1, V].
+# (Graves added logits in 2012. The tanh is from his next paper, in 2013.)
 #
 # The loss is $-\log p(y \mid x)$, the sum over all paths. The forward algorithm
 # consists of sums and products, so it has a gradient, and that is all one needs
 # to train. We have seen what the gradient does: it raises the arcs by their
 # posteriors.
 #
-# The package's `RNNTransducer` does this for a batch. END is a last step of
-# the source, and the blank has the id END. The next cell computes the lattice
-# of one word from the model's layers, line by line as above. Our forward
-# algorithm of section 2 must then give the package's $\log p(y \mid x)$.
+# The package's `RNNTransducer` does this for a batch. It adds up logarithms, as
+# products of many probabilities get too small for a computer. END is a last
+# step of the source, and the blank has the id END. The next cell computes the
+# lattice of one word from the model's layers, line by line as above. Our
+# forward algorithm of section 2 must then give the package's $\log p(y \mid
+# x)$.
 
 # %%
 id_of_letter = {one: number for number, one in enumerate(letters, END + 1)}
@@ -646,9 +668,11 @@ print(f"log p of {WORD}: {float(log_p[0]):.3f} by both")
 
 
 # %% [markdown]
-# Now it learns. `learn` trains a reader with Adam, and measures how many test
-# words it reads without a fault. The last one is the share of words for which
-# a greedy search, as in chapter 7, would write all sounds as they should be.
+# Now it learns. `learn` trains a reader with Adam, and then measures two shares
+# of the test: the words that are read without a fault, and the uneven words
+# that are followed. `looks` asks a reader where it stands. The transducer
+# answers with probabilities: how likely it is that the next sound is written at
+# letter $j$, given the sounds before. We take the likeliest letter.
 
 
 # %%
@@ -698,7 +722,9 @@ def learn(name, make, epochs=4):
 
 def looks(model, words):
     """For each word, weights of its letters for its sounds: [T + 1, S]."""
-    inputs, labels = ids([(one, pronunciations.pronounce(one)) for one in words])
+    inputs, labels = ids(
+        [(one, pronunciations.pronounce(one)) for one in words]
+    )
     memory = model.encode(inputs["source_ids"])
     state, rows = model.initial_state(memory, LONGEST + 4), []
     for tokens in inputs["target_ids"].T:
@@ -717,9 +743,8 @@ if not FAST:
     assert right["transducer"] > 0.9
 
 # %% [markdown]
-# It reads. And the lattice says where the cursor was. A word is followed if the
-# likeliest letter for each sound, given the sounds before, is one of its own.
-# Nobody told the transducer which letters these are.
+# It reads, although nobody told it which letters make a sound. That is what the
+# sum over all paths is for.
 #
 # ## 5. A cursor that glides: Graves's window (2013)
 #
@@ -742,13 +767,18 @@ diagrams.window(path=PICTURES / "16_window.png")
 #
 # $s_{i-1}$ is the decoder's state, and $h_j$ the annotation of letter $j$, as
 # in chapter 3. $W s_{i-1} + b$ has $3K$ numbers, three for each bell. The first
-# decides how high it is, the second how narrow, and the third how far it
+# says how high the bell is, the second how narrow, and the third how far it
 # glides. The exponential makes all three positive, so no step leads back. The
 # window $w_i$ takes the place of the context. Its weights $\phi$ need not sum
 # to 1.
 #
 # The window does not look at the letters to decide where it goes. It knows what
-# it has read, through the state, and must guess how far on the next letter is.
+# it has read, through the state, and glides on from there. It begins at
+# $\kappa_0 = 0$, one letter before the first.
+#
+# Our decoder is as plain as can be: $s_i = \mathrm{GRU}(s_{i-1}, [E y_{i-1};
+# w_i])$, and the logits are a linear layer's of $[s_i; w_i]$. (In the paper,
+# $h_j$ is the bare letter, as a one-hot vector, and three LSTMs draw.)
 
 
 # %%
@@ -897,8 +927,8 @@ figure
 
 # %% [markdown]
 # *Left: before training, the cursor may have gone nearly any way. Middle: after
-# it, one path is left, and it is made of ones. Orange lines are sounds, each at
-# the letter where it is written. Right: the soft search's weights.*
+# training, one path has nearly all the probability. An orange line is a sound,
+# at the letter where it is written. Right: the soft search's weights.*
 #
 # ### Outside and inside
 #
@@ -909,7 +939,7 @@ figure
 # and then speaks once. So the sum is over *vectors*, inside the network:
 #
 # $$\text{outside: } \log \sum_j a_j\, p(y \mid h_j) \qquad
-# \text{inside: } \log p\Big(y \,\Big|\, \sum_j a_j h_j\Big)$$
+# \text{inside: } \log p(y \mid c) \quad\text{with}\quad c = \sum_j a_j h_j$$
 #
 # Do they differ? Take two places, $h_1 = -1$ and $h_2 = 1$, and a network that
 # says "yes" if $|h|$ is large. Let the cursor be at either place with
@@ -929,12 +959,12 @@ print(f'p("yes") outside {outside:.2f}, inside {inside:.2f}')
 assert outside > 0.8 and inside < 0.2
 
 # %% [markdown]
-# The outside sum is exact: it is the probability of the text. It costs a softmax
-# over the vocabulary at each of the $S (T + 1)$ nodes. The inside sum needs one
-# softmax a token. For sounds that hardly matters. For a sentence of 50 words and
-# a vocabulary of 30,000 it is a factor of 50, on the largest product of the
-# model. The lattice has a second price, which section 11 measures: its paths
-# only go forwards.
+# The outside sum is exact: it is the probability of the text. It costs a
+# softmax over the vocabulary at each of the $S (T + 1)$ nodes. The inside sum
+# needs one softmax a token. For sounds that hardly matters. For a sentence of
+# 50 words and a vocabulary of 30,000 it is a factor of 50, on the largest
+# product of the model. The lattice has a second price, which section 11
+# measures: its paths only go forwards.
 #
 # ## 7. A cursor that is drawn by chance: hard attention (Xu et al. 2015)
 #
@@ -953,20 +983,21 @@ diagrams.hard_look(path=PICTURES / "16_hard_look.png")
 #
 # $$\sum_j a_j \log p(y \mid h_j)\ \le\ \log \sum_j a_j\, p(y \mid h_j)$$
 #
-# The bound is a mean over draws. So one draw is an estimate of it. Now there are
-# three objectives. What does each say to the scores $e_j$, where $a =
-# \mathrm{softmax}(e)$? Write $R_j = \log p(y \mid h_j)$, and $\bar R = \sum_j
-# a_j R_j$:
+# The bound is a mean over draws. So one draw is an estimate of it. Now there
+# are three objectives. What does each say to the scores $e_j$, where $a =
+# \mathrm{softmax}(e)$? Write $R_j = \log p(y \mid h_j)$ for the *reward* of a
+# place, $\bar R = \sum_j a_j R_j$ for the mean reward, and $\hat a_j = a_j\,
+# p(y \mid h_j) / \sum_k a_k\, p(y \mid h_k)$ for the posterior of a place:
 #
 # | objective | its gradient by $e_j$ |
 # |---|---|
-# | outside | $\dfrac{a_j\, p(y \mid h_j)}{\sum_k a_k\, p(y \mid h_k)} - a_j$: posterior less prior |
+# | outside | $\hat a_j - a_j$ |
 # | its bound | $a_j\, (R_j - \bar R)$ |
-# | inside | $a_j\, (h_j - c) \cdot \partial \log p / \partial c$, from chapter 3 |
+# | inside | $a_j\, (h_j - c) \cdot \partial \log p / \partial c$ (chapter 3) |
 #
-# All three raise a place that says more than the others do. The next cell checks
-# the bound, and the three gradients by finite differences. The places are
-# numbers here.
+# The first two raise the places that do better than the mean. The next cell
+# checks the bound, and the three gradients by finite differences. The places
+# are numbers here.
 
 
 # %%
@@ -1015,10 +1046,10 @@ for _ in range(1_000):
 # $$\hat g_j = (R_d - b)\, (1[j = d] - a_j) \qquad d \sim a$$
 #
 # $1[j = d]$ is 1 for the drawn place and 0 elsewhere. If the place did better
-# than the *baseline* $b$, its score goes up, and the others go down. The mean of
-# $\hat g$ over draws is exactly the gradient of the bound, for any $b$. But a
-# single $\hat g$ is noisy. Its *variance* is the mean of $|\hat g - g|^2$, and
-# the baseline can lower that. All of it can be computed without drawing, as
+# than the *baseline* $b$, its score goes up, and the others go down. The mean
+# of $\hat g$ over draws is exactly the gradient of the bound, for any $b$. But
+# a single $\hat g$ is noisy. Its *variance* is the mean of $|\hat g - g|^2$,
+# and the baseline can lower that. All of it can be computed without drawing, as
 # there are only five draws:
 
 
@@ -1039,11 +1070,14 @@ for name, b in {"none": 0.0, "the mean reward": a @ R}.items():
 
 # %% [markdown]
 # The soft gradient has no such noise: it is computed, not drawn. And this was a
-# text of one token. In a text of $T$ tokens a place is rewarded for *all*
-# tokens from there on, since it changes the state for all of them. So the reward
-# of the first look has $T - 1$ terms that are mostly the luck of others. Suppose
-# that all looks have the same chances and rewards. Then the sum of the others
-# has the mean $(T - 1) \bar R$ and $T - 1$ times the variance $v$ of one reward:
+# text of one token. In a text of $T$ tokens, a place is rewarded for *all*
+# tokens from there on, since it changes the decoder's state for all of them. So
+# the reward of the first look has $T - 1$ further terms, which are mostly the
+# luck of later looks. Suppose that all looks have the same chances and the same
+# rewards. Then these terms have the sum $(T - 1) \bar R$ on average, with the
+# variance $(T - 1)\, v$, where $v$ is the variance of one reward. The next cell
+# computes the noise of the first look: the variance of its gradient, by the
+# square of the gradient.
 
 # %%
 v = a @ (R - a @ R) ** 2
@@ -1066,16 +1100,16 @@ assert noise["none"][-1] > 10 * noise["mean"][-1]
 
 # %% [markdown]
 # (The last lines check the table's row for 20 tokens by drawing 20,000 texts.)
-# Without a baseline the noise grows with the square of the length, and with a
+# Without a baseline this noise grows with the square of the length. With a
 # baseline it grows with the length.
 #
-# How large is it in a network? We take an RNNsearch before its training, and
-# the gradient of its three matrices $W$, $U$ and $v$, which make the scores. One
-# batch gives one gradient. `HardRNNSearch` draws anew each time. The package's
-# baseline is a running mean of past rewards, and its reward is that of the
-# equation: the sum of all $\log p$ from the look on. The noise is the root of
-# the variance, over 30 draws on one batch. Its unit is the length of the soft
-# gradient.
+# How large is it in a network? We take an RNNsearch after one epoch, and the
+# gradient of its three matrices $W$, $U$ and $v$, which make the scores. All
+# gradients are those of one batch. `HardRNNSearch` draws anew each time. Its
+# reward is the one above: the sum of all $\log p$ from the look on. Its
+# baseline is the mean $\log p$ of a token, times the number of tokens from
+# there on. The noise is the root of the variance, over 30 draws. Its unit is
+# the length of the soft gradient.
 
 
 # %%
@@ -1100,18 +1134,20 @@ inputs, labels = ids(corpus["train"][:64])
 same_size = {**SIZES, "units": UNITS, "readout_dim": UNITS}
 keras.utils.set_random_seed(1)
 soft = ka.models.RNNSearch(**same_size)
+fit(soft, *ids(corpus["train"]), epochs=1)
 hard = ka.models.HardRNNSearch(**same_size, soft_share=0, entropy_weight=0)
-soft.build()
 hard.build()
 for mine, other in zip(
     hard.trainable_variables, soft.trainable_variables, strict=True
 ):
     mine.assign(other)
 size = np.linalg.norm(gradient_of(soft, inputs, labels))
+loss = ka.training.losses.TokenCrossEntropy()
+mean_log_p = -float(loss(labels, hard(inputs)))
 noise_of = {}
 for name, model, baseline in (
     ("soft", soft, None),
-    ("hard, baseline", hard, -np.log(SIZES["vocabulary_size"])),
+    ("hard, baseline", hard, mean_log_p),
     ("hard, no baseline", hard, 0.0),
 ):
     found = []
@@ -1130,10 +1166,11 @@ if not FAST:
 # %% [markdown]
 # On one batch, the soft gradient is the same each time. The noise of the hard
 # one is larger than a whole soft gradient, and larger still without a baseline.
-# So hard attention learns slowly from draws alone. Xu et al. help it in three ways: the
-# baseline, a small reward for chances that are spread out (their entropy), and
-# soft contexts in place of drawn ones for half of the texts. With these, it
-# learns to read. When it reads, it does not draw: it takes the likeliest place.
+# So hard attention learns slowly from draws alone. Xu et al. help it in three
+# ways: the baseline, a small reward for chances that are spread out (their
+# entropy), and soft contexts in place of drawn ones for half of the texts. With
+# these, it learns to read. When it reads, it does not draw: it takes the
+# likeliest place.
 
 # %%
 learn("hard", lambda: ka.models.HardRNNSearch(**same_size))
@@ -1158,15 +1195,17 @@ diagrams.stop_or_go_on(path=PICTURES / "16_stop_or_go_on.png")
 # $$q_{ij} = (1 - p_{i,j-1})\, q_{i,j-1} + a_{i-1,j} \qquad
 # a_{ij} = p_{ij}\, q_{ij} \qquad c_i = \sum_j a_{ij} h_j$$
 #
-# The score $e_{ij}$ is chapter 3's, with three learned extras: its size $g$, its
-# level $r$ and the bias $b$. $q_{ij}$ is the probability that the cursor comes to
-# letter $j$ while it looks for token $i$. It comes from the letter before, where
-# it went on, or it stood here already. $a_{ij}$ is the probability that it stops
-# at $j$. Before the first token, the cursor is at the first letter: $a_{01} = 1$.
+# The score $e_{ij}$ is chapter 3's, with three learned extras: its size $g$,
+# its level $r$ and the bias $b$. $q_{ij}$ is the probability that the cursor
+# comes to letter $j$ while it looks for token $i$. It comes from the letter
+# before, where it went on, or it stood here already. $a_{ij}$ is the
+# probability that it stops at $j$. Before the first token, the cursor is at the
+# first letter: $a_{01} = 1$.
 #
-# Training takes the mean context $c_i$. So the *places* are summed over all
-# paths, and the sum stands *inside*. The next cell checks it by going through
-# all ways to stop.
+# Training takes the mean context $c_i$. So the sum over all paths is here, too:
+# $a_{ij}$ is the sum of the probabilities of all ways to stop that end at $j$.
+# But it is a sum of places, and stands *inside* the network. The next cell goes
+# through all ways to stop.
 
 
 # %%
@@ -1206,11 +1245,11 @@ print("p(the cursor stops at j), for token 3:", before.round(3))
 # it at END for sure.)
 #
 # When it reads, no mean is needed. The cursor stops at the first letter with
-# $p_{ij} > 1/2$. So it never looks back, and it asks at most $S + T$ times in
-# all, where a soft search asks $S T$ times. But that is another model than the
-# one that was trained, unless all $p_{ij}$ are near 0 or 1. The *noise* on the
-# scores sees to that: it is drawn anew for each score in training, and only
-# large scores of either sign survive it.
+# $p_{ij} > 1/2$. So it never looks back, and needs at most $S + T$ scores in
+# all. A soft search needs $S T$. But a cursor that stops for sure is another
+# model than the mean that was trained, unless all $p_{ij}$ are near 0 or 1. The
+# *noise* sees to that. It is a normal number, drawn for each score in training,
+# and only large scores of either sign survive it.
 
 # %%
 asked, place = 0, 0
@@ -1245,10 +1284,10 @@ diagrams.chain_of_choices(path=PICTURES / "16_chain_of_choices.png")
 # \sum_{j=1}^{S-1} \theta'_{z_j z_{j+1}}\Big) \qquad
 # c = \sum_j p(z_j = 1)\, h_j$$
 #
-# $\theta_j$ is the score of letter $j$, as ever. $\theta'$ is a learned table of
-# $2 \times 2$ numbers, the *pairwise potentials*: how much two neighbours like
-# to be 0 and 0, 0 and 1, and so on. $Z$ is the sum of the exponentials, so that
-# all $2^S$ choices sum to 1. Along a chain, choices meet as paths do. Let
+# $\theta_j$ is the score of letter $j$, as ever. $\theta'$ is a learned table
+# of $2 \times 2$ numbers, the *pairwise potentials*: how much two neighbours
+# like to be 0 and 0, 0 and 1, and so on. $Z$ is the sum of the exponentials, so
+# that all $2^S$ choices sum to 1. Along a chain, choices meet as paths do. Let
 # $\alpha_j(z)$ be the sum over all choices of the letters before $j$, and
 # $\beta_j(z)$ that over all behind it, for $z_j = z$:
 #
@@ -1352,11 +1391,12 @@ def switched(count):
     switches = rng.uniform(size=(count, PLACES)) > STAY
     switches[:, 0] = rng.uniform(size=count) > 0.5
     z = np.cumsum(switches, axis=1) % 2
-    return (z + rng.normal(size=z.shape)).astype("float32"), z
+    x = z + rng.normal(size=z.shape)
+    return x.astype("float32"), z.astype("float32")
 
 
 def loss_of(p, z):
-    return -np.mean(np.where(z, np.log(p), np.log(1 - p)))
+    return -np.mean(z * np.log(p) + (1 - z) * np.log(1 - p))
 
 
 x, z = switched(200 if FAST else 2_000)
@@ -1409,12 +1449,12 @@ if not FAST:
 # %% [markdown]
 # ## 10. What they have learned
 #
-# One more reader is missing: the diagonal, as a reader. It has the same encoder
-# and decoder as RNNsearch, and its cursor moves at one speed. Then all readers
-# stand in one table. The last two columns say how sure they are: the greatest
-# weight of a row, as a mean over all sounds. (A window's weights need not sum to
-# 1, so they are divided by their sum first.) And in how many words does the
-# greatest weight ever go back to an earlier letter?
+# One reader is missing: an RNNsearch whose cursor moves along the diagonal.
+# Then all readers stand in one table. Its third column says how sure they are:
+# the greatest weight of a row, as a mean over all sounds. (A window's weights
+# need not sum to 1, so they are divided by their sum first.) The last column is
+# the share of words in which the greatest weight ever goes back to an earlier
+# letter.
 
 # %%
 learn("diagonal", lambda: ka.models.DiagonalRNNSearch(
@@ -1422,18 +1462,18 @@ learn("diagonal", lambda: ka.models.DiagonalRNNSearch(
 
 greatest, goes_back = {}, {}
 for name, model in readers.items():
-    rows = [
-        row[:-1] / row[:-1].sum(axis=1, keepdims=True)
-        for row in looks(model, [word for word, _ in uneven])
-    ]
+    rows = [row[:-1] for row in looks(model, [word for word, _ in uneven])]
+    rows = [row / (row.sum(axis=1, keepdims=True) + 1e-30) for row in rows]
     greatest[name] = np.mean([np.mean(row.max(axis=1)) for row in rows])
     goes_back[name] = np.mean(
         [(np.diff(row.argmax(axis=1)) < 0).any() for row in rows]
     )
 print("reader        right  followed  greatest weight  goes back")
 for name in readers:
-    print(f"{name:11} {100 * right[name]:5.1f} %  {100 * followed[name]:5.1f} %"
-          f"  {greatest[name]:15.2f}  {100 * goes_back[name]:7.1f} %")  # fmt: skip
+    print(
+        f"{name:11} {100 * right[name]:5.1f} %  {100 * followed[name]:6.1f} %"
+        f"  {greatest[name]:15.2f}  {100 * goes_back[name]:7.1f} %"
+    )
 for name in ("window", "monotonic", "diagonal"):
     assert goes_back[name] == 0
 for name in ("hard", "monotonic", "diagonal"):
@@ -1451,13 +1491,13 @@ if not FAST:
 # tens and a ones, and the target is the ones and then the tens.
 #
 # Let each step know its own token alone: no LSTM reads the source
-# (`num_layers=0`). Then every path has to guess. If the ones are written while
-# the cursor is at the tens, they are a guess, and one of eight is right. If they
-# are written later, the cursor has left the tens, and then the tens are the
-# guess. It can favour some tens: $k$ of them, with the probability $1/k$ each.
-# The other tens then need the first guess. The mean loss of a text is $(k \log k
-# + (8 - k) \log 8) / 8$ at best, and the least of these is a floor. No training
-# gets a lattice below it.
+# (`num_layers=0`). Then every path has to guess one of the two words. Either
+# the ones are written while the cursor is at the tens. Then the ones are a
+# guess, and one of eight is right. Or they are written later. Then the cursor
+# has left the tens, and the tens are the guess. This second guess can favour
+# some tens: $k$ of them, with the probability $1/k$ each. The other $8 - k$
+# tens need the first guess. So the mean loss of a text is $(k \log k + (8 - k)
+# \log 8) / 8$ at best. No training gets a lattice below the least of these.
 
 # %%
 NUMBER = 8
@@ -1518,12 +1558,16 @@ if not FAST:
 # then the cursor's place no longer says where a word came from. And how far can
 # an LSTM carry words? Chapter 2 has measured that.
 #
-# What about the others? The hidden Markov model may jump back, so its tables
-# learn to turn round. A window's bell cannot go back: where it once has read
-# letter $j + 1$ more than letter $j$, it does so ever after, as $\phi(i, j+1) >
-# \phi(i, j)$ if and only if $\kappa_i > j + 1/2$, and $\kappa$ only grows. *Two*
-# bells can turn two words round: one waits at the second word, the other at the
-# first, and their heights say whose turn it is. The next cell checks all three.
+# What about the others?
+#
+# - The hidden Markov model may jump back, so its tables learn to turn round.
+# - The largest weight of a single bell cannot go back. Letter $j + 1$ has more
+#   weight than letter $j$ if and only if $\kappa_i > j + 1/2$. And $\kappa$
+#   only grows, so what holds once holds ever after.
+# - *Two* bells can turn two words round. One waits at the second word, the
+#   other at the first, and their heights say whose turn it is.
+#
+# The next cell checks all three.
 
 # %%
 # The words of the source are 0 ... 7 and 8 ... 15, those of the target too.
@@ -1558,17 +1602,20 @@ assert looked == [1, 0]
 # %% [markdown]
 # ## What to take away
 #
-# - A cursor that may take any path sums over all of them. The forward algorithm
-#   makes that a few sums a node. The gradient of an arc is its posterior.
-# - The sum can stand outside, over texts: it is exact, goes forwards, and costs
-#   a softmax a node. Or it stands inside, over vectors: one softmax a token,
-#   and it may go anywhere, also to places that do not exist.
-# - A place that is drawn needs neither sum, and pays with the noise of its
-#   gradient. A baseline takes most of the noise away.
-# - Monotonic attention sums over places inside, and reads with a hard cursor in
-#   linear time. Structured attention sums over many choices at once.
-# - No forward path turns words round. So translation took the soft search. In
-#   speech, whose sounds are in order, the transducer stayed.
+# - A sum over all paths of a cursor takes a few sums a node: the forward
+#   algorithm. The gradient of an arc is its posterior.
+# - This sum stands outside the network, over texts. It is exact, it goes
+#   forwards only, and it costs a softmax a node.
+# - Attention's sum stands inside, over vectors. It costs one softmax a token.
+#   It may go anywhere, also to blends that are no place.
+# - A place that is drawn needs neither sum. It pays with the noise of its
+#   gradient, and a baseline takes most of that away.
+# - Monotonic attention trains with a sum over places and reads with a cursor
+#   that needs $S + T$ scores. Structured attention sums over many choices at
+#   once.
+# - No forward path turns words round. That is what Bahdanau gained: translation
+#   took the soft search. In speech, whose sounds are in order, the transducer
+#   stayed.
 #
 # ## Exercises
 #

@@ -607,6 +607,7 @@ SIZES = {
     "embedding_dim": 32,
 }
 UNITS = 64
+MOST = max(len(sounds.split()) for _, sounds in corpus["train"] + test)
 
 
 def ids(rows):
@@ -616,16 +617,16 @@ def ids(rows):
         [id_of_sound[one] for one in sounds.split()] for _, sounds in rows
     ]
 
-    def padded(rows):
+    def padded(rows, length):
         return keras.utils.pad_sequences(
-            rows, maxlen=LONGEST + 4, padding="post", value=PAD
+            rows, maxlen=length, padding="post", value=PAD
         )
 
     inputs = {
-        "source_ids": padded(sources),
-        "target_ids": padded([[START, *row] for row in targets]),
+        "source_ids": padded(sources, LONGEST + 1),
+        "target_ids": padded([[START, *row] for row in targets], MOST + 1),
     }
-    return inputs, padded([[*row, END] for row in targets])
+    return inputs, padded([[*row, END] for row in targets], MOST + 1)
 
 
 def lattice_of(model, word):
@@ -726,7 +727,7 @@ def looks(model, words):
         [(one, pronunciations.pronounce(one)) for one in words]
     )
     memory = model.encode(inputs["source_ids"])
-    state, rows = model.initial_state(memory, LONGEST + 4), []
+    state, rows = model.initial_state(memory, MOST + 1), []
     for tokens in inputs["target_ids"].T:
         _, state, weights = model.step(tokens, memory, state)
         rows.append(ops.convert_to_numpy(weights))
@@ -1113,21 +1114,20 @@ assert noise["none"][-1] > 10 * noise["mean"][-1]
 
 
 # %%
+@tf.function(jit_compile=False)
 def gradient_of(model, inputs, labels):
     """The gradient of the score's matrices by the mean loss of a batch."""
-    weights = (labels != PAD).astype("float32")
-    variables = model.attention.trainable_variables
+    weights = ops.cast(labels != PAD, "float32")
     with tf.GradientTape() as tape:
         if getattr(model, "objective", None):
             of_tokens = model.objective((inputs, labels, weights), True)
             of_tokens, weights = of_tokens["loss"]
             loss = ops.sum(of_tokens * weights) / ops.sum(weights)
         else:
-            loss = ka.training.losses.TokenCrossEntropy()(
-                labels, model(inputs, training=True)
-            )
-    found = tape.gradient(loss, variables)
-    return np.concatenate([np.ravel(one) for one in found])
+            logits = model(inputs, training=True)
+            loss = ka.training.losses.TokenCrossEntropy()(labels, logits)
+    found = tape.gradient(loss, model.attention.trainable_variables)
+    return ops.concatenate([ops.reshape(one, (-1,)) for one in found])
 
 
 inputs, labels = ids(corpus["train"][:64])
@@ -1141,9 +1141,10 @@ for mine, other in zip(
     hard.trainable_variables, soft.trainable_variables, strict=True
 ):
     mine.assign(other)
-size = np.linalg.norm(gradient_of(soft, inputs, labels))
-loss = ka.training.losses.TokenCrossEntropy()
-mean_log_p = -float(loss(labels, hard(inputs)))
+length = np.linalg.norm(gradient_of(soft, inputs, labels))
+weights = (labels != PAD).astype("float32")
+losses, _ = hard.objective((inputs, labels, weights), True)["loss"]
+mean_log_p = -np.sum(losses * weights) / np.sum(weights)
 noise_of = {}
 for name, model, baseline in (
     ("soft", soft, None),
@@ -1156,7 +1157,7 @@ for name, model, baseline in (
             model.baseline.assign(baseline)
         found.append(gradient_of(model, inputs, labels))
     variance = np.sum(np.var(found, axis=0, ddof=1))
-    noise_of[name] = np.sqrt(variance) / size
+    noise_of[name] = np.sqrt(variance) / length
     print(f"{name:18} noise {noise_of[name]:8.2f}")
 assert noise_of["soft"] < 1e-3
 if not FAST:
@@ -1345,6 +1346,8 @@ for name, table in {
     print(f"{name:27}", marginals[name].round(2))
 # Without a say of neighbours each weight is the sigmoid of its score.
 np.testing.assert_allclose(marginals["each alone"], 1 / (1 + np.exp(-theta)))
+alone, alike = marginals["each alone"], marginals["neighbours like to be alike"]
+assert alone[3] < 0.5 < alike[3] and alike[8] < 0.5 < alone[8]
 
 # %% tags=["hide-input"]
 with drawing.style():
@@ -1369,18 +1372,20 @@ figure
 # number.* Where neighbours like to be alike, the place with the score -0.5 is
 # taken along by those beside it, and the lonely one with 0.8 is doubted.
 #
-# What is that worth? Let the truth be a chain. A row of places is switched on
-# and off, and stays as it is with probability 0.9. We see each place through
-# noise: $x_j = z_j$ and a normal number of standard deviation 1. What is the
-# best that anyone can say about $z_j$? By Bayes' rule it is a chain with the
-# scores $\theta_j = x_j - 1/2$ and the table $\theta' = \log$ of the
-# probabilities to stay and to switch. Without its neighbours, it is the sigmoid
-# of $\theta_j$.
+# What is that worth? Let the truth be a chain. There is a row of 20 switches.
+# The first is on or off, with the same chance. Each next one is like the one
+# before it with probability 0.9. We see each switch $z_j$ through noise: $x_j =
+# z_j + \epsilon_j$, where $\epsilon_j$ is normal with standard deviation 1.
+# What is the best that anyone can say about $z_j$ who knows the whole row $x$?
+# By Bayes' rule, it is the marginal of a chain. Its scores are $\theta_j = x_j
+# - 1/2$, the logarithm of how much likelier $x_j$ is for 1 than for 0. Its
+# table $\theta'$ holds $\log 0.9$ for equal neighbours and $\log 0.1$ for
+# others. Who knows $x_j$ alone can say the sigmoid of $\theta_j$ at best.
 #
 # Now let the layer *learn* this, from noisy rows and the true $z$. It has six
-# numbers: the table, and $\theta_j = u x_j + w$. It begins with zeros in the
-# table, so as a sigmoid. The loss of the best is known, and the layer should
-# come down to it.
+# numbers: the table, and $u$ and $w$ of $\theta_j = u x_j + w$. The table
+# begins with zeros, so the layer begins as a sigmoid. The loss of the best is
+# known, and the layer should come down to it.
 
 # %%
 STAY, PLACES = 0.9, 20

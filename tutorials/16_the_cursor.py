@@ -686,7 +686,9 @@ def fit(model, inputs, labels, epochs, batch_size=64, rate=4e-3):
     )
     if getattr(model, "objective", None):
         model.build()
-        trainer = ka.training.trainer.Trainer(model, objective=model.objective)
+        trainer = ka.training.trainer.Trainer(
+            model, objective=type(model).objective
+        )
         trainer.compile(adam, jit_compile=False)
         weights = (labels != PAD).astype("float32")
         trainer.fit(
@@ -901,19 +903,18 @@ if not FAST:
 # the right, and sounds run downwards, in all three.
 
 # %% tags=["hide-input"]
-sounds = pronunciations.pronounce(WORD).split()
-steps = [*WORD, "END"]
+sounds, columns = pronunciations.pronounce(WORD).split(), [*WORD, "END"]
 trained = lattice_of(readers["transducer"], WORD)
 with drawing.style():
     figure = drawing.Figure(figsize=(9.8, 3.4), layout="constrained")
     panels = figure.subplots(1, 3)
     for axes, p in zip(panels, (untrained, trained), strict=False):
-        draw_lattice(axes, posteriors(p)[1], steps, sounds)
+        draw_lattice(axes, posteriors(p)[1], columns, sounds)
     image = panels[2].imshow(
         looks(readers["soft search"], [WORD])[0][:-1], cmap="Blues", vmin=0,
         vmax=1, aspect="auto",
     )  # fmt: skip
-    panels[2].set_xticks(range(len(steps)), steps)
+    panels[2].set_xticks(range(len(columns)), columns)
     panels[2].set_yticks(range(len(sounds)), sounds)
     panels[2].xaxis.tick_top()
     figure.colorbar(image, ax=panels[2]).set_label("attention weight")
@@ -1104,7 +1105,7 @@ assert noise["none"][-1] > 10 * noise["mean"][-1]
 # Without a baseline this noise grows with the square of the length. With a
 # baseline it grows with the length.
 #
-# How large is it in a network? We take an RNNsearch after one epoch, and the
+# How large is it in a network? We take an RNNsearch after 50 steps, and the
 # gradient of its three matrices $W$, $U$ and $v$, which make the scores. All
 # gradients are those of one batch. `HardRNNSearch` draws anew each time. Its
 # reward is the one above: the sum of all $\log p$ from the look on. Its
@@ -1134,7 +1135,7 @@ inputs, labels = ids(corpus["train"][:64])
 same_size = {**SIZES, "units": UNITS, "readout_dim": UNITS}
 keras.utils.set_random_seed(1)
 soft = ka.models.RNNSearch(**same_size)
-fit(soft, *ids(corpus["train"]), epochs=1)
+fit(soft, *ids(corpus["train"][:3_200]), epochs=1)  # 50 steps.
 hard = ka.models.HardRNNSearch(**same_size, soft_share=0, entropy_weight=0)
 hard.build()
 for mine, other in zip(
@@ -1267,7 +1268,7 @@ assert asked <= 20 + 30
 
 learn("monotonic", lambda: ka.models.MonotonicRNNSearch(**same_size))
 if not FAST:
-    assert right["monotonic"] > 0.5
+    assert right["monotonic"] > 0.8
 
 # %% [markdown]
 # ## 9. Many cursors: structured attention (Kim et al. 2017)
@@ -1379,8 +1380,8 @@ figure
 # What is the best that anyone can say about $z_j$ who knows the whole row $x$?
 # By Bayes' rule, it is the marginal of a chain. Its scores are $\theta_j = x_j
 # - 1/2$, the logarithm of how much likelier $x_j$ is for 1 than for 0. Its
-# table $\theta'$ holds $\log 0.9$ for equal neighbours and $\log 0.1$ for
-# others. Who knows $x_j$ alone can say the sigmoid of $\theta_j$ at best.
+#   table $\theta'$ holds $\log 0.9$ for equal neighbours and $\log 0.1$ for
+#   others. Who knows $x_j$ alone can say the sigmoid of $\theta_j$ at best.
 #
 # Now let the layer *learn* this, from noisy rows and the true $z$. It has six
 # numbers: the table, and $u$ and $w$ of $\theta_j = u x_j + w$. The table
@@ -1442,16 +1443,10 @@ if not FAST:
     assert abs(known["learned"] - known["the best"]) < 0.01
 
 # %% [markdown]
-# The neighbours' say is worth much, and six numbers learn all of it. In
-# RNNsearch, the package's `StructuredRNNSearch` puts the chain in place of the
-# softmax. Its weights are divided by their sum.
-
-# %%
-learn("structured", lambda: ka.models.StructuredRNNSearch(**same_size))
-if not FAST:
-    assert right["structured"] > 0.8
-
-# %% [markdown]
+# The neighbours' say is worth much, and six numbers learn all of it. (The
+# package's `StructuredRNNSearch` is an RNNsearch with the chain in place of the
+# softmax. Its weights are divided by their sum.)
+#
 # ## 10. What they have learned
 #
 # One reader is missing: an RNNsearch whose cursor moves along the diagonal.
@@ -1484,7 +1479,22 @@ for name in ("window", "monotonic", "diagonal"):
 for name in ("hard", "monotonic", "diagonal"):
     np.testing.assert_allclose(greatest[name], 1, atol=1e-5)
 if not FAST:
-    assert right["diagonal"] < min(right["transducer"], right["soft search"])
+    assert followed["transducer"] > 0.9 and right["diagonal"] > 0.5
+
+# %% [markdown]
+# And so they look at one word. A frame marks the letters of a sound.
+
+# %%
+ka.plotting.attention_heat_map(
+    columns,
+    sounds,
+    [looks(model, [WORD])[0][:-1] for model in readers.values()],
+    path=PICTURES / "16_readers.png",
+    names=list(readers),
+    links=[(j, i) for i, places in enumerate(letters_of_sounds(WORD))
+           for j in places],
+    axis_names=("letters", "sounds"),
+)  # fmt: skip
 
 # %% [markdown]
 # TODO_TABLE

@@ -12,13 +12,19 @@ from keras_attention.plotting import drawing
 
 NAMES = (
     "attention_steps",
+    "chain_of_choices",
     "encoder_decoder",
+    "hard_look",
+    "hidden_markov",
     "memory_hops",
     "soft_search",
+    "stop_or_go_on",
+    "transducer",
     "transformer",
     "transformer_layer",
     "translator",
     "unrolled_rnn",
+    "window",
 )
 each_diagram = pytest.mark.parametrize("name", NAMES)
 

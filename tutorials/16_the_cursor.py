@@ -1502,20 +1502,19 @@ ka.plotting.attention_heat_map(
 # apart, and the second one does. The diagonal follows few uneven words, and its
 # reader is right in most of them all the same. How can that be? The encoder
 # reads in both directions, so each annotation has seen the whole word. A letter
-# is carried to the place where the cursor will be. (Chapter 3 has seen this,
-# too.) Hard attention learned the same: it looks at one place, and lets the
-# encoder bring the rest.
+# can be carried to the place where the cursor will be. (Chapter 3 has seen
+# this, too.) Compare the two columns of hard attention: its cursor is sure of
+# its place, and that place is often another letter's.
 #
-# The transducer follows more than nine of ten uneven words, and its weights are
-# nearly 0 or 1. The other cursors may stand a letter beside, and another seed
-# lets them stand elsewhere: nothing in the loss asks for more than the right
-# sound. **Whoever reads right need not look right.**
+# The transducer follows more than nine of ten uneven words. In the rows
+# between, the second column changes from seed to seed. Nothing in the loss asks
+# for more than the right sound. **Whoever reads right need not look right.**
 #
 # ## 11. What no path can do
 #
 # German turns numbers round: twenty-one is "einundzwanzig", one-and-twenty. Let
 # there be eight tens and eight ones, and all 64 pairs of them. The source is a
-# tens and a ones, and the target is the ones and then the tens.
+# tens word and a ones word. The target is the same two, the ones first.
 #
 # Let each step know its own token alone: no LSTM reads the source
 # (`num_layers=0`). Then every path has to guess one of the two words. Either
@@ -1584,6 +1583,12 @@ if not FAST:
 # LSTM carries the ones to the step of the tens, before the cursor starts. But
 # then the cursor's place no longer says where a word came from. And how far can
 # an LSTM carry words? Chapter 2 has measured that.
+#
+# The soft search turns the pairs round, too. Its encoder is recurrent here. But
+# it does not need that: it may look at the ones first and at the tens after
+# that. (With single words for annotations it had all 64 pairs right, as the
+# [experiments](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/pronunciations.md#what-monotone-paths-cannot-do)
+# tell. Monotonic attention had 8.)
 #
 # What about the others?
 #

@@ -8,6 +8,7 @@ from diagrams.networks import (
     encoder_decoder,
     memory_hops,
     soft_search,
+    summarizer,
     translator,
     unrolled_rnn,
 )
@@ -18,6 +19,7 @@ __all__ = [
     "encoder_decoder",
     "memory_hops",
     "soft_search",
+    "summarizer",
     "transformer",
     "transformer_layer",
     "translator",

@@ -25,15 +25,16 @@
 # how many pairs that is worth.
 #
 # *What if the right text is not the point?* A summary can be good in many ways.
-# Cross-entropy asks for one of them, word by word. A network that is trained so
-# tends to say things twice. We build a summariser that looks at what it has
-# said, and then train it by a mark for the whole text.
+# Cross-entropy asks for one of them, word by word. Networks that learned long
+# summaries so were found to say things twice. We build a summariser that keeps
+# account of where it has looked and what it has said. Then we look at a training
+# by one mark for a whole text.
 #
 # 1. A translator from a language to the same language.
 # 2. How many pairs that is worth, with two learning curves.
 # 3. A language model in its place.
-# 4. A summariser with two attentions to its own past.
-# 5. A mark for the whole text, and its gradient.
+# 4. A summariser with two attentions that know its past.
+# 5. A mark for a whole text, and its gradient.
 #
 # Takes about five minutes on two cores. Pictures are shown here and kept in the
 # folder `pictures`.
@@ -307,6 +308,7 @@ for (height, seed), (alone, helped) in needed.items():
         f"{height:.0%} right, seed {seed}: {alone:.0f} pairs alone, "
         f"{helped:.0f} with the autoencoder: a factor of {alone / helped:.1f}"
     )
+    assert FAST or 1.2 < alone / helped < 3
 
 
 # %% tags=["hide-input"]
@@ -353,6 +355,10 @@ draw_gap()
 # %% [markdown]
 # *Thin lines are single seeds, and thick lines their means. The arrows are the
 # gaps at two heights, with their factors.*
+#
+# With each seed and at both heights, the texts are worth a factor between 1.2
+# and 3. Two things make this small. Numbers need few pairs in any case. And
+# texts cannot teach what pairs alone tell: that "vingt" is "twenty".
 #
 # ## A language model in its place
 #
@@ -403,10 +409,16 @@ for seed in SEEDS:
 # The autoencoder is ahead of the language model with each seed. It has trained
 # both halves of the translator, and the language model one.
 #
-# Dai and Le classify texts, with a label in place of a translation. They report
-# the same order: the autoencoder first, then the language model, then fresh
-# weights. History went the other way: GPT and BERT are language models, far
-# larger, with attention in place of $v$.
+# Longer texts show more of it. The package's phrases (dates, amounts, large
+# numbers) were tried with 500 pairs and a short training. With the autoencoder,
+# 38, 34 and 31 of 500 test phrases were right. With fresh weights or a language
+# model it was none
+# ([experiments](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/pre_training.md)).
+#
+# Dai and Le classify texts, with a label in place of a translation. On reviews
+# of films they report the same order: the autoencoder first, then the language
+# model, then fresh weights. History went the other way. GPT and BERT are
+# language models, far larger, with attention in place of $v$.
 #
 # The package does the two stages with two commands, on your own texts:
 #
@@ -421,37 +433,41 @@ for seed in SEEDS:
 # alone](https://github.com/keras-attention/keras_attention/blob/main/docs/guides/pre_train.md)
 # says more, also about language models.
 #
-# ## A summary says things once
+# ## A summary leaves things out
 #
-# The second half needs another task. *Who is mentioned?* A text is a row of
-# invented names, and some occur more than once. The summary has each name once,
-# in the order of the first mentions. The package's corpus `mentions` has such
-# pairs, with up to four names. Ours have six.
+# The second half needs another task. A text has twelve words. Some are invented
+# names, and some are "um". The summary has the names, in their order. There are
+# only eight names, so the same name comes again and again. Who copies such a
+# text and looks for the name that was written last, finds it at several places.
 
 # %%
-NAMES = mentions.names()[:30]
-NUM_IDS = END + 1 + len(NAMES)
-MENTIONED = 6
-SOURCE, SUMMARY = 2 * MENTIONED + 1, MENTIONED + 3
+NAMES = mentions.names()[:8]
+FILLER, READ = END + 1, 12
+NUM_IDS = FILLER + 1 + len(NAMES)
 
 
 def draw_texts(count, seed):
-    """Texts [B, 13] and their summaries [B, 9], as ids."""
+    """Texts and their summaries, ids [B, 13] each: words, END, padding."""
     generator = np.random.default_rng(seed)
-    source_ids = np.full((count, SOURCE), PAD)
-    labels = np.full((count, SUMMARY), PAD)
-    for row in range(count):
-        names = generator.permutation(len(NAMES))[:MENTIONED] + END + 1
-        often = generator.integers(1, 3, size=MENTIONED)
-        text = generator.permutation(np.repeat(names, often)).tolist()
-        for place, said in ((source_ids, text), (labels, dict.fromkeys(text))):
-            place[row, : len(said) + 1] = [*said, END]
+    names = generator.integers(FILLER + 1, NUM_IDS, size=(count, READ))
+    is_filler = generator.random((count, READ)) < 0.3
+    text = np.where(is_filler, FILLER, names)
+    names_first = np.argsort(is_filler, axis=1, kind="stable")
+    said = np.take_along_axis(names, names_first, axis=1)
+    num_said = READ - is_filler.sum(axis=1, keepdims=True)
+    at_end = ((0, 0), (0, 1))
+    source_ids = np.pad(text, at_end, constant_values=END)
+    labels = np.pad(said, at_end)
+    places = np.arange(READ + 1)
+    labels[places == num_said] = END
+    labels[places > num_said] = PAD
     return source_ids, labels
 
 
 def as_words(row):
-    """The names of a row of ids."""
-    return [NAMES[number - END - 1] for number in row if number > END]
+    """The words of a row of ids."""
+    names = ["um", *NAMES]
+    return [names[number - FILLER] for number in row if number > END]
 
 
 test_sources, test_labels = draw_texts(500, seed=0)
@@ -513,6 +529,52 @@ for t in range(5):
     expected[t] = e_prime / e_prime.sum()
 found = temporal_weights(e[None], np.ones((1, 7), bool))[0]
 np.testing.assert_allclose(found, expected, rtol=1e-5)
+
+# %% [markdown]
+# What this does to repetition can be seen without any training. Suppose a score
+# has two parts. One is of the place and the same at every step, $a_i$: some
+# words attract every question. The other one, $b_t$, is the same at every
+# place. Then $\exp(a_i + b_t)$ divided by $\sum_j \exp(a_i + b_j)$ is the same
+# for all $i$. So from step 2 on, what attracts every question is cancelled.
+#
+# Real questions also differ from step to step. The next cell draws 500 texts of
+# twelve different words, and scores $a_i + b_{ti}$ at random, where $a$ varies
+# three times as much as $b$. At each step the search copies the word with the
+# highest weight. `share_again` counts what is said again: of all runs of $n$
+# words, those that stand earlier in the same text. The paper counts runs of
+# three.
+
+
+# %%
+def share_again(texts, n):
+    """Of all runs of n words, the share that the same text had before."""
+    runs = [
+        [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
+        for text in texts
+    ]
+    again = sum(len(row) - len(set(row)) for row in runs)
+    return again / max(1, sum(map(len, runs)))
+
+
+assert share_again(["ababab"], 1) == 4 / 6
+assert share_again(["ababab"], 3) == 2 / 4
+
+generator = np.random.default_rng(3)
+a, b = (generator.normal(size=(500, steps, 12)) for steps in (1, 12))
+everywhere = np.ones((500, 12), bool)
+constant = temporal_weights(3 * a + b[:, :, :1], everywhere).numpy()
+np.testing.assert_allclose(constant[:, 1:], 1 / 12, rtol=1e-4)
+
+again = {}
+for name, weights in {
+    "plain": ops.softmax(3 * a + b),
+    "intra-temporal": temporal_weights(3 * a + b, everywhere),
+}.items():
+    copied = np.argmax(weights, axis=-1).tolist()
+    again[name] = [share_again(copied, n) for n in (1, 3)]
+    print(f"{name:15} words again {again[name][0]:.0%},", end=" ")
+    print(f"runs of three again {again[name][1]:.1%}")
+assert again["plain"][1] > 0.2 > 0.02 > again["intra-temporal"][1]
 
 # %% [markdown]
 # ### To know what was written
@@ -585,23 +647,24 @@ diagrams.summarizer(path=PICTURES / "18_summarizer.png")
 # | $f$ | [B, T, 3 D] | state and both contexts |
 # | $E$ | [V, D] | the embeddings, of source and summary |
 # | $W_{\text{proj}}$, $W_{\text{out}}$ | [D, 3 D], [V, 3 D] | to words |
-# | $w_u$ | [3 D] | to the switch; $b_u$ begins at −2, so few words are copied |
+# | $w_u$ | [3 D] | to the switch; $b_u$ begins at −2: few copies at first |
 #
-# In training the right words are known, so all steps are computed at once. The
-# two flags switch an attention off: without the first one, the weights are a
-# plain softmax; without the second, $c^d_t$ is 0.
+# In training the right words are known, so all steps are computed at once.
+# `looks_on` may switch the intra-temporal attention off. Then $\alpha^e$ is a
+# plain softmax of $e$.
 
 
 # %%
 class Summarizer(keras.Model):
     """Paulus et al. 2017, equations 1 to 13."""
 
-    def __init__(self, num_ids, width, looks_on=True, rereads=True):
+    def __init__(self, num_ids, width, looks_on=True):
         super().__init__()
-        self.num_ids, self.width = num_ids, width
-        self.looks_on, self.rereads = looks_on, rereads
+        self.num_ids, self.width, self.looks_on = num_ids, width, looks_on
         lstm = {"return_sequences": True, "return_state": True}
-        self.embedding = keras.layers.Embedding(num_ids, width)
+        # Wider than Keras draws them, so that training gets going at once.
+        wide = keras.initializers.RandomNormal(stddev=0.5)
+        self.embedding = keras.layers.Embedding(num_ids, width, wide)
         self.encoder = keras.layers.Bidirectional(
             keras.layers.LSTM(width // 2, **lstm)
         )
@@ -638,8 +701,8 @@ class Summarizer(keras.Model):
         else:
             alpha_e = ops.softmax(ops.where(is_real[:, None], e, -1e9))
         alpha_d = earlier_weights(score(self.w_d(h_d), h_d))
-        c_d = ops.matmul(alpha_d, h_d) * self.rereads
-        f = ops.concatenate([h_d, ops.matmul(alpha_e, h_e), c_d], axis=-1)
+        c_e, c_d = ops.matmul(alpha_e, h_e), ops.matmul(alpha_d, h_d)
+        f = ops.concatenate([h_d, c_e, c_d], axis=-1)
         w_out = self.w_proj(self.embedding(ops.arange(self.num_ids)))
         written = ops.softmax(ops.matmul(f, ops.transpose(w_out)) + self.b_out)
         copied = ops.matmul(alpha_e, ops.one_hot(source_ids, self.num_ids))
@@ -681,8 +744,8 @@ np.testing.assert_allclose(ours(some), theirs(some), atol=1e-4)
 # %% [markdown]
 # ### With and without
 #
-# Does each attention help? Four networks learn from the same texts: with both,
-# with one of the two, and with none. Each is trained from three seeds.
+# Two kinds of network learn from the same texts: one with both attentions, and
+# one without the intra-temporal one. Each is trained from every seed.
 #
 # To write a summary, take the likeliest word, read it, and take the next.
 # `write` does so. It computes everything anew for each word. That is wasteful,
@@ -726,15 +789,12 @@ def write(model, source_ids, length, uniforms=None):
 
 
 # %% [markdown]
-# Four measures of the summaries of 500 test texts:
+# Two measures of the summaries of 500 test texts:
 #
 # - *right*: the share without a mistake.
 # - *ROUGE-L* (Lin 2004): the longest sequence of words that summary and
 #   reference have in common, gaps allowed, and twice its length by the sum of
 #   both lengths. It is 1 for the right summary.
-# - *names again*: the share of written names that stand earlier in the same
-#   summary.
-# - *trigrams again*: the same for runs of three words. The paper counts these.
 
 
 # %%
@@ -750,47 +810,28 @@ def rouge_l(text, reference):
     return 2 * longest[-1, -1] / (len(text) + len(reference))
 
 
-def share_again(texts, n):
-    """Of all runs of n words, the share that the same text had before."""
-    runs = [
-        [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
-        for text in texts
-    ]
-    again = sum(len(row) - len(set(row)) for row in runs)
-    return again / max(1, sum(map(len, runs)))
-
-
 assert rouge_l("abcd", "acbd") == 3 / 4
-assert share_again(["ababab"], 1) == 4 / 6
-assert share_again(["ababab"], 3) == 2 / 4
 
 
 def measure(written):
-    """The four measures."""
-    texts = [as_words(row) for row in written]
-    references = [as_words(row) for row in test_labels]
-    pairs = list(zip(texts, references, strict=True))
-    return {
-        "right": np.mean([text == reference for text, reference in pairs]),
-        "ROUGE-L": np.mean([rouge_l(*pair) for pair in pairs]),
-        "names again": share_again(texts, 1),
-        "trigrams again": share_again(texts, 3),
-    }
+    """(share right, mean ROUGE-L) of the test's summaries."""
+    pairs = [
+        (as_words(text), as_words(label))
+        for text, label in zip(written, test_labels, strict=True)
+    ]
+    return (
+        np.mean([text == label for text, label in pairs]),
+        np.mean([rouge_l(*pair) for pair in pairs]),
+    )
 
 
-# %%
-VARIANTS = {
-    "neither": (False, False),
-    "intra-temporal": (True, False),
-    "intra-decoder": (False, True),
-    "both": (True, True),
-}
-LEARNING = 20 if FAST else 300
-summarizers, results = {}, {}
-for name, flags in VARIANTS.items():
+LEARNING = 20 if FAST else 400
+VARIANTS = {"without": False, "with both": True}
+summarizers, measured = {}, {}
+for name, looks_on in VARIANTS.items():
     for seed in SEEDS:
         keras.utils.set_random_seed(seed)
-        summarizer = Summarizer(NUM_IDS, WIDTH, *flags)
+        summarizer = Summarizer(NUM_IDS, WIDTH, looks_on)
         summarizer.build()
         rate = keras.optimizers.schedules.CosineDecay(5e-3, LEARNING)
         summarizer.compile(
@@ -802,37 +843,37 @@ for name, flags in VARIANTS.items():
         inputs = {"source_ids": source_ids, "target_ids": shifted(labels)}
         summarizer.fit(inputs, labels, BATCH, shuffle=False, verbose=0)
         summarizers[name, seed] = summarizer
-        written = write(summarizer, test_sources, SUMMARY)
-        results[name, seed] = measure(np.array(written))
-
-print(f"{'':15}", *(f"{measured:>15}" for measured in results["both", 1]))
-for (name, _), row in results.items():
-    print(f"{name:15}", *(f"{value:15.1%}" for value in row.values()))
+        written = np.array(write(summarizer, test_sources, READ + 1))
+        measured[name, seed] = measure(written)
+        is_right, rouge = measured[name, seed]
+        print(
+            f"{name:9} seed {seed}: {is_right:6.1%} right, ROUGE-L {rouge:.3f}"
+        )
+        assert FAST or is_right > 0.9
 
 # %% [markdown]
 # TODO
 #
-# ### Where they look
-#
-# TODO
+# Where do they look, step after step? Columns are the words of a test text,
+# rows those of its summary, and each row sums to 1. A frame is where the word
+# stands that is written in this step.
 
 # %%
-shown = {
-    name: summarizers[name, SEEDS[0]] for name in ("intra-decoder", "both")
-}
+shown = [summarizers[name, SEEDS[0]] for name in VARIANTS]
 first = {
     "source_ids": test_sources[:1],
     "target_ids": shifted(test_labels[:1]),
 }
-maps = [one.attend(first)[1].numpy()[0] for one in shown.values()]
-num_said = np.sum(test_labels[0] > END)
-num_read = np.sum(test_sources[0] > END)
+read, said = as_words(test_sources[0]), as_words(test_labels[0])
+maps = np.array([one.attend(first)[1][0] for one in shown])
+stands = [place for place, word in enumerate(read) if word != "um"]
 ka.plotting.attention_heat_map(
-    as_words(test_sources[0]),
-    as_words(test_labels[0]),
-    np.array(maps)[:, :num_said, :num_read],
+    read,
+    said,
+    maps[:, : len(said), : len(read)],
     path=PICTURES / "18_looks.png",
     names=["without intra-temporal", "with both"],
+    links=[(place, step) for step, place in enumerate(stands)],
     axis_names=("text", "summary"),
 )
 
@@ -895,14 +936,15 @@ def self_critical_loss(model, source_ids, labels, uniforms):
 
 
 some_texts = np.array(
-    write(summarizers["neither", SEEDS[0]], test_sources[:20], SUMMARY)
+    write(summarizers["without", SEEDS[0]], test_sources[:20], READ + 1)
 )
+without_ends = [
+    [[number for number in row if number not in (PAD, END)] for row in rows]
+    for rows in (some_texts, test_labels[:20])
+]
 np.testing.assert_allclose(
     reward(some_texts, test_labels[:20]),
-    [
-        rouge_l(as_words(text), as_words(label))
-        for text, label in zip(some_texts, test_labels, strict=False)
-    ],
+    [rouge_l(*pair) for pair in zip(*without_ends, strict=True)],
     rtol=1e-5,
 )
 
@@ -984,60 +1026,108 @@ print(f"exact mean {np.abs(mean - exact).max():.6f}")
 print(f"20,000 samples {np.abs(sampled - exact).max():.6f}")
 assert abs(total - 1) < 1e-4
 np.testing.assert_allclose(mean, exact, atol=1e-5)
+assert np.abs(sampled - exact).max() < 0.1 * np.abs(exact).max()
 
 # %% [markdown]
-# The estimator's mean is the gradient, to all digits that a computer keeps.
-# Samples come close to it.
+# The estimator's mean is the gradient, to the digits that single precision
+# keeps. Samples come close to it.
 #
 # ### Training by the mark
 #
-# The reward alone does not teach a network to write sentences: the first
-# samples would be noise. So the paper trains by cross-entropy first, and then
-# by both, with $\gamma = 0.9984$:
-#
-# $$L = \gamma\, L_{\text{rl}} + (1 - \gamma)\, L_{\text{ml}} \qquad
-# L_{\text{ml}} = -\log p(y^* \mid x)$$
-#
-# $y^*$ is the right text. TODO
+# Now the tiny network learns by marks alone. It is never shown the right text.
+# In each step it writes 64 texts by chance, gets 64 numbers, and takes a step
+# along the estimate. As there are only forty texts, we can compute $J$ exactly
+# at each step. A second network climbs along the exact gradient, as nobody could
+# with a real vocabulary.
 
 # %%
-GAMMA, REWARDED = 0.9984, 5 if FAST else 100
+CLIMB = 5 if FAST else 100
 
 
-chance = keras.random.SeedGenerator(1)
+def climb(kind, seed):
+    """J before each step of a training of a fresh network."""
+    keras.utils.set_random_seed(seed)
+    network = Summarizer(SMALL, 8)
+    network.build()
+    optimizer = keras.optimizers.Adam(0.02)
+    optimizer.build(network.trainable_variables)
+    generator = keras.random.SeedGenerator(seed)
+    rows = tiled(source, 64), tiled(label, 64)
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            p = ops.exp(log_probability(network, sources, every))
+            j = ops.sum(p * r)
+            loss = -j
+            if kind == "samples":
+                uniforms = keras.random.uniform((64, STEPS), seed=generator)
+                loss = ops.mean(self_critical_loss(network, *rows, uniforms))
+        variables = [one.value for one in network.trainable_variables]
+        found = tape.gradient(loss, variables, None, "zero")
+        optimizer.apply(found, network.trainable_variables)
+        return j
+
+    return [float(step()) for _ in range(CLIMB)]
 
 
-def mixed(model, batch, training):
-    """L of each text, as the package's trainer takes it."""
-    inputs, labels, weights = batch
-    source_ids = inputs["source_ids"]
-    uniforms = keras.random.uniform(ops.shape(labels), seed=chance)
-    rewarded = self_critical_loss(model, source_ids, labels, uniforms)
-    likelihood = -log_probability(model, source_ids, labels)
-    return {"loss": (GAMMA * rewarded + (1 - GAMMA) * likelihood, weights)}
+climbs = {
+    (kind, seed): climb(kind, seed)
+    for kind in ("samples", "exact")
+    for seed in SEEDS
+}
+for (kind, seed), marks in climbs.items():
+    print(f"{kind:7} seed {seed}: {marks[0]:.3f} -> {marks[-1]:.3f}")
+    assert FAST or marks[-1] > 0.9
 
 
-print("ROUGE-L by cross-entropy, then after the reward")
-for seed in SEEDS:
-    summarizer = summarizers["neither", seed]
-    trainer = ka.training.trainer.Trainer(summarizer, objective=mixed)
-    trainer.compile(keras.optimizers.Adam(1e-3), jit_compile=False)
-    source_ids, labels = draw_texts(BATCH * REWARDED, seed + 100)
-    trainer.fit(
-        {"source_ids": source_ids}, labels, BATCH,
-        sample_weight=np.ones(len(labels)), verbose=0,
-    )  # fmt: skip
-    written = np.array(write(summarizer, test_sources, SUMMARY))
-    before, after = results["neither", seed], measure(written)
-    results["rewarded", seed] = after
-    print(
-        f"seed {seed}: {before['ROUGE-L']:.1%}, {after['ROUGE-L']:.1%};",
-        f"names again {before['names again']:.1%}, {after['names again']:.1%}",
-    )
-    assert FAST or after["ROUGE-L"] > before["ROUGE-L"]
+# %% tags=["hide-input"]
+def draw_climbs():
+    """J after each step, a line for each training."""
+    with drawing.style():
+        figure = drawing.Figure(figsize=(6.0, 3.4), layout="constrained")
+        axes = figure.subplots()
+        for (kind, seed), marks in climbs.items():
+            axes.plot(
+                marks, linewidth=1.4,
+                color=drawing.COLORS[kind == "exact"],
+                label=f"{kind} gradient".replace("samples", "sampled")
+                if seed == SEEDS[0] else None,
+            )  # fmt: skip
+        axes.set(xlabel="steps", ylabel="mean reward $J$", ylim=(0, 1.03))
+        drawing.finish(axes)
+        drawing.save(figure, PICTURES / "18_reward.png")
+    return figure
+
+
+draw_climbs()
 
 # %% [markdown]
-# TODO
+# *A line is one network.* The marks are enough: a text that is better than the
+# network's own greedy one becomes more probable, until the right one is the
+# greedy one.
+#
+# A large network cannot begin like this. With 50,000 words, all texts that it
+# writes at first are equally bad, and all marks are 0. So the paper trains by
+# cross-entropy first, and then by both at once:
+#
+# $$L = \gamma\, L_{\text{rl}} + (1 - \gamma)\, L_{\text{ml}} \qquad
+# L_{\text{ml}} = -\sum_t \log p(y^*_t \mid y^*_1, \dots, y^*_{t-1}, x)$$
+#
+# $y^*$ is the right text, and $\gamma = 0.9984$. (The second loss is a sum over
+# all words, so it is much larger than the first.) The mixture has a reason. A
+# network that is trained by ROUGE alone writes what ROUGE counts. In the paper
+# it has the highest ROUGE of all, and people find its summaries the hardest to
+# read. What matters has to be said with care.
+#
+# With the package, these are two commands:
+#
+# ```sh
+# keras-attention train --model intra_attention_summarizer --output runs/first
+# keras-attention train --init runs/first \
+#     --model_arguments '{"reward_weight": 0.9984}' --learning_rate 1e-4 \
+#     --output runs/rewarded
+# ```
 #
 # ## What to take away
 #
@@ -1111,7 +1201,7 @@ for seed in SEEDS:
 #           f"both {right['autoencoder', seed, COUNT]:.1%}")
 # ```
 #
-# The result is yours to read: this book has not looked.
+# This chapter has not measured it.
 #
 # </details>
 #

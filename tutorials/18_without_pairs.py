@@ -27,8 +27,8 @@
 # *What if the right text is not the point?* A summary can be good in many ways.
 # Cross-entropy asks for one of them, word by word. Networks that learned long
 # summaries so were found to say things twice. We build a summariser that keeps
-# account of where it has looked and what it has said. Then we look at a training
-# by one mark for a whole text.
+# account of where it has looked and what it has said. Then we look at a
+# training by one mark for a whole text.
 #
 # 1. A translator from a language to the same language.
 # 2. How many pairs that is worth, with two learning curves.
@@ -215,7 +215,7 @@ def share_right(weights, source_ids, labels):
 # writes again without a mistake. It has seen none of them in either language.
 
 # %%
-PRE_TRAINING = 20 if FAST else 1000
+PRE_TRAINING = 20 if FAST else 1500
 fresh, autoencoder = {}, {}
 for seed in SEEDS:
     english, french, _, test = heaps(seed)
@@ -308,7 +308,7 @@ for (height, seed), (alone, helped) in needed.items():
         f"{height:.0%} right, seed {seed}: {alone:.0f} pairs alone, "
         f"{helped:.0f} with the autoencoder: a factor of {alone / helped:.1f}"
     )
-    assert FAST or 1.2 < alone / helped < 3
+    assert FAST or 1.3 < alone / helped < 3
 
 
 # %% tags=["hide-input"]
@@ -825,7 +825,7 @@ def measure(written):
     )
 
 
-LEARNING = 20 if FAST else 400
+LEARNING = 20 if FAST else 300
 VARIANTS = {"without": False, "with both": True}
 summarizers, measured = {}, {}
 for name, looks_on in VARIANTS.items():
@@ -852,7 +852,10 @@ for name, looks_on in VARIANTS.items():
         assert FAST or is_right > 0.9
 
 # %% [markdown]
-# TODO
+# Both learn it. A text of twelve words is short enough for a decoder that
+# remembers by itself, so this table does not tell the two apart. (The paper's
+# articles have 632 tokens on average, and there it measures a gain.) But do
+# both do the same?
 #
 # Where do they look, step after step? Columns are the words of a test text,
 # rows those of its summary, and each row sums to 1. A frame is where the word
@@ -1037,8 +1040,8 @@ assert np.abs(sampled - exact).max() < 0.1 * np.abs(exact).max()
 # Now the tiny network learns by marks alone. It is never shown the right text.
 # In each step it writes 64 texts by chance, gets 64 numbers, and takes a step
 # along the estimate. As there are only forty texts, we can compute $J$ exactly
-# at each step. A second network climbs along the exact gradient, as nobody could
-# with a real vocabulary.
+# at each step. A second network climbs along the exact gradient, as nobody
+# could with a real vocabulary.
 
 # %%
 CLIMB = 5 if FAST else 100

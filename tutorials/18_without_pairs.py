@@ -308,7 +308,7 @@ for (height, seed), (alone, helped) in needed.items():
         f"{height:.0%} right, seed {seed}: {alone:.0f} pairs alone, "
         f"{helped:.0f} with the autoencoder: a factor of {alone / helped:.1f}"
     )
-    assert FAST or 1.3 < alone / helped < 3
+    assert FAST or 1.2 < alone / helped < 2
 
 
 # %% tags=["hide-input"]
@@ -357,8 +357,8 @@ draw_gap()
 # gaps at two heights, with their factors.*
 #
 # With each seed and at both heights, the texts are worth a factor between 1.2
-# and 3. Two things make this small. Numbers need few pairs in any case. And
-# texts cannot teach what pairs alone tell: that "vingt" is "twenty".
+# and 2: a hundred pairs do what 120 to 200 do without them. It is not more,
+# since texts cannot teach what pairs alone tell: that "vingt" is "twenty".
 #
 # ## A language model in its place
 #
@@ -406,8 +406,10 @@ for seed in SEEDS:
     assert FAST or row[1] < row[2]
 
 # %% [markdown]
-# The autoencoder is ahead of the language model with each seed. It has trained
-# both halves of the translator, and the language model one.
+# The autoencoder is ahead with each seed. It has trained both halves of the
+# translator, and the language model one. Here the language model is even behind
+# fresh weights. It has never had a source to listen to, and its decoder must
+# first unlearn to do without.
 #
 # Longer texts show more of it. The package's phrases (dates, amounts, large
 # numbers) were tried with 500 pairs and a short training. With the autoencoder,
@@ -415,10 +417,10 @@ for seed in SEEDS:
 # model it was none
 # ([experiments](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/pre_training.md)).
 #
-# Dai and Le classify texts, with a label in place of a translation. On reviews
-# of films they report the same order: the autoencoder first, then the language
-# model, then fresh weights. History went the other way. GPT and BERT are
-# language models, far larger, with attention in place of $v$.
+# Dai and Le classify texts, with a label in place of a translation, so their
+# language model becomes the reader. On reviews of films both ways help, and the
+# autoencoder helps more. History went the other way. GPT and BERT are language
+# models, far larger, with attention in place of $v$.
 #
 # The package does the two stages with two commands, on your own texts:
 #
@@ -881,6 +883,11 @@ ka.plotting.attention_heat_map(
 )
 
 # %% [markdown]
+# Both maps follow the names down the text, and hardly any weight is left at a
+# place whose turn is over. In the left one the decoder's state has learned to
+# move on by itself. In the right one the division helps it: early places have
+# large sums, so late rows are sharper.
+#
 # ## Saying what matters
 #
 # Cross-entropy knows one right text, and marks a network word by word while it
@@ -1108,7 +1115,9 @@ draw_climbs()
 # %% [markdown]
 # *A line is one network.* The marks are enough: a text that is better than the
 # network's own greedy one becomes more probable, until the right one is the
-# greedy one.
+# greedy one. The shelf at 0.8 is a text with both right words and one too many:
+# its ROUGE-L is $2 \cdot 2 / (3 + 2)$. Samples climb about as fast as the exact
+# gradient.
 #
 # A large network cannot begin like this. With 50,000 words, all texts that it
 # writes at first are equally bad, and all marks are 0. So the paper trains by

@@ -19,6 +19,7 @@ NAMES = (
     "memory_hops",
     "soft_search",
     "stop_or_go_on",
+    "summarizer",
     "transducer",
     "transformer",
     "transformer_layer",
@@ -218,6 +219,19 @@ def test_what_a_hop_finds_is_added_to_its_question():
             (f"+_{hop}", f"u_{int(hop) + 1}"),
         } <= edges(figure)
     assert path_from(figure, "u_4") == ["u_4", "W", "answer"]
+
+
+def test_a_summariser_looks_at_the_source_and_at_what_it_wrote():
+    figure = diagrams.summarizer(["a", "b"], ["START", "a", "b"])
+    into = {
+        target: {source for source, end in edges(figure) if end == target}
+        for _, target in edges(figure)
+    }
+    assert into["looks"] == {"h_1", "h_2", "d_3", "looks"}
+    assert into["rereads"] == {"d_1", "d_2", "d_3"}
+    assert into["f"] == {"d_3", "c_e", "c_d"}
+    assert into["copy"] == {"looks"}  # It copies by where it looks.
+    assert into["p"] == {"copy", "switch", "write"}
 
 
 def test_a_translator_searches_with_its_decoder():

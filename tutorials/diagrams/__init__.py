@@ -16,6 +16,7 @@ from diagrams.networks import (
     encoder_decoder,
     memory_hops,
     soft_search,
+    summarizer,
     translator,
     unrolled_rnn,
 )
@@ -30,6 +31,7 @@ __all__ = [
     "memory_hops",
     "soft_search",
     "stop_or_go_on",
+    "summarizer",
     "transducer",
     "transformer",
     "transformer_layer",

@@ -230,6 +230,74 @@ def memory_hops(
     return diagram.draw(nodes, edges, path)
 
 
+def summarizer(
+    source: Sequence[str] = ("bola", "remi", "bola", "tuso"),
+    written: Sequence[str] = ("START", "bola", "remi"),
+    path: str | os.PathLike | None = None,
+) -> drawing.Figure:
+    """Draws a step of the summariser (Paulus et al. 2017, figures 1 and 2).
+
+    Args:
+        source: What the bidirectional encoder reads.
+        written: What the decoder has read so far: START and its own words.
+        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
+    """
+    step, t = _step(*source, *written), len(written)
+    middle = step * (len(source) + 1)
+    left, right, now = (
+        middle / 2,
+        middle + step * (t + 1) / 2,
+        middle + step * t,
+    )
+    nodes = [
+        Node("looks", left, 2.1, "intra-temporal\nattention", "attention", 1.5,
+             0.6),
+        Node("rereads", right, 2.1, "intra-decoder\nattention", "attention",
+             1.5, 0.6),
+        Node("c_e", left, 3, "$c^e_t$", "vector", STATE),
+        Node("c_d", right, 3, "$c^d_t$", "vector", STATE),
+        Node("f", right, 3.9, "$f_t = [h^d_t; c^e_t; c^d_t]$", "vector", 2),
+        Node("copy", left - 0.6, 4.8, "copy", "attention"),
+        Node("switch", middle, 4.8, "switch", "dense"),
+        Node("write", right, 4.8, "write", "dense"),
+        Node("p", middle, 5.7, "$p(y_t)$", "text", 0.8),
+    ]  # fmt: skip
+    query, beside = (now, 1.45), left - 1.2
+    edges = [
+        Edge(f"d_{t}", "looks", via=(query, (left + 0.6, 1.45))),
+        Edge(f"d_{t}", "rereads", via=(query, (right + 0.6, 1.45))),
+        Edge(f"d_{t}", "f", via=((now, 3.45), (right + 0.8, 3.45))),
+        Edge("looks", "looks", via=((beside, 2.25), (beside, 1.95))),
+        Edge("looks", "c_e"),
+        Edge("looks", "copy", "$\\alpha^e_t$", via=((left - 0.6, 3.5),)),
+        Edge("rereads", "c_d"),
+        Edge("c_e", "f", via=((left, 3.45), (right - 0.8, 3.45))),
+        Edge("c_d", "f"),
+        Edge("f", "write"),
+        Edge("f", "switch", via=((middle, 3.9),)),
+        Edge("copy", "p", via=((left - 0.6, 5.25), (middle - 0.2, 5.25))),
+        Edge("switch", "p"),
+        Edge("write", "p", via=((right, 5.25), (middle + 0.2, 5.25))),
+    ]
+    for i, word in enumerate(source, start=1):
+        nodes += [
+            Node(f"x_{i}", step * i, 0, diagram.word(word), "text", step),
+            Node(f"h_{i}", step * i, 0.8, f"$h^e_{{{i}}}$", width=STATE),
+        ]
+        edges += [Edge(f"x_{i}", f"h_{i}"), Edge(f"h_{i}", "looks")]
+    for j, word in enumerate(written, start=1):
+        x = middle + step * j
+        nodes += [
+            Node(f"y_{j}", x, 0, diagram.word(word), "text", step),
+            Node(f"d_{j}", x, 0.8, f"$h^d_{{{j}}}$", width=STATE),
+        ]
+        edges.append(Edge(f"y_{j}", f"d_{j}"))
+        if j < t:
+            edges.append(Edge(f"d_{j}", "rereads"))
+            edges.append(Edge(f"d_{j}", f"d_{j + 1}"))
+    return diagram.draw(nodes, edges, path)
+
+
 def attention_steps(
     path: str | os.PathLike | None = None,
 ) -> drawing.Figure:

@@ -337,8 +337,8 @@ def draw_gap():
                 arrowprops={"arrowstyle": "<->", "color": drawing.INK},
             )  # fmt: skip
             axes.text(
-                1.05 * alone, 100 * height, f"{alone / helped:.1f} times",
-                va="center", bbox={"facecolor": "white", "edgecolor": "none"},
+                1.15 * alone, 100 * height, f"{alone / helped:.1f} times",
+                va="center",
             )  # fmt: skip
         axes.set_xscale("log", base=2)
         axes.set_xticks(COUNTS, COUNTS)
@@ -397,13 +397,13 @@ for seed in SEEDS:
     nothing[:, 0] = END
     trained = train(fresh[seed], nothing, alone, PRE_TRAINING, seed)
     begin = of_decoder(trained, fresh[seed])
-    _, right["language model", seed, COUNT] = translate(begin, COUNT, seed)
+    own, right["language model", seed, COUNT] = translate(begin, COUNT, seed)
     row = [
         right[name, seed, COUNT]
         for name in ("fresh", "language model", "autoencoder")
     ]
     print(f"seed {seed}:", *(f"{share:6.1%}" for share in row))
-    assert FAST or row[1] < row[2]
+    assert FAST or (own > 0.97 and row[1] < row[0] < row[2])
 
 # %% [markdown]
 # The autoencoder is ahead with each seed. It has trained both halves of the
@@ -859,11 +859,33 @@ for name, looks_on in VARIANTS.items():
 # articles have 632 tokens on average, and there it measures a gain.) But do
 # both do the same?
 #
-# Where do they look, step after step? Columns are the words of a test text,
-# rows those of its summary, and each row sums to 1. A frame is where the word
-# stands that is written in this step.
+# Where do they look, step after step? Each step has a place whose turn it is:
+# where the name stands that is to be written. The next cell measures the mean
+# weight of that place, at the first step and at the last name. Then it draws
+# the weights of one test text. Columns are its words, rows those of its
+# summary, and each row sums to 1. A frame is a place whose turn it is.
+
 
 # %%
+def weights_in_turn(model):
+    """The mean weight of the right place: at the first name, at the last."""
+    inputs = {"source_ids": test_sources, "target_ids": shifted(test_labels)}
+    alpha = np.array(model.attend(inputs)[1])  # [500, 13, 13]
+    turns = np.argsort(test_sources <= FILLER, axis=1, kind="stable")
+    texts, last = np.arange(500), np.sum(test_labels > END, axis=1) - 1
+    return [
+        alpha[texts, steps, turns[texts, steps]].mean()
+        for steps in (np.zeros(500, int), last)
+    ]
+
+
+for (name, seed), summarizer in summarizers.items():
+    at_first, at_last = weights_in_turn(summarizer)
+    print(
+        f"{name:9} seed {seed}: {at_first:.2f} at first, {at_last:.2f} at last"
+    )
+    assert FAST or (at_last > at_first) == VARIANTS[name]
+
 shown = [summarizers[name, SEEDS[0]] for name in VARIANTS]
 first = {
     "source_ids": test_sources[:1],
@@ -883,10 +905,12 @@ ka.plotting.attention_heat_map(
 )
 
 # %% [markdown]
-# Both maps follow the names down the text, and hardly any weight is left at a
-# place whose turn is over. In the left one the decoder's state has learned to
-# move on by itself. In the right one the division helps it: early places have
-# large sums, so late rows are sharper.
+# Both maps follow the names down the text. On the left, the decoder's state has
+# learned to move on by itself. From the first step to the last it gets less
+# sure: the numbers above fall with each seed. On the right, the division takes
+# part, and the numbers rise with each seed. At first there is nothing to divide
+# by, and many places share the weight. Then the places that have had their turn
+# count less.
 #
 # ## Saying what matters
 #

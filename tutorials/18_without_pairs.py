@@ -136,7 +136,8 @@ diagrams.encoder_decoder(text, text, PICTURES / "18_autoencoder.png")
 # $$\log p(x \mid v) = \sum_{t=1}^{T} \log p(x_t \mid v, x_1, \dots, x_{t-1})$$
 #
 # Training raises the sum of these over all texts. (The dashed arrows are those
-# of chapter 2's other model. We use the first one, without them.)
+# of chapter 2's other model. We use the first one, without them. As in chapter
+# 2, its encoder reads backwards.)
 #
 # To copy is no use by itself. But everything that the decoder has to know must
 # go through $v$, so the encoder learns to put a text into a vector, and the
@@ -241,9 +242,9 @@ for seed in SEEDS:
 # number of updates.
 #
 # A fair comparison needs one more thing. A training that was stopped too early
-# only shows which one *begins* faster. So the next cell also asks for the pairs
-# that were trained on. If a network has all of them right, it has learned what
-# these pairs can teach it. Then the test shows what it makes of them.
+# only shows which one *begins* faster. So the next cell also tries the pairs
+# that were trained on, and asserts that nearly all of them are right. Then the
+# test shows what a network makes of pairs that it knows.
 
 # %%
 COUNTS = (30, 240) if FAST else (30, 60, 120, 240)
@@ -534,17 +535,17 @@ np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 # %% [markdown]
 # What this does to repetition can be seen without any training. Suppose a score
-# has two parts. One is of the place and the same at every step, $a_i$: some
-# words attract every question. The other one, $b_t$, is the same at every
-# place. Then $\exp(a_i + b_t)$ divided by $\sum_j \exp(a_i + b_j)$ is the same
+# has two parts. One part, $a_i$, belongs to the place and is the same at every
+# step: some words attract every question. The other part, $b_t$, is the same at
+# every place. Then $\exp(a_i + b_t)$ divided by $\sum_j \exp(a_i + b_j)$ is the same
 # for all $i$. So from step 2 on, what attracts every question is cancelled.
 #
 # Real questions also differ from step to step. The next cell draws 500 texts of
 # twelve different words, and scores $a_i + b_{ti}$ at random, where $a$ varies
 # three times as much as $b$. At each step the search copies the word with the
 # highest weight. `share_again` counts what is said again: of all runs of $n$
-# words, those that stand earlier in the same text. The paper counts runs of
-# three.
+# words, the share that stands earlier in the same text. The paper counts runs
+# of three.
 
 
 # %%

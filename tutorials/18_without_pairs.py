@@ -136,7 +136,8 @@ diagrams.encoder_decoder(text, text, PICTURES / "18_autoencoder.png")
 # $$\log p(x \mid v) = \sum_{t=1}^{T} \log p(x_t \mid v, x_1, \dots, x_{t-1})$$
 #
 # Training raises the sum of these over all texts. (The dashed arrows are those
-# of chapter 2's other model. We use the first one, without them.)
+# of chapter 2's other model. We use the first one, without them. As in chapter
+# 2, its encoder reads backwards.)
 #
 # To copy is no use by itself. But everything that the decoder has to know must
 # go through $v$, so the encoder learns to put a text into a vector, and the
@@ -241,9 +242,9 @@ for seed in SEEDS:
 # number of updates.
 #
 # A fair comparison needs one more thing. A training that was stopped too early
-# only shows which one *begins* faster. So the next cell also asks for the pairs
-# that were trained on. If a network has all of them right, it has learned what
-# these pairs can teach it. Then the test shows what it makes of them.
+# only shows which one *begins* faster. So the next cell also tries the pairs
+# that were trained on, and asserts that nearly all of them are right. Then the
+# test shows what a network makes of pairs that it knows.
 
 # %%
 COUNTS = (30, 240) if FAST else (30, 60, 120, 240)
@@ -337,8 +338,8 @@ def draw_gap():
                 arrowprops={"arrowstyle": "<->", "color": drawing.INK},
             )  # fmt: skip
             axes.text(
-                1.05 * alone, 100 * height, f"{alone / helped:.1f} times",
-                va="center", bbox={"facecolor": "white", "edgecolor": "none"},
+                1.15 * alone, 100 * height, f"{alone / helped:.1f} times",
+                va="center",
             )  # fmt: skip
         axes.set_xscale("log", base=2)
         axes.set_xticks(COUNTS, COUNTS)
@@ -397,13 +398,13 @@ for seed in SEEDS:
     nothing[:, 0] = END
     trained = train(fresh[seed], nothing, alone, PRE_TRAINING, seed)
     begin = of_decoder(trained, fresh[seed])
-    _, right["language model", seed, COUNT] = translate(begin, COUNT, seed)
+    own, right["language model", seed, COUNT] = translate(begin, COUNT, seed)
     row = [
         right[name, seed, COUNT]
         for name in ("fresh", "language model", "autoencoder")
     ]
     print(f"seed {seed}:", *(f"{share:6.1%}" for share in row))
-    assert FAST or row[1] < row[2]
+    assert FAST or (own > 0.97 and row[1] < row[0] < row[2])
 
 # %% [markdown]
 # The autoencoder is ahead with each seed. It has trained both halves of the
@@ -534,17 +535,17 @@ np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 # %% [markdown]
 # What this does to repetition can be seen without any training. Suppose a score
-# has two parts. One is of the place and the same at every step, $a_i$: some
-# words attract every question. The other one, $b_t$, is the same at every
-# place. Then $\exp(a_i + b_t)$ divided by $\sum_j \exp(a_i + b_j)$ is the same
-# for all $i$. So from step 2 on, what attracts every question is cancelled.
+# has two parts. One part, $a_i$, belongs to the place and is the same at every
+# step: some words attract every question. The other part, $b_t$, is the same at
+# every place. Then $\exp(a_i + b_t)$ divided by $\sum_j \exp(a_i + b_j)$ is the
+# same for all $i$. So from step 2 on, what attracts every question is cancelled.
 #
 # Real questions also differ from step to step. The next cell draws 500 texts of
 # twelve different words, and scores $a_i + b_{ti}$ at random, where $a$ varies
 # three times as much as $b$. At each step the search copies the word with the
 # highest weight. `share_again` counts what is said again: of all runs of $n$
-# words, those that stand earlier in the same text. The paper counts runs of
-# three.
+# words, the share that stands earlier in the same text. The paper counts runs
+# of three.
 
 
 # %%
@@ -859,11 +860,33 @@ for name, looks_on in VARIANTS.items():
 # articles have 632 tokens on average, and there it measures a gain.) But do
 # both do the same?
 #
-# Where do they look, step after step? Columns are the words of a test text,
-# rows those of its summary, and each row sums to 1. A frame is where the word
-# stands that is written in this step.
+# Where do they look, step after step? Each step has a place whose turn it is:
+# where the name stands that is to be written. The next cell measures the mean
+# weight of that place, at the first step and at the last name. Then it draws
+# the weights of one test text. Columns are its words, rows those of its
+# summary, and each row sums to 1. A frame is a place whose turn it is.
+
 
 # %%
+def weights_in_turn(model):
+    """The mean weight of the right place: at the first name, at the last."""
+    inputs = {"source_ids": test_sources, "target_ids": shifted(test_labels)}
+    alpha = np.array(model.attend(inputs)[1])  # [500, 13, 13]
+    turns = np.argsort(test_sources <= FILLER, axis=1, kind="stable")
+    texts, last = np.arange(500), np.sum(test_labels > END, axis=1) - 1
+    return [
+        alpha[texts, steps, turns[texts, steps]].mean()
+        for steps in (np.zeros(500, int), last)
+    ]
+
+
+for (name, seed), summarizer in summarizers.items():
+    at_first, at_last = weights_in_turn(summarizer)
+    print(
+        f"{name:9} seed {seed}: {at_first:.2f} at first, {at_last:.2f} at last"
+    )
+    assert FAST or (at_last > at_first) == VARIANTS[name]
+
 shown = [summarizers[name, SEEDS[0]] for name in VARIANTS]
 first = {
     "source_ids": test_sources[:1],
@@ -883,10 +906,12 @@ ka.plotting.attention_heat_map(
 )
 
 # %% [markdown]
-# Both maps follow the names down the text, and hardly any weight is left at a
-# place whose turn is over. In the left one the decoder's state has learned to
-# move on by itself. In the right one the division helps it: early places have
-# large sums, so late rows are sharper.
+# Both maps follow the names down the text. On the left, the decoder's state has
+# learned to move on by itself. From the first step to the last it gets less
+# sure: the numbers above fall with each seed. On the right, the division takes
+# part, and the numbers rise with each seed. At first there is nothing to divide
+# by, and many places share the weight. Then the places that have had their turn
+# count less.
 #
 # ## Saying what matters
 #

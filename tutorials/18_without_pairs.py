@@ -538,7 +538,7 @@ np.testing.assert_allclose(found, expected, rtol=1e-5)
 # has two parts. One part, $a_i$, belongs to the place and is the same at every
 # step: some words attract every question. The other part, $b_t$, is the same at
 # every place. Then $\exp(a_i + b_t)$ divided by $\sum_j \exp(a_i + b_j)$ is the
-# same for all $i$. So from step 2 on, what attracts every question is cancelled.
+# same for all $i$. From step 2 on, what attracts every question is cancelled.
 #
 # Real questions also differ from step to step. The next cell draws 500 texts of
 # twelve different words, and scores $a_i + b_{ti}$ at random, where $a$ varies

@@ -857,7 +857,7 @@ for name, looks_on in VARIANTS.items():
 # %% [markdown]
 # Both learn it. A text of twelve words is short enough for a decoder that
 # remembers by itself, so this table does not tell the two apart. (The paper's
-# articles have 632 tokens on average, and there it measures a gain.) But do
+# articles have hundreds of words, and there it measures a gain.) But do
 # both do the same?
 #
 # Where do they look, step after step? Each step has a place whose turn it is:

@@ -351,8 +351,8 @@ matrices = 2 * draws.normal(size=(4, 4, 4))
 offsets = 2 * draws.normal(size=(4, 4))
 points = draws.uniform(-1, 1, size=(4096, 4)).astype("float32")
 quadrant = 2 * (points[:, 0] > 0) + (points[:, 1] > 0)
-values = np.einsum("nd,ndo->no", points, matrices[quadrant])
-values = values + offsets[quadrant]
+wanted = np.einsum("nd,ndo->no", points, matrices[quadrant])
+wanted = wanted + offsets[quadrant]
 
 
 def purity(chosen):
@@ -364,7 +364,7 @@ def purity(chosen):
 experts = ka.layers.MixtureOfExperts(4, 8, 2, activation="linear")
 model = keras.Sequential([experts])
 model.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=False)
-model.fit(points, values, batch_size=128, epochs=1 if FAST else 40, verbose=0)
+model.fit(points, wanted, batch_size=128, epochs=1 if FAST else 40, verbose=0)
 best = np.argmax(experts.gates(points), axis=1)
 print(f"purity: {purity(best):.3f}")
 if not FAST:
@@ -739,7 +739,7 @@ draw_bills()
 # model = keras.Sequential([free])
 # model.compile(keras.optimizers.Adam(0.01), "mse", jit_compile=False)
 # epochs = 1 if FAST else 40
-# model.fit(points, values, batch_size=128, epochs=epochs, verbose=0)
+# model.fit(points, wanted, batch_size=128, epochs=epochs, verbose=0)
 # print(purity(np.argmax(free.gates(points), axis=1)))
 # ```
 #

@@ -36,7 +36,7 @@
 # 4. A summariser with two attentions that know its past.
 # 5. A mark for a whole text, and its gradient.
 #
-# Takes about five minutes on two cores. Pictures are shown here and kept in the
+# Takes about six minutes on two cores. Pictures are shown here and kept in the
 # folder `pictures`.
 
 # %%

@@ -550,7 +550,7 @@ np.testing.assert_allclose(found, expected, rtol=1e-5)
 
 # %%
 def share_again(texts, n):
-    """Of all runs of n words, the share that the same text had before."""
+    """The share of runs of n words that stand earlier in their text."""
     runs = [
         [tuple(text[i : i + n]) for i in range(len(text) - n + 1)]
         for text in texts

@@ -97,7 +97,7 @@ def test_a_machine_copies_twice_the_length_of_its_training(tmp_path):
         places = np.argmax(shown["attention"], axis=1)
         # Some machines write a letter one step after they have read it. Then
         # the last place is asked for twice.
-        assert (np.diff(places)[:-1] == 1).all()
+        assert places[0] <= 1 and (np.diff(places)[:-1] == 1).all()
 
 
 def test_a_transducer_writes_in_the_order_in_which_it_reads(tmp_path):

@@ -12,17 +12,14 @@ from keras_attention.plotting import drawing
 Node, Edge = diagram.Node, diagram.Edge
 
 
-def hidden_markov(
-    num_tokens: int = 3, path: str | os.PathLike | None = None
-) -> drawing.Figure:
+def hidden_markov(path: str | os.PathLike | None = None) -> drawing.Figure:
     """Draws hidden places that jump and write (Vogel et al. 1996).
 
     Args:
-        num_tokens: How many tokens are written.
         path: Where to write a picture, if anywhere: .png, .svg or .pdf.
     """
     nodes, edges = [], []
-    for i in range(1, num_tokens + 1):
+    for i in (1, 2, 3):
         x = 1.7 * i
         nodes += [
             Node(f"x_{i}", x, 0, f"letter $x_{{a_{i}}}$", "text", 0.9),
@@ -120,18 +117,15 @@ def hard_look(path: str | os.PathLike | None = None) -> drawing.Figure:
     return diagram.draw(nodes, edges, path)
 
 
-def stop_or_go_on(
-    num_keys: int = 4, path: str | os.PathLike | None = None
-) -> drawing.Figure:
+def stop_or_go_on(path: str | os.PathLike | None = None) -> drawing.Figure:
     """Draws a cursor that stops or goes on at each key (Raffel et al. 2017).
 
     Args:
-        num_keys: How many keys there are.
         path: Where to write a picture, if anywhere: .png, .svg or .pdf.
     """
     nodes = [Node("before", 0, 1.0, "from\n$a_{i-1}$", "text", 0.6)]
     edges = []
-    for j in range(1, num_keys + 1):
+    for j in (1, 2, 3, 4):
         x = 1.35 * j
         nodes += [
             Node(f"h_{j}", x, 0, f"$h_{j}$", width=0.6),
@@ -148,16 +142,15 @@ def stop_or_go_on(
 
 
 def chain_of_choices(
-    num_keys: int = 4, path: str | os.PathLike | None = None
+    path: str | os.PathLike | None = None,
 ) -> drawing.Figure:
     """Draws choices that have a say in their neighbours' (Kim et al. 2017).
 
     Args:
-        num_keys: How many keys there are.
         path: Where to write a picture, if anywhere: .png, .svg or .pdf.
     """
     nodes, edges = [], []
-    for j in range(1, num_keys + 1):
+    for j in (1, 2, 3, 4):
         x = 1.5 * j
         nodes += [
             Node(f"h_{j}", x, 0, f"$h_{j}$", width=0.6),

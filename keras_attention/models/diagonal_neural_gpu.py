@@ -292,7 +292,7 @@ class DiagonalNeuralGPU(seq2seq.Seq2Seq):
         noise = self._noise(num_steps, image, training)
 
         def advance(state, step):
-            image, cost = self.cell(state["image"], mask, noise(step))
+            image, cost = self.cell(state["image"], mask, noise=noise(step))
             is_on = step < lengths  # [B]
             state = {
                 "image": ops.where(is_on[:, None, None], image, state["image"]),

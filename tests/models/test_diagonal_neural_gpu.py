@@ -125,7 +125,8 @@ def test_the_loss_is_cross_entropy_and_the_cost(create):
                 total = np.log(np.exp(logits[t]).sum()) - logits[t, label]
                 expected = total + training * weight * of_row
                 if weights[row, t]:
-                    assert values[row, t] == pytest.approx(expected, rel=1e-4)
+                    found = float(values[row, t])
+                    assert found == pytest.approx(expected, rel=1e-4)
 
 
 def test_a_cut_input_learns_by_the_cost_alone(rng):

@@ -432,8 +432,6 @@ SOURCE, TARGET = (B, S, E), (B, T, E)
             + [(B, U), (B, U), (B, T, U)],
         ),
         ("neural_turing_machine", [SOURCE, TARGET, (B, T, U + 5)]),
-        # On the image, and on the candidates of all steps.
-        ("diagonal_neural_gpu", [(B, S + 2, E), (S + 2, B, S + 2, E)]),
         ("transformer", [(B, S, 14), (B, T, 14)]),
     ],
 )

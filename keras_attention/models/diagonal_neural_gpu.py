@@ -196,12 +196,13 @@ class DiagonalNeuralGPU(seq2seq.Seq2Seq):
     The model has no attention. All of the memory takes part in each step, so
     the weights that `step` returns are uniform over the source.
 
-    Deviations: a row of a batch has as many columns, and takes as many steps,
-    as it has symbols and `extra_columns`. The authors pad rows to the length of
-    a bin, which is at least that of the answer. Here an answer that is longer
-    than the image has logits of the bias alone there. The authors lower the
-    weight of the cost as the loss falls, train by AdaMax and add noise to
-    gradients. None of it is done here.
+    Deviations, from the authors' code: a row of a batch has as many columns,
+    and takes as many steps, as it has symbols and `extra_columns`. The authors
+    pad rows to the length of a bin, which is at least that of the answer. Here
+    an answer that is longer than the image has logits of the bias alone there.
+    The authors train columns behind the answer to be empty, lower the weight of
+    the cost as the loss falls, train by AdaMax with clipped gradients, and add
+    noise to these. None of it is done here.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.

@@ -24,6 +24,7 @@ __all__ = [
     "Classifier",
     "ConvSeq2Seq",
     "DecomposableAttention",
+    "DiagonalNeuralGPU",
     "DiagonalRNNSearch",
     "EncoderClassifier",
     "EndToEndMemoryNetwork",
@@ -65,6 +66,7 @@ if typing.TYPE_CHECKING:
     from keras_attention.models.decomposable_attention import (
         DecomposableAttention,
     )
+    from keras_attention.models.diagonal_neural_gpu import DiagonalNeuralGPU
     from keras_attention.models.diagonal_rnnsearch import DiagonalRNNSearch
     from keras_attention.models.encoder_classifier import EncoderClassifier
     from keras_attention.models.end_to_end_memory_network import (

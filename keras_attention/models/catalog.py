@@ -149,6 +149,15 @@ CATALOG = {
         "addition",
         ("mini", "tiny", "base"),
     ),
+    "diagonal_neural_gpu": Entry(
+        "DiagonalNeuralGPU",
+        "Freivalds and Liepins, Improving the Neural GPU Architecture for "
+        "Algorithm Learning",
+        2017,
+        "translation",
+        "addition",
+        ("mini", "tiny", "base"),
+    ),
     "rnn_transducer": Entry(
         "RNNTransducer",
         "Graves, Sequence Transduction with Recurrent Neural Networks",

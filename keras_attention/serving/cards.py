@@ -21,7 +21,8 @@ the source tokens. Padding has weight 0, and so has everything that
 `with_attention` gives for a blank text. A Transformer's weights are the mean of
 the last layer's heads. A model without attention puts all weight on the token
 that it read last: END, or the first token for `lstm_encoder_decoder`, which
-reads backwards. `extended_neural_gpu` puts the same weight on each token.
+reads backwards. `extended_neural_gpu` and `diagonal_neural_gpu` put the same
+weight on each token.
 
 `score` and `scores` are log-probabilities divided by the length penalty.
 `log_probability` is not divided. Where a beam found fewer hypotheses than it

@@ -199,3 +199,32 @@ def test_hard_attention_on_replicas(step_of, replicas, micro_batches):
     assert other["loss"] == pytest.approx(logs["loss"], rel=1e-5)
     for ours, expected in zip(parts, whole, strict=True):
         np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("replicas, micro_batches", [(2, 2)])
+def test_a_saturation_cost_on_replicas(step_of, replicas, micro_batches):
+    """The cost of a row is its own, however the batch is divided."""
+
+    def create():
+        keras.utils.set_random_seed(1)
+        model = models.DiagonalNeuralGPU(
+            VOCABULARY, filters=5, saturation_weight=0.5
+        )
+        model.build()
+        # Wide inputs, which cost something.
+        model.source_embedding.embeddings.assign(
+            3 * model.source_embedding.embeddings
+        )
+        return model
+
+    rng = np.random.default_rng(1)
+    ids = rng.integers(4, VOCABULARY, (8, 5), "int32")
+    ids[np.arange(5)[None] >= 1 + np.arange(8)[:, None]] = 0
+    inputs = {"source_ids": ids, "target_ids": ids}
+    batch = inputs, ids, (ids > 0).astype("float32")
+    objective = models.DiagonalNeuralGPU.objective
+    whole, logs = step_of(objective, create, batch)
+    parts, other = step_of(objective, create, batch, replicas, micro_batches)
+    assert other["loss"] == pytest.approx(logs["loss"], rel=1e-5)
+    for ours, expected in zip(parts, whole, strict=True):
+        np.testing.assert_allclose(ours, expected, atol=1e-5)

@@ -13,9 +13,9 @@ The first command trains as Sukhbaatar et al. 2015 do (section 4.2), which
 `keras-attention train` does not: batches are 32 questions of any tasks, and
 gradients are summed over a batch, not averaged. There is plain gradient
 descent, and a gradient has a norm of at most 40. The first epochs have no
-softmax in the hops, at a rate of 0.005, until three in a row have not lowered
-the validation loss. 60 epochs with the softmax follow. Their rate is 0.01 at
-first, and is halved every 15 epochs. Hops read the last 50 sentences.
+softmax in the hops, at half the rate, until three in a row have not lowered the
+validation loss. 60 epochs with the softmax follow. Their rate is 0.01 at first,
+and is halved every 15 epochs. Hops read the last 50 sentences.
 
 The second command trains Weston et al. 2014's network, which is told the
 sentences that support an answer, by the same steps.
@@ -50,7 +50,6 @@ LONGEST = 8
 CLIP_NORM = 40.0
 EPOCHS = 60
 HALVED_EVERY = 15
-LINEAR_RATE = 0.005
 LINEAR_EPOCHS = 30
 PATIENCE = 3
 MEMORY_SIZE = 50
@@ -300,9 +299,8 @@ def train(choices, arrays, made, path, log):
         rng = np.random.default_rng(key)
         if hasattr(model, "seeds"):
             model.seeds.state.assign(rng.integers(2**31, size=2))
-        rate = LINEAR_RATE
-        if stage != "linear":
-            rate = choices["rate"] * 0.5 ** ((number - 1) // HALVED_EVERY)
+        halvings = 1 if stage == "linear" else (number - 1) // HALVED_EVERY
+        rate = choices["rate"] * 0.5**halvings
         begin, loss, count = time.time(), 0.0, 0
         for batch in batches(arrays["train"], rng):
             loss, count = loss + update(*batch, rate), count + BATCH_SIZE

@@ -156,7 +156,7 @@ def test_a_training_that_was_stopped_goes_on(
         program.main()
         *_, scores = (
             json.loads(line)
-            for line in (tmp_path / output / "log.txt").open()
+            for line in (tmp_path / output / "log.txt").read_text().split("\n")
             if line.startswith("{")
         )
         with np.load(tmp_path / output / "state.npz") as arrays:

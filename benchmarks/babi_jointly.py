@@ -1,8 +1,7 @@
 """Train one memory network on all 20 tasks of bAbI.
 
     python benchmarks/babi_jointly.py FOLDER OUTPUT --seed 1
-    python benchmarks/babi_jointly.py FOLDER OUTPUT --seed 1 \\
-        --model memory_network --rate 0.003
+    python benchmarks/babi_jointly.py FOLDER OUTPUT --model memory_network
 
 FOLDER is bAbI's `en-valid`, with files such as qa1_train.txt, qa1_valid.txt and
 qa1_test.txt: about 900, 100 and 1,000 questions a task. OUTPUT is a folder for
@@ -18,7 +17,8 @@ validation loss. 60 epochs with the softmax follow. Their rate is 0.01 at first,
 and is halved every 15 epochs. Hops read the last 50 sentences.
 
 The second command trains Weston et al. 2014's network, which is told the
-sentences that support an answer, by the same steps.
+sentences that support an answer, by the same steps. Choose its `--rate` by the
+validation errors in the log.
 
 The epoch of the fewest validation errors is kept. The test questions are
 answered once, at the end. The table has the errors of each task in percent,

@@ -185,38 +185,46 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         return up_to[:, -1:] - up_to + empty
 
     def _memories(self, story_ids, training):
-        """m and c of each hop, and which places hold one.
+        """m and c of each hop, for the M most recent sentences.
 
-        The memory of a sentence stands at its last token.
+        Memory 0 is the last sentence.
 
         Returns:
-            `(memories, mask)`: a tensor [B, S, D] for each of `times`, and
-            bool [B, S].
+            `(memories, at_ends)`: a tensor [B, M, D] for each of `times`, and
+            float32 [B, M, S], 1 where a memory's sentence ends.
         """
         is_word = _words(story_ids)
         is_end = layers.sentence_ends(story_ids, END)
-        together = ops.cast(layers.same_sentence(is_end), "float32")
-        words = together * is_word[:, None]
-        sizes = ops.sum(words, axis=2) * is_word
-        before = ops.cast(
-            layers.causal_mask(ops.shape(story_ids)[1]), "float32"
-        )
-        places = ops.sum(words * before, axis=2)
         ends = ops.cast(is_end, "float32")
-        ages = ops.cast(self._ages(ends, training), "int32")
-        ages = ops.minimum(ages, self.memory_size - 1)
+        behind = ops.sum(ops.cast(is_end, "int32"), axis=1, keepdims=True)
+        behind = behind - layers.sentence_numbers(is_end) - 1  # [B, S]
+        # No story has more sentences than tokens.
+        memory = ops.arange(self.memory_size)[: ops.shape(story_ids)[1]]
+        tokens = ops.equal(behind[:, None], memory[:, None])
+        tokens = ops.cast(tokens, "float32")  # [B, M, S]
+        at_ends = tokens * ends[:, None]
+
+        def of_tokens(numbers):
+            """What each token's sentence has: [B, M] -> [B, S]."""
+            return ops.matmul(numbers[:, None], tokens)[:, 0]
+
+        up_to = ops.cumsum(is_word, axis=1)
+        sizes = ops.sum(tokens * is_word[:, None], axis=2)  # [B, M]
+        before = ops.sum(at_ends * up_to[:, None], axis=2) - sizes
+        places = up_to - of_tokens(before)
+        sizes = of_tokens(sizes) * is_word
+        ages = ops.sum(at_ends * self._ages(ends, training)[:, None], axis=2)
+        ages = ops.minimum(ops.cast(ages, "int32"), self.memory_size - 1)
         memories = [
             layers.weighted_sum(
-                together, self._weighted(embedding, story_ids, places, sizes)
+                tokens, self._weighted(embedding, story_ids, places, sizes)
             )
             + time(ages)
             for embedding, time in zip(
                 self.embeddings, self.times, strict=False
             )
         ]
-        behind = self._ages(ends, training=False)
-        mask = ops.logical_and(is_end, behind < self.memory_size)
-        return memories, mask
+        return memories, at_ends
 
     def attend(self, inputs, training=None):
         """Logits [B, C], and p of each hop [B, K, S].
@@ -224,7 +232,8 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         The weight of a sentence stands at its last token, and all others are
         0. Where `is_linear` is true, they do not sum to 1.
         """
-        memories, mask = self._memories(inputs["story_ids"], training)
+        memories, at_ends = self._memories(inputs["story_ids"], training)
+        mask = ops.any(at_ends > 0, axis=2)  # [B, M]
         asking = self.embeddings[0 if self.is_adjacent else -1]
         u = self._question(asking, inputs["question_ids"])
         of_hops = []
@@ -240,7 +249,8 @@ class EndToEndMemoryNetwork(classifier.Classifier):
             u = o + (u if self.is_adjacent else self.hop_projection(u))
             of_hops.append(p)
         logits = ops.cast(self.output_projection(u), "float32")
-        return logits, ops.stack(of_hops, axis=1)
+        p = ops.stack(of_hops, axis=1)  # [B, K, M]
+        return logits, layers.weighted_sum(p, at_ends)
 
     def get_config(self):
         return {**super().get_config(), **self.config}

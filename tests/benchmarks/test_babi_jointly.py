@@ -1,0 +1,173 @@
+"""`benchmarks/babi_jointly.py` takes the paper's steps, and goes on."""
+
+import importlib.util
+import json
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from keras_attention import models
+
+PROGRAM = pathlib.Path(__file__).parents[2] / "benchmarks/babi_jointly.py"
+PLACES = ("kitchen", "garden", "attic")
+PEOPLE = ("Mary", "John")
+
+
+@pytest.fixture
+def program():
+    spec = importlib.util.spec_from_file_location("babi_jointly", PROGRAM)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def write(folder):
+    """Twenty tasks, of two questions in each split."""
+    for task in range(1, 21):
+        for place, split in enumerate(("train", "valid", "test")):
+            first = PLACES[(task + place) % 3]
+            second = PLACES[(task * 2 + place) % 3]
+            lines = [
+                f"1 Mary went to the {first}.",
+                f"2 John went back to the {second}.",
+                f"3 Where is Mary?\t{first}\t1",
+                f"4 Where is John?\t{second}\t2",
+            ]
+            path = folder / f"qa{task}_{split}.txt"
+            path.write_text("\n".join(lines) + "\n")
+    return folder
+
+
+def test_the_published_columns_have_the_published_means(program):
+    """And as many failed tasks as the papers count."""
+    for name, mean, failed in (
+        ("end_to_end_memory_network", 12.4, 11),
+        ("memory_network", 6.7, 4),
+    ):
+        column = program.PUBLISHED[name]
+        # 6.65 is rounded up.
+        assert abs(sum(column) / 20 - mean) < 0.051
+        assert sum(error > program.FAILED for error in column) == failed
+        text = program.table(name, [0.0] * 20)
+        assert f"| failed tasks | 0 | {failed} |" in text
+        assert f"| 17 | 0.0 | {column[16]:.1f} |" in text
+
+
+def linear(*losses):
+    return [{"stage": "linear", "validation_loss": loss} for loss in losses]
+
+
+@pytest.mark.parametrize(
+    "epochs, expected",
+    [
+        ([], ("linear", 1)),
+        (linear(3.0, 2.0, 2.1, 2.2), ("linear", 5)),
+        (linear(3.0, 2.0, 2.1, 2.2, 2.0), ("softmax", 1)),
+        (linear(*np.arange(30, 0, -1)), ("softmax", 1)),
+        (linear(3.0, 2.0) + [{"stage": "softmax"}] * 7, ("softmax", 8)),
+        (linear(3.0) + [{"stage": "softmax"}] * 60, None),
+    ],
+)
+def test_the_softmax_comes_when_the_loss_falls_no_more(
+    program, epochs, expected
+):
+    assert program.next_epoch(["linear", "softmax"], epochs) == expected
+
+
+def test_the_last_of_the_best_epochs_is_kept(program):
+    errors = [("linear", 1), ("softmax", 3), ("softmax", 2), ("softmax", 2)]
+    epochs = [
+        {"stage": stage, "validation_error": error, "epoch": number}
+        for number, (stage, error) in enumerate(errors)
+    ]
+    assert program.best(epochs, "softmax")["epoch"] == 3
+    assert program.best(epochs[:1], "softmax") is None
+
+
+def test_rows_are_cut_and_encoded(program):
+    rows = [("c", "a b\na", "b", [1]), ("d,e", "\n".join("ab" * 26), "x", [])]
+    encoder = program.Encoder(rows[:1])
+    arrays = encoder.arrays(rows)
+    a, b, unknown, end = 4, 5, 1, 3
+    assert arrays["story_ids"][0, :6].tolist() == [a, b, end, a, end, 0]
+    assert arrays["story_ids"][1].tolist() == [a, end, b, end] * 25
+    assert arrays["question_ids"].tolist() == [[b, end], [unknown, end]]
+    assert arrays["facts"].tolist() == [[1, 1, 1], [0, 0, 0]]
+    assert arrays["labels"].tolist() == [0, -1]
+
+
+@pytest.mark.parametrize("factor", [1, 300])
+def test_a_step_sums_gradients_and_clips_them(program, tmp_path, factor):
+    """As plain gradient descent on the whole batch in one part does."""
+    rows = sum(program.read(write(tmp_path))["train"].values(), [])
+    encoder = program.Encoder(rows)
+    arrays = encoder.arrays(rows)
+    model = models.EndToEndMemoryNetwork(
+        4 + len(encoder.words), 3, 5, noise=0.0, memory_size=3
+    )
+    model.build()
+    table = model.embeddings[0].embeddings
+    table.assign(factor * table)
+    (halves,) = program.batches(arrays, np.random.default_rng(1))
+    batch = {
+        name: tf.concat([half[name] for half in halves], 0)
+        for name in halves[0]
+    }
+    assert len(batch["labels"]) == 32
+    with tf.GradientTape() as tape:
+        logits = model({name: batch[name] for name in model.text_names})
+        log_p = tf.nn.log_softmax(logits)
+        loss = -tf.reduce_sum(tf.gather(log_p, batch["labels"], batch_dims=1))
+    values = [variable.value for variable in model.trainable_variables]
+    gradients = [
+        np.array(tf.convert_to_tensor(g)) for g in tape.gradient(loss, values)
+    ]
+    norm = np.sqrt(sum((g**2).sum() for g in gradients))
+    assert (norm > 40) == (factor > 1)
+    scale = min(1, 40 / norm)
+    expected = [
+        np.array(value) - 0.1 * scale * g
+        for value, g in zip(values, gradients, strict=True)
+    ]
+    update, _ = program.functions(model)
+    np.testing.assert_allclose(update(*halves, 0.1), loss, rtol=1e-4)
+    for value, right in zip(values, expected, strict=True):
+        np.testing.assert_allclose(value, right, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name", ["end_to_end_memory_network", "memory_network"]
+)
+def test_a_training_that_was_stopped_goes_on(
+    program, tmp_path, monkeypatch, name
+):
+    folder = write(tmp_path)
+    monkeypatch.setattr(program, "LINEAR_EPOCHS", 1)
+
+    def run(output, epochs, seed=1):
+        monkeypatch.setattr(program, "EPOCHS", epochs)
+        arguments = [str(folder), str(tmp_path / output)]
+        arguments += ["--model", name, "--seed", str(seed)]
+        monkeypatch.setattr(sys, "argv", ["babi_jointly.py", *arguments])
+        program.main()
+        *_, scores = (
+            json.loads(line)
+            for line in (tmp_path / output / "log.txt").read_text().split("\n")
+            if line.startswith("{")
+        )
+        with np.load(tmp_path / output / "state.npz") as arrays:
+            return scores, {n: arrays[n] for n in arrays if n != "state"}
+
+    run("stopped", 1)
+    scores, weights = run("stopped", 2)
+    expected, others = run("whole", 2)
+    assert scores["test_errors"] == expected["test_errors"]
+    for key, weight in weights.items():
+        np.testing.assert_array_equal(weight, others[key])
+    assert (tmp_path / "whole" / "hops.png").is_file()
+    with pytest.raises(SystemExit, match="another training"):
+        run("whole", 2, seed=2)

@@ -24,6 +24,7 @@ that is asked for, and the window is at the stroke that is written.
 """
 
 import argparse
+import functools
 import json
 import pathlib
 import time
@@ -33,6 +34,7 @@ import numpy as np
 import strokes_data
 import strokes_network
 import strokes_pictures
+import tensorflow as tf
 
 from keras_attention import files
 from keras_attention.training import checkpoints
@@ -108,11 +110,13 @@ def train(network, data, options, path):
         first = meta["epochs"]
     for epoch in range(first, options.epochs):
         begin = time.time()
-        network.reset_metrics()
         rng = np.random.default_rng([options.seed, epoch])
-        for inputs, labels, weights in data.batches("train", rng):
-            loss = network.train_on_batch(inputs, labels, weights)
-        loss = float(loss)  # The mean of the epoch.
+        batches = tf.data.Dataset.from_generator(
+            functools.partial(data.batches, "train", rng),
+            output_signature=strokes_data.SIGNATURE,
+        )
+        history = network.fit(batches, verbose=0, shuffle=False).history
+        (loss,) = history["loss"]
         arrays = {}
         for name, variables in parts.items():
             arrays |= checkpoints.variables_to_arrays(name, variables)

@@ -106,7 +106,9 @@ class StrokeWriter(keras.Model):
     ):
         super().__init__()
         if reads not in READS:
-            raise ValueError(f"`reads` must be one of {READS}. Got: {reads!r}")
+            raise ValueError(
+                f"`reads` must be one of {READS}. Received: {reads!r}"
+            )
         self.num_kinds = num_kinds
         self.reads = reads
         self.units = units
@@ -253,14 +255,13 @@ def write(network, kinds, rng, bias=0.0, most_points=100):
             ending = num_up >= lengths
         ends[ending & ~done] = place
         done |= ending
-        if done.all():
-            break
         points = draw_points(network.read_out(state), rng, bias)
         num_up += points[:, 2]
         places = ops.convert_to_numpy(state["places"])
         steps.append((points, weights, places))
+        if done.all():
+            break
     names = ("points", "weights", "places")
-    # Empty drawings have shapes, too.
     arrays = [np.stack(one, axis=1) for one in zip(*steps, strict=True)]
     return [
         {n: a[row, :end] for n, a in zip(names, arrays, strict=True)}

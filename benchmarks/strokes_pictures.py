@@ -43,7 +43,7 @@ def draw_written(rows, path):
                 -0.15, 0.5, name, transform=axes[0].transAxes,
                 rotation=90, ha="right", va="center",
             )  # fmt: skip
-        plotting.save(figure, path)
+        return plotting.save(figure, path)
 
 
 def draw_window(asked, written, path):
@@ -83,4 +83,4 @@ def draw_window(asked, written, path):
             axes.set_xlim(-0.5, max(num_points, 1) - 0.5)
             axes.set_xlabel("point")
             axes.xaxis.set_major_locator(ticker.MaxNLocator(integer=True))
-        plotting.save(figure, path)
+        return plotting.save(figure, path)

@@ -43,6 +43,15 @@ LEARNING_RATE = 2e-3
 CLIP_NORM = 1.0
 # What the pictures are drawn with (section 5.4); the table has 0.
 BIAS = 1.0
+# A batch. With unknown lengths, TensorFlow traces one graph for all.
+SIGNATURE = (
+    {
+        "points": tf.TensorSpec([None, None, 3], tf.float32),
+        "kinds": tf.TensorSpec([None, None], tf.int32),
+    },
+    tf.TensorSpec([None, None, 3], tf.float32),
+    tf.TensorSpec([None, None], tf.float32),
+)
 
 
 def compiled(reads, num_kinds, num_steps, options):
@@ -113,7 +122,7 @@ def train(network, data, options, path):
         rng = np.random.default_rng([options.seed, epoch])
         batches = tf.data.Dataset.from_generator(
             functools.partial(data.batches, "train", rng),
-            output_signature=strokes_data.SIGNATURE,
+            output_signature=SIGNATURE,
         )
         history = network.fit(batches, verbose=0, shuffle=False).history
         (loss,) = history["loss"]

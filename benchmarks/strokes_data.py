@@ -17,7 +17,6 @@ import pickle
 import zipfile
 
 import numpy as np
-import tensorflow as tf
 
 FILE = "kanji.rdp200.npz"
 SPLITS = ("train", "valid", "test")
@@ -28,15 +27,6 @@ ARROWS = "→↘↓↙←↖↑↗"
 CORNER = 0.2
 # The kind of strokes whose own kind is rare.
 OTHER = "·"
-# What `batch` gives. With unknown lengths, TensorFlow traces one graph for all.
-SIGNATURE = (
-    {
-        "points": tf.TensorSpec([None, None, 3], tf.float32),
-        "kinds": tf.TensorSpec([None, None], tf.int32),
-    },
-    tf.TensorSpec([None, None, 3], tf.float32),
-    tf.TensorSpec([None, None], tf.float32),
-)
 
 
 class _Arrays(pickle.Unpickler):

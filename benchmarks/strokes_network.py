@@ -208,8 +208,11 @@ def draw_points(outputs, rng, bias=0.0):
         rng: A NumPy generator.
         bias: b of equations 61 and 62: the greater, the neater.
     """
-    up, pi, mu, log_sigma, rho = map(ops.convert_to_numpy, split(outputs))
-    batch, rows = len(up), np.arange(len(up))
+    up, *others = split(outputs)
+    ends, pi, mu, log_sigma, rho = map(
+        ops.convert_to_numpy, (ops.sigmoid(up), *others)
+    )
+    batch, rows = len(ends), np.arange(len(ends))
     # The largest of logits with Gumbel's noise is a draw from their softmax.
     noise = rng.gumbel(size=pi.shape)
     chosen = np.argmax(pi * (1 + bias) + noise, axis=-1)
@@ -218,7 +221,7 @@ def draw_points(outputs, rng, bias=0.0):
     x, y = rng.normal(size=(2, batch))
     y = rho * x + np.sqrt(1 - rho**2) * y
     offsets = mu + sigma * np.stack([x, y], axis=-1)
-    lifted = rng.uniform(size=batch) < 1 / (1 + np.exp(-up))
+    lifted = rng.uniform(size=batch) < ends
     return np.column_stack([offsets, lifted]).astype("float32")
 
 

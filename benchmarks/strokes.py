@@ -102,7 +102,7 @@ def train(network, data, options, path):
     Raises:
         ValueError: If the file is of other options or other data.
     """
-    names = ("seed", "epochs", "units", "batch_size", "drawings")
+    names = "seed", "epochs", "units", "batch_size", "drawings", "fewest"
     choices = {name: getattr(options, name) for name in names}
     choices["checksum"] = data.checksum
     parts = {"model": network.weights, "optimizer": network.optimizer.variables}
@@ -119,9 +119,9 @@ def train(network, data, options, path):
         first = meta["epochs"]
     for epoch in range(first, options.epochs):
         begin = time.time()
-        rng = np.random.default_rng([options.seed, epoch])
+        # A seed, as Keras may begin the batches more than once.
         batches = tf.data.Dataset.from_generator(
-            functools.partial(data.batches, "train", rng),
+            functools.partial(data.batches, "train", [options.seed, epoch]),
             output_signature=SIGNATURE,
         )
         history = network.fit(batches, verbose=0, shuffle=False).history
@@ -150,9 +150,9 @@ class Data:
         self.unit = strokes_data.scale(train)
         self.size = options.batch_size
 
-    def batches(self, split, rng=None):
+    def batches(self, split, seed=None):
         return strokes_data.batches(
-            self.splits[split], self.names, self.unit, self.size, rng
+            self.splits[split], self.names, self.unit, self.size, seed
         )
 
     def num_steps(self):
@@ -264,8 +264,8 @@ def parse():
     parser.add_argument("folder", help="where kanji.rdp200.npz is")
     parser.add_argument("run", type=pathlib.Path, help="where files go")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--epochs", type=int, default=6)
-    parser.add_argument("--units", type=int, default=200)
+    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--units", type=int, default=128)
     parser.add_argument("--batch_size", type=int, default=64)
     parser.add_argument("--drawings", type=int, help="as many train; or all")
     parser.add_argument(

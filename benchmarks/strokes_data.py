@@ -181,15 +181,16 @@ def batch(drawings, names, unit):
     return inputs, points[:, 1:], weights[:, 1:]
 
 
-def batches(drawings, names, unit, size, rng=None):
-    """Batches of drawings that are about as long; in random order by `rng`."""
+def batches(drawings, names, unit, size, seed=None):
+    """Batches of drawings that are about as long; with a seed, shuffled."""
     lengths = np.array([len(drawing) for drawing in drawings], "float64")
-    if rng is not None:
+    rng = np.random.default_rng(seed)
+    if seed is not None:
         # Drawings meet others in each epoch.
         lengths += rng.uniform(0, 4, len(lengths))
     order = np.argsort(lengths, kind="stable")
     parts = [order[i : i + size] for i in range(0, len(order), size)]
-    if rng is not None:
+    if seed is not None:
         rng.shuffle(parts)
     for part in parts:
         yield batch([drawings[i] for i in part], names, unit)

@@ -123,7 +123,7 @@ def train(network, data, options, path):
         batches = tf.data.Dataset.from_generator(
             functools.partial(data.batches, "train", [options.seed, epoch]),
             output_signature=SIGNATURE,
-        )
+        ).apply(tf.data.experimental.assert_cardinality(data.num_steps()))
         history = network.fit(batches, verbose=0, shuffle=False).history
         (loss,) = history["loss"]
         arrays = {}

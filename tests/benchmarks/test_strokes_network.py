@@ -55,8 +55,10 @@ def test_density_is_that_of_the_equations(rng):
     outputs[0, 0, 10] = -9.0  # A sigma below the least one.
     points = rng.normal(size=(4, 5, 3))
     points[..., 2] = points[..., 2] > 0
-    found = strokes_network.log_density(
-        points.astype("float32"), outputs.astype("float32")
+    found = np.array(
+        strokes_network.log_density(
+            points.astype("float32"), outputs.astype("float32")
+        )
     )
     for place in np.ndindex(4, 5):
         expected = math.log(density(points[place], outputs[place]))

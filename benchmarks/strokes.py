@@ -86,7 +86,7 @@ def evaluate(network, batches):
         looked = np.argmax(states["weights"], axis=-1)
         right += np.sum(weights * (looked == stroke))
         count += np.sum(weights)
-    place = right / count if network.reads == "window" else None
+    place = float(right / count) if network.reads == "window" else None
     return float(lost / count), place
 
 
@@ -194,7 +194,7 @@ def asked_and_written(network, data, seed):
         right += sum(a == b for a, b in zip(ids, own, strict=False))
         count += len(ids)
     as_many = as_many / len(tests) if network.reads == "window" else None
-    return right / count, as_many
+    return float(right / count), as_many
 
 
 def measure(network, data, options):

@@ -104,7 +104,10 @@ def test_a_stopped_training_goes_on_as_if_it_was_not(
         [*resumed.weights, *resumed.optimizer.variables],
         strict=True,
     ):
-        np.testing.assert_array_equal(one, other, one.path)
+        # Threads add the gradients of a loop in any order.
+        np.testing.assert_allclose(
+            one, other, rtol=1e-4, atol=1e-8, err_msg=one.path
+        )
     options.seed = 2
     with pytest.raises(ValueError, match="was trained with .*'seed': 1"):
         train(tmp_path / "stopped.npz")

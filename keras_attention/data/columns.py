@@ -356,5 +356,7 @@ def padded(name: str, rows: tf.RaggedTensor, missing) -> tf.Tensor:
         "label": (UNKNOWN, UNKNOWN),
         "links": (NO_LINK, NO_LINK),
     }.get(name, (END, PAD) if is_text(name) else (0.0, 0.0))
-    more = tf.fill([missing, 1], tf.cast(added, rows.dtype))
+    # A link has two places.
+    width = 2 if name == "links" else 1
+    more = tf.fill([missing, width], tf.cast(added, rows.dtype))
     return tf.concat([rows, more], axis=0).to_tensor(padding)

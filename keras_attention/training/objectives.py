@@ -229,6 +229,8 @@ def _shares(links, attention_weights):
         float32 [B, T, S]. A label's shares sum to 1, or to 0 without a link.
     """
     *_, num_labels, num_sources = ops.shape(attention_weights)
+    # One more, that is none: no product without links.
+    links = ops.pad(links, ((0, 0), (0, 2)), constant_values=-1)
     source, label = (
         ops.cast(
             ops.equal(links[:, side::2, None], ops.arange(size)), "float32"

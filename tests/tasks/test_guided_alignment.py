@@ -261,9 +261,8 @@ def folder(tmp_path_factory):
     """Digits and their names, and the links of each training pair."""
     path = tmp_path_factory.mktemp("digits")
     small_runs.write_digits(path, train=1500, validation=60)
-    counts = [
-        len(line.split()) for line in (path / "train.en").open(encoding="utf-8")
-    ]
+    lines = (path / "train.en").read_text("utf-8").splitlines()
+    counts = [len(line.split()) for line in lines]
     rows = [" ".join(f"{i}-{i}" for i in range(count)) for count in counts]
     (path / "links").write_text("\n".join(rows) + "\n")
     return path

@@ -169,6 +169,11 @@ def _configuration(flags):
             "Train by `keras-attention train`, or leave context=carry, "
             "schedule=decay and schedule=plateau out."
         )
+    if config.optimizer.guided_alignment:
+        raise ValueError(
+            "Here a loss sees no attention. Train by `keras-attention train`, "
+            "or leave guided_alignment out."
+        )
     return configuration.replace(config, replicas=1)
 
 

@@ -8,7 +8,7 @@ from cyclopts import Parameter, Token
 
 from keras_attention import config as configuration
 from keras_attention.commands import arguments
-from keras_attention.config import beginnings
+from keras_attention.config import beginnings, checks
 from keras_attention.models import catalog
 
 
@@ -110,6 +110,7 @@ def train(
         architecture, data, vocabulary, optimizer, training, search, run
     )
     configuration.check_corpus(data.corpus)
+    checks.check_links(optimizer.guided_alignment)
     choices = configuration.resolve(choices)
     if choices.run.init and not resume:
         beginnings.weights_of(choices.run.init)

@@ -260,7 +260,11 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
     handed = dict(handed_on(init, model))
     if task != "translation":
         handed.pop("target_vocabulary_type", None)
-    missing = {"corpus": corpus, "init": init, **handed}
+    links = config.optimizer.guided_alignment
+    if links not in (None, "hmm"):
+        links = str(pathlib.Path(links).absolute())
+    missing = {"corpus": corpus, "init": init, "guided_alignment": links}
+    missing |= handed
     if handed:  # A vocabulary of one type is handed on as such.
         missing.setdefault("target_vocabulary_type", None)
     for choice, value in defaults.choices(corpus, model, task).items():
@@ -279,6 +283,7 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
         **{
             name: value
             for name, value in missing.items()
-            if given[name] is None or name in ("corpus", "init")
+            if given[name] is None
+            or name in ("corpus", "init", "guided_alignment")
         },
     )

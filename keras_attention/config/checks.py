@@ -1,5 +1,7 @@
 """Whether the choices of a training go together."""
 
+import pathlib
+
 from keras_attention.config.groups import Data, TrainingConfig
 from keras_attention.models import catalog
 
@@ -76,6 +78,7 @@ def check_together(config: TrainingConfig) -> None:
             f"{model}."
         )
     _check_context(config)
+    _check_guidance(config)
     if config.data.columns and task == "translation":
         raise ValueError(
             f"--columns is for tables with labels. Leave it out for {model}. "
@@ -102,6 +105,43 @@ def check_together(config: TrainingConfig) -> None:
             "optimizer=sgd needs a learning_rate, such as 30 for a language "
             "model with clip_norm=0.15. The default is Adam's, and far too "
             "small for sgd."
+        )
+
+
+def _check_guidance(config: TrainingConfig) -> None:
+    """Checks who tells the model where to look.
+
+    Raises:
+        ValueError: If the model or other choices cannot have it.
+    """
+    model = config.architecture.model
+    if config.optimizer.guided_alignment is None:
+        return
+    if config.task != "translation" or model not in catalog.GUIDED:
+        raise ValueError(
+            f"guided_alignment is for {', '.join(catalog.GUIDED)}, which learn "
+            f"where to look. Leave it out for {model}."
+        )
+    if config.training.distillation_epochs:
+        raise ValueError(
+            "distillation_epochs adds pairs whose links nobody knows. Leave "
+            "out guided_alignment or distillation_epochs."
+        )
+
+
+def check_links(links: str | None) -> None:
+    """Refuses a file of links that is not there.
+
+    Args:
+        links: the choice `guided_alignment`.
+
+    Raises:
+        ValueError: If it is a path without a file.
+    """
+    if links not in (None, "hmm") and not pathlib.Path(links).is_file():
+        raise ValueError(
+            f"There is no file {links}. Give guided_alignment a file with the "
+            "links of each training pair, or hmm."
         )
 
 

@@ -198,6 +198,22 @@ class Optimizer(Choices):
         at_least=0,
         below=1,
     )
+    guided_alignment: str | None = choice(
+        None,
+        "Where a translator should look while it trains: a file with the links "
+        "of the words of each training pair, a line each, such as 0-0 1-2, as "
+        "fast_align writes them (the source's word first, counted from 0). "
+        '"hmm" takes the links that a hidden Markov model finds in the '
+        "training pairs. Words have spaces between them. By default nobody "
+        f"tells. It is for {', '.join(catalog.GUIDED)}.",
+        is_path=True,
+    )
+    guided_alignment_weight: float = choice(
+        1.0,
+        "How much the cross-entropy of attention and links counts, where that "
+        "of the translation counts 1.",
+        above=0,
+    )
     optimizer: Literal["adam", "sgd"] = choice(
         "adam",
         '"adam" divides the step of each weight by the size of its past '

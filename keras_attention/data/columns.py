@@ -25,6 +25,8 @@ Block = Mapping[str, tf.RaggedTensor]
 BLANK = r"[\p{Z}\p{Cc}\p{Cf}]*"
 # The place of a label that is none of the classes.
 UNKNOWN = -1
+# Pads the places of links.
+NO_LINK = -1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +74,17 @@ class Numbers:
     shape: tuple[int, ...] = ()
 
 
-Columns = Mapping[str, Text | Class | Numbers]
+@dataclasses.dataclass(frozen=True)
+class Links:
+    """Which words of two texts say the same, such as "0-0 1-2".
+
+    A row has two numbers for each link, in turn: the place in the source, and
+    the place in the target. A model gets them as int [B, 2 M], padded with
+    `NO_LINK`.
+    """
+
+
+Columns = Mapping[str, Text | Class | Numbers | Links]
 PAIR: Columns = {"source": Text(), "target": Text(start=True)}
 
 
@@ -80,10 +92,13 @@ def input_name(name: str, column) -> str:
     """The name of a column in blocks, and of the model's input.
 
     It is "target_ids" for the text that the model writes, "label" for the
-    class, NAME for numbers and "NAME_ids" for a text that the model reads.
+    class, NAME for numbers, "links" for links and "NAME_ids" for a text that
+    the model reads.
     """
     if isinstance(column, Class):
         return "label"
+    if isinstance(column, Links):
+        return "links"
     if isinstance(column, Numbers):
         return name
     return "target_ids" if column.start else f"{name}_ids"
@@ -188,6 +203,11 @@ def _block(columns, encoders, rows, ids_of) -> Block:
             label = tf.argmax(found, axis=1, output_type=tf.int32)  # [rows]
             label = tf.where(tf.reduce_any(found, axis=1), label, UNKNOWN)
             ragged = tf.RaggedTensor.from_tensor(label[:, None])
+        elif isinstance(column, Links):
+            places = tf.strings.split(
+                tf.strings.regex_replace(values, "-", " ")
+            )
+            ragged = tf.strings.to_number(places, tf.int32)
         else:
             numbers = tf.cast(values, tf.float32)
             numbers = tf.reshape(numbers, [tf.shape(numbers)[0], -1])
@@ -220,7 +240,7 @@ def row_lengths(block: Block) -> tuple:
     lengths = {
         name: ids.row_lengths()
         for name, ids in block.items()
-        if name != "label"
+        if name not in ("label", "links")
     }
     written = lengths.pop("target_ids", None)
     if not lengths:
@@ -334,6 +354,9 @@ def padded(name: str, rows: tf.RaggedTensor, missing) -> tf.Tensor:
     added, padding = {
         "target_ids": (PAD, PAD),
         "label": (UNKNOWN, UNKNOWN),
+        "links": (NO_LINK, NO_LINK),
     }.get(name, (END, PAD) if is_text(name) else (0.0, 0.0))
-    more = tf.fill([missing, 1], tf.cast(added, rows.dtype))
+    # A link has two places.
+    width = 2 if name == "links" else 1
+    more = tf.fill([missing, width], tf.cast(added, rows.dtype))
     return tf.concat([rows, more], axis=0).to_tensor(padding)

@@ -41,7 +41,11 @@ from keras_attention.layers.position_encoding import (
 )
 from keras_attention.layers.positions import Positions
 from keras_attention.layers.projected_lstm_cell import ProjectedLSTMCell
-from keras_attention.layers.recurrence import reverse_sequences, unroll
+from keras_attention.layers.recurrence import (
+    reverse_sequences,
+    unroll,
+    unroll_with_attention,
+)
 from keras_attention.layers.relative_positions import RelativePositions
 from keras_attention.layers.residual import Residual
 from keras_attention.layers.rotary_positions import RotaryPositions
@@ -109,5 +113,6 @@ __all__ = [
     "sinusoidal_positions",
     "tanh_gelu",
     "unroll",
+    "unroll_with_attention",
     "weighted_sum",
 ]

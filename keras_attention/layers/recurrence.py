@@ -23,6 +23,32 @@ def unroll(advance, state, inputs):
     return tree.map_structure(lambda leaf: ops.swapaxes(leaf, 0, 1), states)
 
 
+def unroll_with_attention(advance, state, inputs, padding_mask):
+    """Like `unroll`, of a step that looks at a source.
+
+    Args:
+        advance: function of ([B, D], state), returns the next state and the
+            attention weights [B, S].
+        state: the state before the first step; every leaf is [B, ...].
+        inputs: [B, T, D].
+        padding_mask: bool [B, S], True at real source tokens.
+
+    Returns:
+        `(states, attention_weights)`: the states after each step, every leaf
+        [B, T, ...], and where each step looked, float32 [B, T, S].
+    """
+
+    def look(step_inputs, carry):
+        state, attention_weights = advance(step_inputs, carry["state"])
+        attention_weights = ops.cast(attention_weights, "float32")
+        return {"state": state, "attention_weights": attention_weights}
+
+    nowhere = ops.zeros_like(padding_mask, dtype="float32")
+    carry = {"state": state, "attention_weights": nowhere}
+    unrolled = unroll(look, carry, inputs)
+    return unrolled["state"], unrolled["attention_weights"]
+
+
 def reverse_sequences(sequences, padding_mask):
     """Reverses the real part of each row; padding stays at the end.
 

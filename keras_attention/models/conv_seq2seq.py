@@ -81,7 +81,7 @@ class _DecoderLayer(keras.layers.Layer):
 
     def call(self, inputs, embedded, memory, training=None):
         convolved = self.convolution(self.dropout(inputs, training=training))
-        return self._attend(convolved, embedded, inputs, memory)[0]
+        return self._attend(convolved, embedded, inputs, memory)
 
     def step(self, inputs, embedded, memory, buffer):
         """One position: [B, h] -> outputs, attention weights, buffer."""
@@ -355,6 +355,16 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         return self._logits(x), state, ops.stack(attention_weights, axis=1)
 
     def call(self, inputs, training=None):
+        logits, _ = self._decode(inputs, training)
+        return logits  # [B, T, V]
+
+    def call_with_attention(self, inputs, training=None):
+        """See `Seq2Seq`. The attention weights are those of all layers."""
+        logits, attention_weights = self._decode(inputs, training)
+        return logits, ops.stack(attention_weights, axis=1)
+
+    def _decode(self, inputs, training):
+        """The logits, and the attention weights of each layer."""
         memory = self.encode(inputs["source_ids"], training)
         target_ids = inputs["target_ids"]
         learned_positions.check_length(target_ids.shape[1], self.max_length)
@@ -365,9 +375,11 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
             training=training,
         )
         x = self.decoder_projection(embedded)
+        attention_weights = []
         for layer in self.decoder_layers:
-            x = layer(x, embedded, memory, training=training)
-        return self._logits(x, training)  # [B, T, V]
+            x, weights = layer(x, embedded, memory, training=training)
+            attention_weights.append(weights)
+        return self._logits(x, training), attention_weights
 
     def get_config(self):
         return {**super().get_config(), **self.config}

@@ -231,7 +231,13 @@ class Luong(seq2seq.Seq2Seq):
         state, attention_weights = self._advance(embedded, memory, state)
         return self._logits(state["attention_vector"]), state, attention_weights
 
-    def call(self, inputs, training=None):
+    def _begin(self, inputs, training):
+        """What an unrolled decoder needs: its step, its state, its inputs.
+
+        Returns:
+            `(advance, state, embedded, mask)`: a function of ([B, E], state),
+            the first state, [B, T, E] and the source's mask.
+        """
         memory = self.encode(inputs["source_ids"], training)
         embedded = self.dropout(
             self.target_embedding(inputs["target_ids"]), training=training
@@ -243,12 +249,26 @@ class Luong(seq2seq.Seq2Seq):
         dropout_masks = [
             self.dropout(ones, training=training) for _ in self.decoder[1:]
         ]
+
+        def advance(x, state):
+            return self._advance(x, memory, state, dropout_masks)
+
+        return advance, state, embedded, memory["mask"]
+
+    def call(self, inputs, training=None):
+        advance, state, embedded, _ = self._begin(inputs, training)
         states = layers.unroll(
-            lambda x, state: self._advance(x, memory, state, dropout_masks)[0],
-            state,
-            embedded,
+            lambda x, state: advance(x, state)[0], state, embedded
         )
         return self._logits(states["attention_vector"], training)
+
+    def call_with_attention(self, inputs, training=None):
+        """See `Seq2Seq`."""
+        states, attention_weights = layers.unroll_with_attention(
+            *self._begin(inputs, training)
+        )
+        logits = self._logits(states["attention_vector"], training)
+        return logits, attention_weights
 
     def get_config(self):
         return {**super().get_config(), **self.config}

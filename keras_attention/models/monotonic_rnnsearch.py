@@ -112,3 +112,8 @@ class MonotonicRNNSearch(rnnsearch.RNNSearch):
             self.initial_state(memory),
             inputs,
         )
+
+    def _unroll_with_attention(self, embedded, memory, training):
+        """In training, the weights are the chances of each place."""
+        states = self._unroll(embedded, memory, training)
+        return states, states["stopped"]

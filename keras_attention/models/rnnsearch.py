@@ -173,15 +173,35 @@ class RNNSearch(seq2seq.Seq2Seq):
             embedded,
         )
 
+    def _unroll_with_attention(self, embedded, memory, training):
+        """The states after each token, and where each step looked."""
+        return layers.unroll_with_attention(
+            lambda x, state: self._advance(x, memory, state),
+            self.initial_state(memory),
+            embedded,
+            memory["mask"],
+        )
+
     def call(self, inputs, training=None):
-        memory = self.encode(inputs["source_ids"], training)
-        embedded = self.dropout(
-            self.target_embedding(inputs["target_ids"]), training=training
-        )  # [B, T, E]
+        memory, embedded = self._read_pair(inputs, training)
         states = self._unroll(embedded, memory, training)
         # Logits are no part of the recurrence: after the loop they are one
         # product for all positions.
         return self._logits(embedded, states, training)  # [B, T, V]
+
+    def call_with_attention(self, inputs, training=None):
+        """See `Seq2Seq`."""
+        memory, embedded = self._read_pair(inputs, training)
+        states, attention_weights = self._unroll_with_attention(
+            embedded, memory, training
+        )
+        return self._logits(embedded, states, training), attention_weights
+
+    def _read_pair(self, inputs, training):
+        """The memory, and the target's embeddings [B, T, E]."""
+        memory = self.encode(inputs["source_ids"], training)
+        embedded = self.target_embedding(inputs["target_ids"])
+        return memory, self.dropout(embedded, training=training)
 
     def get_config(self):
         return {**super().get_config(), **self.config}

@@ -41,6 +41,9 @@ class Seq2Seq(paper_model.PaperModel):
     `call` and `step` share their layers: fed with the same tokens they give
     the same logits.
 
+    A model that learns where to look also has `call_with_attention`, so that
+    training can tell it: see `training.objectives.GuidedObjective`.
+
     The constructor of each paper's model takes `vocabulary_size`, that of the
     target or of both languages; `source_vocabulary_size`, None if it is the
     same; `dropout`, a rate; and Keras's `name` and `dtype`. All arguments have
@@ -104,6 +107,18 @@ class Seq2Seq(paper_model.PaperModel):
     def prepared_step(self):
         """`step` for a search: what no step changes is computed here, once."""
         return self.step
+
+    def call_with_attention(self, inputs, training=None):
+        """Like calling the model, and where each step looks.
+
+        Args:
+            inputs, training: see the class.
+
+        Returns:
+            `(logits, attention_weights)`: float32 [B, T, V], and float32
+            [B, T, S] or [B, H, T, S]: the weights that `step` gives.
+        """
+        raise NotImplementedError
 
     def log_probability(self, source_ids, labels, training=False):
         """How probable whole targets are: `log p(y | x)`.

@@ -242,13 +242,20 @@ class Transformer(seq2seq.Seq2Seq):
         return self._logits(x, output_kernel), state, attention_weights
 
     def call(self, inputs, training=None):
+        logits, _ = self.call_with_attention(inputs, training)
+        return logits  # [B, T, V]
+
+    def call_with_attention(self, inputs, training=None):
+        """See `Seq2Seq`. The attention weights are the last layer's."""
         memory, mask = self._encode(inputs["source_ids"], training)
         x = self._embed(
             self.target_embedding, inputs["target_ids"], training=training
         )
         for layer in self.decoder_layers:
-            x, _ = layer(x, memory, memory_mask=mask, training=training)
-        return self._logits(x)  # [B, T, V]
+            x, attention_weights = layer(
+                x, memory, memory_mask=mask, training=training
+            )
+        return self._logits(x), attention_weights
 
     def get_config(self):
         return {**super().get_config(), **self.config}

@@ -9,16 +9,19 @@ import babel
 
 from keras_attention import evaluation, plotting
 from keras_attention.data import columns, corpora
+from keras_attention.data import pipeline as batches
 from keras_attention.data.readers import lines
 from keras_attention.evaluation import scores as text_scores
 from keras_attention.serving import translator
 from keras_attention.tasks import (
     distillation,
+    guided_alignment,
     models,
     run_cards,
     vocabularies,
 )
 from keras_attention.tasks.task import Evaluation, Task, TestSet
+from keras_attention.training import objectives
 
 MISSING = (
     "Give both --source and --reference: a file of texts and one of their "
@@ -72,6 +75,30 @@ class Translation(Task):
             vocabularies.load(directory, side) for side in ("source", "target")
         )
 
+    def pipeline(self, config, corpus, tokenizers, replicas):
+        links = config.optimizer.guided_alignment
+        if links is None:
+            return super().pipeline(config, corpus, tokenizers, replicas)
+        return batches.Pipeline(
+            guided_alignment.with_links(corpus, links, tokenizers),
+            {**self.columns, "links": columns.Links()},
+            self.encoders(tokenizers),
+            max_length=config.data.max_length,
+            max_tokens=config.data.max_tokens,
+            seed=config.run.seed,
+            subword_sampling=config.vocabulary.subword_sampling,
+            replicas=replicas,
+            inputs=guided_alignment.links_of_tokens(*tokenizers),
+        )
+
+    def objective(self, config, model):
+        choices = config.optimizer
+        if choices.guided_alignment is None:
+            return super().objective(config, model)
+        return objectives.GuidedObjective(
+            choices.guided_alignment_weight, choices.label_smoothing
+        )
+
     def create_model(self, config, tokenizers):
         source, target = (one.vocabulary_size for one in tokenizers)
         joint = config.vocabulary.is_joint
@@ -104,6 +131,8 @@ class Translation(Task):
         )
 
         def validate(epoch, logs):
+            # Validation pairs have no links.
+            logs.pop("val_alignment", None)
             hypotheses = servable(sources, num_beams=1, truncate=True)
             logs |= evaluation.validation_logs(
                 hypotheses, references, target_language=choices.target

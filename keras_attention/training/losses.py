@@ -94,6 +94,33 @@ def is_greatest(logits, labels):
     return ops.cast(label_logits(logits, labels) >= greatest, "float32")
 
 
+# The least weight whose logarithm is taken: that of 0 has no gradient.
+SMALLEST = 1e-20
+
+
+def attention_cross_entropy(attention_weights, shares):
+    """How far attention is from where it should be, for each target token.
+
+    `- sum_s shares_s log attention_weights_s` (Chen et al. 2016).
+
+    Args:
+        attention_weights: [B, T, S], or [B, H, T, S], whose mean over the heads
+            is taken.
+        shares: [B, T, S]. They sum to 1 over S, or are all 0 where nothing is
+            said.
+
+    Returns:
+        float32 [B, T].
+
+    Reference: https://arxiv.org/abs/1607.01628
+    """
+    attention_weights = ops.cast(attention_weights, "float32")
+    if len(attention_weights.shape) == 4:
+        attention_weights = ops.mean(attention_weights, axis=1)
+    logs = ops.log(ops.maximum(attention_weights, SMALLEST))
+    return -ops.sum(shares * logs, axis=-1)
+
+
 @keras.saving.register_keras_serializable(package="keras_attention")
 class TokenCrossEntropy(keras.losses.Loss):
     """Label-smoothed cross-entropy on integer labels, padding left out.

@@ -76,7 +76,11 @@ class TokenObjective:
             ),
             "accuracy": losses.is_greatest(logits, labels),
         }
-        return {name: (values[name], _counts(weights)) for name in self.names}
+        return {
+            name: (of_labels, _counts(weights))
+            for name, of_labels in values.items()
+            if name in self.names
+        }
 
     def results(self, means):
         """The means as they are shown: perplexity in place of likelihood."""
@@ -144,6 +148,63 @@ class CarriedObjective(TokenObjective):
         return self.measured(logits, labels, weights)
 
 
+class GuidedObjective(TokenObjective):
+    """Cross-entropy, and where the model should look: guided alignment.
+
+    Chen et al. 2016; likewise Mi et al. 2016. Links say which source tokens j
+    a target token t comes from. They are shares a*_tj, equal for all its links,
+    and the model's attention weights should be the same:
+
+    ```
+    loss = cross-entropy + weight * mean over t of -sum_j a*_tj log a_tj
+    ```
+
+    A target token without a link, such as END, adds 0 to the sum, and counts in
+    the mean. If attention has heads, a_tj is their mean.
+
+    Deviation: both means are over all target tokens of a batch, and not over
+    those of a text and then over texts.
+
+    Args:
+        weight: how much the second part counts.
+        label_smoothing: of the cross-entropy.
+
+    Call arguments:
+        model: a `models.Seq2Seq` with `call_with_attention`.
+        batch: `(inputs, labels, weights)`. The inputs also hold "links", int
+            [B, 2 M]: in turn the source token and the label of each link,
+            counted from 0, each link once. -1 is padding.
+        training: whether dropout acts.
+
+    Returns:
+        A dict of `names` to values and counts, float32 [B, T]. "alignment" is
+        the second part without its weight. Labels with a link count in it.
+
+    References: https://arxiv.org/abs/1607.01628,
+    https://arxiv.org/abs/1608.00112
+    """
+
+    names = (*TokenObjective.names, "alignment")
+
+    def __init__(self, weight=1.0, label_smoothing=0.0):
+        super().__init__(label_smoothing)
+        self.weight = weight
+
+    def __call__(self, model, batch, training):
+        inputs, labels, weights = batch
+        logits, attention_weights = model.call_with_attention(
+            inputs, training=training
+        )
+        measured = self.measured(logits, labels, weights)
+        shares = _shares(inputs["links"], attention_weights)  # [B, T, S]
+        alignment = losses.attention_cross_entropy(attention_weights, shares)
+        loss, counts = measured["loss"]
+        is_linked = ops.cast(ops.any(shares > 0, axis=-1), "float32")
+        measured["loss"] = loss + self.weight * alignment, counts
+        measured["alignment"] = alignment, counts * is_linked
+        return measured
+
+
 class LabelObjective(TokenObjective):
     """Cross-entropy of the one label of a text: logits [B, C], labels [B].
 
@@ -155,6 +216,30 @@ class LabelObjective(TokenObjective):
     def results(self, means):
         """The means as they are."""
         return means
+
+
+def _shares(links, attention_weights):
+    """a*: the share of each source token in each label.
+
+    Args:
+        links: int [B, 2 M], see `GuidedObjective`.
+        attention_weights: [B, T, S] or [B, H, T, S].
+
+    Returns:
+        float32 [B, T, S]. A label's shares sum to 1, or to 0 without a link.
+    """
+    *_, num_labels, num_sources = ops.shape(attention_weights)
+    # One more, that is none: no product without links.
+    links = ops.pad(links, ((0, 0), (0, 2)), constant_values=-1)
+    source, label = (
+        ops.cast(
+            ops.equal(links[:, side::2, None], ops.arange(size)), "float32"
+        )
+        for side, size in enumerate((num_sources, num_labels))
+    )  # [B, M, S], [B, M, T]
+    is_linked = ops.matmul(ops.swapaxes(label, 1, 2), source)  # [B, T, S]
+    count = ops.sum(is_linked, axis=-1, keepdims=True)
+    return is_linked / ops.maximum(count, 1.0)
 
 
 def _counts(weights):

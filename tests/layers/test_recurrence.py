@@ -72,6 +72,28 @@ def test_unroll_has_a_gradient(rng):
     np.testing.assert_array_equal(gradient[:, 3:], np.zeros((2, 2, 7)))
 
 
+def test_unroll_with_attention_by_hand():
+    """The step looks at the place of the sum so far, of three."""
+    places = ops.convert_to_tensor(np.eye(3, dtype="float16"))
+
+    def advance(x, total):
+        total = total + x
+        index = ops.cast(total[:, 0], "int32")
+        return total, ops.take(places, index, axis=0)
+
+    totals, attention_weights = layers.unroll_with_attention(
+        advance,
+        ops.zeros((2, 1)),
+        np.array([[[1.0], [1.0]], [[0.0], [1.0]]], "float32"),
+        np.ones((2, 3), bool),
+    )
+    np.testing.assert_array_equal(totals[..., 0], [[1, 2], [0, 1]])
+    assert attention_weights.dtype == "float32"
+    np.testing.assert_array_equal(
+        attention_weights, [[[0, 1, 0], [0, 0, 1]], [[1, 0, 0], [0, 1, 0]]]
+    )
+
+
 def test_reverse_sequences_leaves_padding_at_the_end():
     token_ids = np.array([[5, 6, 7, 8], [5, 6, 3, 0], [3, 0, 0, 0], [0] * 4])
     np.testing.assert_array_equal(

@@ -195,6 +195,20 @@ class Tokenizer(tf.Module):
         ]
         return tf.gather(tf.constant(pieces), ids)
 
+    @functools.cached_property
+    def begins_word(self) -> np.ndarray:
+        """Whether a word begins with the piece of each id: bool [V].
+
+        A word is what stands between spaces.
+        """
+        pieces = map(self._processor.id_to_piece, range(self.vocabulary_size))
+        begins = np.array(
+            [piece.startswith(segmentations.BLANK) for piece in pieces]
+        )
+        # Elsewhere an unknown character has its space before it.
+        begins[tokens.UNK] = self._unknown == WORD
+        return begins
+
     def sample(
         self, texts: Sequence[str], seed: int, alpha: float = 0.1
     ) -> list[np.ndarray]:

@@ -193,6 +193,17 @@ def test_pieces_label_ids(tokenizer, processor):
     assert [label.decode() for label in labels.numpy()[0]] == expected
 
 
+@pytest.mark.parametrize("model_type", ["unigram", "bpe", "word", "char"])
+def test_a_word_begins_behind_each_space(model_type):
+    model = data.train_vocabulary(sentences(), 400, model_type)
+    tokenizer = data.Tokenizer(model)
+    texts = [*sentences(50, seed=1), "日本 語 日本", "unknown words 31"]
+    assert tokenizer.begins_word.shape == (tokenizer.vocabulary_size,)
+    rows = tokenizer.tokenize(tf.constant(texts)).to_list()
+    for text, row in zip(texts, rows, strict=True):
+        assert tokenizer.begins_word[row].sum() == len(text.split())
+
+
 def test_vocabulary_size_is_that_of_the_model(tokenizer, processor):
     assert tokenizer.vocabulary_size == processor.vocab_size() <= 400
 

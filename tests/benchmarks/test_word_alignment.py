@@ -1,0 +1,51 @@
+"""`benchmarks/word_alignment.py` prints its four rows."""
+
+import pathlib
+import runpy
+import sys
+
+import numpy as np
+import pytest
+
+PROGRAM = pathlib.Path(__file__).parents[2] / "benchmarks/word_alignment.py"
+NAMES = "null eins zwei drei vier fünf sechs sieben acht neun".split()
+
+
+def write(folder, name, rows):
+    """Digits and their names, in the order of the digits."""
+    for side, words in (("en", list("0123456789")), ("de", NAMES)):
+        texts = [" ".join(words[digit] for digit in row) for row in rows]
+        path = folder / f"{name}.{side}"
+        path.write_text("".join(f"{text}\n" for text in texts), "utf-8")
+        yield texts
+
+
+@pytest.mark.slow
+def test_the_four_rows(tmp_path, monkeypatch, capsys):
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(10)[: rng.integers(2, 7)] for _ in range(400)]
+    list(write(tmp_path, "train", rows[:300]))
+    list(write(tmp_path, "validation", rows[300:320]))
+    pairs = zip(*write(tmp_path, "gold", rows[320:]), strict=True)
+    lines = "".join(f"{source} |||  {target}  \n" for source, target in pairs)
+    (tmp_path / "set.src-tgt").write_text(lines, "utf-8")
+    lines = "".join(
+        " ".join(f"{i}-{i}" for i in range(1, 1 + len(row))) + "\n"
+        for row in rows[320:]
+    )
+    (tmp_path / "set.gold").write_text(lines)
+    arguments = [tmp_path / "set", tmp_path, "--source=en", "--target=de"]
+    arguments += ["--size=mini", "--epochs=2", "--pairs=250"]
+    monkeypatch.setattr(sys, "argv", [str(PROGRAM), *map(str, arguments)])
+    runpy.run_path(str(PROGRAM), run_name="__main__")
+    printed = capsys.readouterr().out
+    table = printed[printed.index("| | alignment error rate") :].splitlines()
+    cells = [line.strip("| ").split(" | ") for line in table[2:6]]
+    assert [row[0] for row in cells] == [
+        *("IBM Model 1", "hidden Markov model"),
+        *("rnnsearch", "rnnsearch, guided"),
+    ]
+    model_1, hmm, unguided, guided = (float(row[1]) for row in cells)
+    assert model_1 < 5 and hmm < 5
+    assert guided < unguided
+    assert "All learned from 330 pairs" in table[-1]

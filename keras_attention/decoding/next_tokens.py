@@ -44,16 +44,19 @@ def allowed_log_probs(logits, position, rules, blocked_ids=()):
 
 def _without(log_probs, blocked_ids, end_id):
     """Log-probabilities [B, V] with some ids [B, L] at log 0, but not END."""
-    size = log_probs.shape[-1]
-    firsts = ops.arange(ops.shape(log_probs)[0], dtype="int32") * size
-    places = ops.reshape(firsts[:, None] + blocked_ids, (-1, 1))
-    blocked = ops.scatter_update(
-        ops.reshape(log_probs, (-1,)),
+    num_rows, size = ops.shape(log_probs)
+    firsts = ops.arange(num_rows, dtype="int32")[:, None] * size
+    places = ops.reshape(firsts + blocked_ids, (-1, 1))
+    marks = ops.scatter_update(
+        ops.zeros((num_rows * size,), dtype="int32"),
         places,
-        ops.full_like(places[:, 0], IMPOSSIBLE, dtype="float32"),
+        ops.ones_like(places[:, 0]),
     )
-    is_end = ops.equal(ops.arange(size), end_id)
-    return ops.where(is_end, log_probs, ops.reshape(blocked, (-1, size)))
+    is_blocked = ops.logical_and(
+        ops.reshape(marks, (-1, size)) > 0,
+        ops.not_equal(ops.arange(size), end_id),
+    )
+    return ops.where(is_blocked, IMPOSSIBLE, log_probs)
 
 
 def best_extensions(logits, count, rules, blocked_ids=()):

@@ -174,6 +174,14 @@ def _advancing(rules, source_mask, num_beams, n_best, alpha, beta):
     return advance
 
 
+def _check_width(num_beams, n_best):
+    if not 1 <= n_best <= num_beams:
+        raise ValueError(
+            "Expected 1 <= n_best <= num_beams. Received: "
+            f"n_best={n_best}, num_beams={num_beams}"
+        )
+
+
 def beam_search(
     step,
     memory,
@@ -222,11 +230,7 @@ def beam_search(
             n-grams' size is negative, if END is forbidden, or for another
             rank of `max_lengths` or `prefix_ids`.
     """
-    if not 1 <= n_best <= num_beams:
-        raise ValueError(
-            "Expected 1 <= n_best <= num_beams. Received: "
-            f"n_best={n_best}, num_beams={num_beams}"
-        )
+    _check_width(num_beams, n_best)
     penalties.check_penalties(alpha, beta)
     rules = answers.check_rules(
         max_lengths,

@@ -5,9 +5,9 @@
     python benchmarks/ag_news_titles.py score corpus runs
 
 FOLDER holds `test.csv` of AG News, plain or as .gz: class, title, text. The
-package does not have it. `write` cleans the pairs, without capitals, and draws a
-split by a fixed seed: 500 pairs for validation, 500 to test, the others to
-train.
+package does not have it. `write` cleans the pairs, leaves capitals out, and
+draws a split by a fixed seed: 500 pairs for validation, 500 to test, the others
+to train.
 
 `train` trains one of four arms, with or without a pointer, and with or without
 a second training by a reward of ROUGE-L. An arm with a reward begins with the

@@ -54,6 +54,7 @@ def load(
     path: str | os.PathLike,
     num_beams: int | None = None,
     length_penalty: float | None = None,
+    no_repeat_ngram_size: int | None = None,
 ) -> "Model":
     """Loads a SavedModel or a run, such as a translator.
 
@@ -65,6 +66,8 @@ def load(
         path: `savedmodels/NAME`, one of its versions, or a run's folder.
         num_beams: beams of a run's search, if not its own number.
         length_penalty: alpha of a run's search, if not its own.
+        no_repeat_ngram_size: N, where the search of a run writes no N tokens
+            twice in one answer; 0 for none. By default its own choice.
 
     Returns:
         A `serving.text_model.TextModel` by its kind, such as a `Translator`.
@@ -77,16 +80,23 @@ def load(
     devices.share_cores()
     directory = run_directory.at(path)
     if directory.is_run:
-        return restore.load_run(*read_run(path, num_beams, length_penalty))
+        return restore.load_run(
+            *read_run(path, num_beams, length_penalty, no_repeat_ngram_size)
+        )
     loaded = typing.cast("Model", loading.load(directory.path))
-    given = _search_given(loaded.task, num_beams, length_penalty)
+    given = _search_given(
+        loaded.task, num_beams, length_penalty, no_repeat_ngram_size
+    )
     if given and given != {"num_beams": loaded.num_beams}:
+        here = "greedy search"
+        if loaded.task == "translation":
+            here = f"{loaded.num_beams} beams"
         raise ValueError(
             "A SavedModel keeps the search that it was exported with, here "
-            f"{loaded.num_beams} beams. Leave num_beams and length_penalty out "
-            "(a call takes num_beams=1, greedy search), or give the folder of "
-            f"a run. Received: num_beams={num_beams}, "
-            f"length_penalty={length_penalty}, {path}"
+            f"{here}. Leave num_beams, length_penalty and "
+            "no_repeat_ngram_size out (a translator's call takes num_beams=1, "
+            "greedy search), or give the folder of a run. Received: "
+            f"{', '.join(f'{name}={given[name]}' for name in given)}, {path}"
         )
     return loaded
 
@@ -95,6 +105,7 @@ def load_ensemble(
     paths: Sequence[str | os.PathLike],
     num_beams: int | None = None,
     length_penalty: float | None = None,
+    no_repeat_ngram_size: int | None = None,
 ) -> "Model":
     """Loads runs of translators with one vocabulary as one translator.
 
@@ -103,7 +114,7 @@ def load_ensemble(
 
     Args:
         paths: the folders of the runs.
-        num_beams, length_penalty: as for `load`.
+        num_beams, length_penalty, no_repeat_ngram_size: as for `load`.
 
     Raises:
         ValueError: If a path is no run of a translator, or if a vocabulary is
@@ -117,7 +128,8 @@ def load_ensemble(
                 f"{config.task.replace('_', ' ')}."
             )
     first, *others = loaded = [
-        load(path, num_beams, length_penalty) for path in paths
+        load(path, num_beams, length_penalty, no_repeat_ngram_size)
+        for path in paths
     ]
     tokenizers = _tokenizers(first)
     for path, other in zip(paths[1:], others, strict=True):
@@ -132,7 +144,9 @@ def load_ensemble(
             )
     together = ensemble.Ensemble([one.model for one in loaded])
     together.build()
-    _, config, task = read_run(paths[0], num_beams, length_penalty)
+    _, config, task = read_run(
+        paths[0], num_beams, length_penalty, no_repeat_ngram_size
+    )
     return task.servable(config, together, tokenizers)
 
 
@@ -189,6 +203,7 @@ def read_run(
     path: str | os.PathLike,
     num_beams: int | None = None,
     length_penalty: float | None = None,
+    no_repeat_ngram_size: int | None = None,
 ) -> tuple[
     run_directory.RunDirectory, configuration.TrainingConfig, tasks.Task
 ]:
@@ -197,21 +212,25 @@ def read_run(
     `training.restore.load_run` takes the three.
 
     Raises:
-        ValueError: If the folder holds no run, or if a run of another task
-            than translation is asked for a search.
+        ValueError: If the folder holds no run, or if a run is asked for a
+            search that its task does not have.
     """
     directory = run_directory.at(path)
     config = run_directory.read_config(directory)
-    given = _search_given(config.task, num_beams, length_penalty)
+    given = _search_given(
+        config.task, num_beams, length_penalty, no_repeat_ngram_size
+    )
     config = configuration.replace(config, **given)
     return directory, config, tasks.get(config.task)
 
 
-def _search_given(task: str, num_beams, length_penalty) -> dict:
-    """The choices of a search that are given: a translator may have some.
+def _search_given(
+    task: str, num_beams, length_penalty, no_repeat_ngram_size
+) -> dict:
+    """The choices of a search that are given: a writer of texts may have some.
 
     Raises:
-        ValueError: If there are some, and the model is no translator.
+        ValueError: If there are some that the model does not have.
     """
     search = {"num_beams": num_beams, "length_penalty": length_penalty}
     given = {name: value for name, value in search.items() if value is not None}
@@ -220,7 +239,14 @@ def _search_given(task: str, num_beams, length_penalty) -> dict:
             f"{' and '.join(given)} can be given to translators only. This "
             f"model does {task.replace('_', ' ')}."
         )
-    return given
+    if no_repeat_ngram_size is None:
+        return given
+    if task not in ("translation", "language_modelling"):
+        raise ValueError(
+            "no_repeat_ngram_size can be given to translators and language "
+            f"models only. This model does {task.replace('_', ' ')}."
+        )
+    return {**given, "no_repeat_ngram_size": no_repeat_ngram_size}
 
 
 def labels(models: list[str]) -> list[str]:

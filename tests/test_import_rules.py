@@ -74,7 +74,7 @@ TABLE = {
     ),
     "evaluation": (
         {"evaluation", "data", "plotting", "on_demand"},
-        {"sacrebleu", "numpy"},
+        {"sacrebleu", "rouge_score", "numpy"},
     ),
     "serving": (
         BELOW_SERVING | {"serving"},

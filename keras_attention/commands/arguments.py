@@ -90,7 +90,7 @@ def check_run(path: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Search(Choices):
-    """The search of a translator, where it is not the model's own."""
+    """The search of a model, where it is not the model's own."""
 
     num_beams: int | None = choice(
         None,
@@ -102,6 +102,13 @@ class Search(Choices):
         None,
         "For translators, alpha of the length penalty, 0 for none. By default "
         "the model's own. A SavedModel keeps its own.",
+        at_least=0,
+    )
+    no_repeat_ngram_size: int | None = choice(
+        None,
+        "For translators and language models, N, where no answer writes the "
+        "same N tokens in a row twice, 0 for none. By default the model's own. "
+        "A SavedModel keeps its own.",
         at_least=0,
     )
 
@@ -133,13 +140,12 @@ def load(path: str, search: Search, ensemble=()):
     """
     from keras_attention import runs
 
+    asked = (search.length_penalty, search.no_repeat_ngram_size)
     if ensemble:
         paths = [path, *ensemble]
-        return runs.load_ensemble(
-            paths, search.num_beams, search.length_penalty
-        )
+        return runs.load_ensemble(paths, search.num_beams, *asked)
     num_beams = search.num_beams if is_run(path) else None
-    return runs.load(path, num_beams, search.length_penalty)
+    return runs.load(path, num_beams, *asked)
 
 
 def refuse_for_task(names: list[str], task: str) -> None:

@@ -55,6 +55,11 @@ class Options(arguments.Search):
         "For translators, sacrebleu's tokenizer for BLEU, such as zh, "
         "ja-mecab, char or 13a. By default that of the target language.",
     )
+    rouge: bool = choice(
+        False,
+        "For translators that summarise English texts: the JSON also has the "
+        "mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L. It needs the extra `rouge`.",
+    )
     by_length: str | None = choice(
         None,
         "For translators, where to draw BLEU by the length of the source in "
@@ -120,6 +125,10 @@ def evaluate(
         from keras_attention.evaluation import scores
 
         scores.check_tokenizer(options.tokenize)
+    if options.rouge:
+        from keras_attention.evaluation import rouge
+
+        rouge.check_installed()
     arguments.import_tensorflow()
     from keras_attention.commands import scoring
 

@@ -60,7 +60,10 @@ def export(
     from keras_attention.training import report, restore
 
     directory, config, task = runs.read_run(
-        run, options.num_beams, options.length_penalty
+        run,
+        options.num_beams,
+        options.length_penalty,
+        options.no_repeat_ngram_size,
     )
     precision = options.stored_precision
     servable = restore.load_run(directory, config, task, precision)

@@ -50,7 +50,8 @@ def score_models(
         names[-1], source, reference, options, ensemble
     )
     if not task.compares:
-        choices = ("num_beams", "tokenize", "by_length", "alignments")
+        choices = ("num_beams", "no_repeat_ngram_size", "rouge")
+        choices += ("tokenize", "by_length", "alignments")
         asked = [name for name in choices if getattr(options, name)]
         asked += ["beside"] * (len(names) > 1)
         arguments.refuse_for_task(asked, task.name)
@@ -103,7 +104,10 @@ def _last(name, source, reference, options, ensemble) -> tuple:
         test_set = task.read_test_set(source, reference)
         return task, test_set, lambda: servable
     directory, config, task = runs.read_run(
-        name, options.num_beams, options.length_penalty
+        name,
+        options.num_beams,
+        options.length_penalty,
+        options.no_repeat_ngram_size,
     )
     if source or reference:
         language = config.data.target
@@ -145,6 +149,8 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
         asked["num_beams"] = options.num_beams
     if options.tokenize is not None:
         asked["tokenize"] = options.tokenize
+    if options.rouge:
+        asked["rouge"] = True
     # TensorFlow compiles in the first call, so that one is not timed. It has
     # two texts, as a batch of one takes another way.
     sample = dataclasses.replace(

@@ -242,7 +242,7 @@ def without_unread(config: TrainingConfig) -> TrainingConfig:
     have all of them.
     """
     task = defaults.choices("", "", config.task)
-    names = ("source", "target", "num_beams", "length_penalty")
+    names = ("source", "target", *dataclasses.asdict(config.search))
     return replace(config, **{n: None for n in names if n not in task})
 
 

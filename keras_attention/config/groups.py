@@ -289,7 +289,7 @@ class Training(Choices):
 
 @dataclasses.dataclass(frozen=True)
 class Search(Choices):
-    """The exported model's search, if it is a translator."""
+    """The exported model's search, if it writes texts."""
 
     num_beams: int | None = choice(
         None,
@@ -300,6 +300,13 @@ class Search(Choices):
         None,
         "Alpha of the length penalty. 0 turns it off."
         + by_default("length_penalty"),
+        at_least=0,
+    )
+    no_repeat_ngram_size: int | None = choice(
+        None,
+        "N, where no answer writes the same N tokens in a row twice. 0 turns "
+        "it off. Paulus et al. 2017 have 3. Translators and language models "
+        "have it." + by_default("no_repeat_ngram_size"),
         at_least=0,
     )
 

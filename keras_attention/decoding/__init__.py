@@ -13,7 +13,12 @@ Each search takes functions and tensors and knows no model:
 - `prefix_ids`: int [B, P] or None, the tokens that each answer begins with,
   then `pad_id`. They are part of the answer and of its length. Its
   log-probability and its length penalty are about the tokens after them. A
-  prefix that leaves no room for END is cut.
+  prefix that leaves no room for END is cut;
+- `no_repeat_ngram_size`: n, or 0. No answer holds the same n tokens in a row
+  twice (Paulus et al. 2017, section 2.5, with n = 3): a token that would write
+  them again has log 0, and the others are not normalised again. END is always
+  possible. The tokens of a prefix count, and are never refused. With 1, no
+  token comes twice.
 
 Weights of several heads are averaged. A row's result does not depend on the
 other rows.

@@ -4,8 +4,13 @@ import collections
 
 from keras import ops
 
+from keras_attention.decoding import ngrams
+
 Rules = collections.namedtuple(
-    "Rules", "max_lengths start_id end_id pad_id forbidden_ids prefix_ids"
+    "Rules",
+    "max_lengths start_id end_id pad_id forbidden_ids prefix_ids "
+    "no_repeat_ngram_size",
+    defaults=(0,),
 )
 Rules.__doc__ = """Which tokens a hypothesis may hold.
 
@@ -15,18 +20,26 @@ Rules.__doc__ = """Which tokens a hypothesis may hold.
 - `forbidden_ids`: ids that are never chosen.
 - `prefix_ids`: int32 [B, P], the tokens that each row begins with, then
   `pad_id`; or None.
+- `no_repeat_ngram_size`: n, where no n tokens may come twice; 0 if all may.
 """
 
 
 def check_rules(
-    max_lengths, start_id, end_id, pad_id, forbidden_ids, prefix_ids
+    max_lengths,
+    start_id,
+    end_id,
+    pad_id,
+    forbidden_ids,
+    prefix_ids,
+    no_repeat_ngram_size,
 ):
     """The `Rules` of a search.
 
     Raises:
-        ValueError: If no hypothesis could end, or if the limits or the
-            prefixes are not one for each row.
+        ValueError: If no hypothesis could end, if the limits or the prefixes
+            are not one for each row, or if there are no n-grams of this size.
     """
+    ngrams.check_size(no_repeat_ngram_size)
     if end_id in forbidden_ids:
         raise ValueError(
             "Each answer ends in end_id, so it cannot be forbidden. "
@@ -47,7 +60,13 @@ def check_rules(
                 f"{tuple(prefix_ids.shape)}"
             )
     return Rules(
-        max_lengths, start_id, end_id, pad_id, forbidden_ids, prefix_ids
+        max_lengths,
+        start_id,
+        end_id,
+        pad_id,
+        forbidden_ids,
+        prefix_ids,
+        no_repeat_ngram_size,
     )
 
 

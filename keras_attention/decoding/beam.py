@@ -15,6 +15,7 @@ from keras_attention.decoding import (
     beam_history,
     buffers,
     next_tokens,
+    ngrams,
     penalties,
     positions,
     rows,
@@ -107,11 +108,13 @@ def _retire(finished, ended, length, score, log_probs):
     return buffers.pick(joined, ops.cast(best, "int32"))
 
 
-def _read(rules, num_beams, source_length, logits, weights):
+def _read(rules, num_beams, source_length, logits, weights, state):
     """What a row is offered: log p and ids [A, N * C], weights [A, N, S]."""
     # More of one beam cannot be among the N best of all. Here, in the rows
     # that are computed, as a vocabulary's logits are slow to move.
-    log_probs, token_ids = next_tokens.best_extensions(logits, num_beams, rules)
+    log_probs, token_ids = next_tokens.best_extensions(
+        logits, num_beams, rules, ngrams.blocked_ids(state, rules)
+    )
     width = num_beams * token_ids.shape[1]
     weights = source.weights_over(weights, logits, source_length)
     num_rows = ops.shape(weights)[0] // num_beams
@@ -171,6 +174,14 @@ def _advancing(rules, source_mask, num_beams, n_best, alpha, beta):
     return advance
 
 
+def _check_width(num_beams, n_best):
+    if not 1 <= n_best <= num_beams:
+        raise ValueError(
+            "Expected 1 <= n_best <= num_beams. Received: "
+            f"n_best={n_best}, num_beams={num_beams}"
+        )
+
+
 def beam_search(
     step,
     memory,
@@ -186,6 +197,7 @@ def beam_search(
     pad_id=PAD,
     forbidden_ids=(),
     prefix_ids=None,
+    no_repeat_ngram_size=0,
 ):
     """Extends the `num_beams` most probable hypotheses in parallel.
 
@@ -207,28 +219,33 @@ def beam_search(
         start_id, end_id, pad_id: control ids.
         forbidden_ids: ids that are never chosen.
         prefix_ids: what each answer begins with, see the package.
+        no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
+            the package; 0 for none.
 
     Returns:
         `SearchResult` with N = `n_best`.
 
     Raises:
-        ValueError: Unless 1 <= n_best <= num_beams; if alpha or beta is
-            negative, if END is forbidden, or for another rank of
-            `max_lengths` or `prefix_ids`.
+        ValueError: Unless 1 <= n_best <= num_beams; if alpha, beta or the
+            n-grams' size is negative, if END is forbidden, or for another
+            rank of `max_lengths` or `prefix_ids`.
     """
-    if not 1 <= n_best <= num_beams:
-        raise ValueError(
-            "Expected 1 <= n_best <= num_beams. Received: "
-            f"n_best={n_best}, num_beams={num_beams}"
-        )
+    _check_width(num_beams, n_best)
     penalties.check_penalties(alpha, beta)
     rules = answers.check_rules(
-        max_lengths, start_id, end_id, pad_id, forbidden_ids, prefix_ids
+        max_lengths,
+        start_id,
+        end_id,
+        pad_id,
+        forbidden_ids,
+        prefix_ids,
+        no_repeat_ngram_size,
     )
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
     source_length = ops.shape(source_mask)[1]
     max_length = ops.max(rules.max_lengths, initial=1)
+    step, state = ngrams.watched(step, state, rules)
     # To the step, each beam is a row of a batch that is N times as large.
     memory, state = tree.map_structure(
         lambda leaf: ops.repeat(leaf, num_beams, axis=0), (memory, state)

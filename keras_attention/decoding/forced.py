@@ -33,7 +33,7 @@ def forced_search(
     lengths = ops.sum(ops.cast(real, "int32"), axis=1)
     source_mask = source.mask_of(source_mask, ops.shape(labels)[0])
 
-    def choose(logits, position):
+    def choose(logits, position, _):
         token_ids = ops.take(labels, position, axis=1)
         log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         chosen = ops.take_along_axis(log_probs, token_ids[:, None], axis=1)

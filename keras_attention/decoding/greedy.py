@@ -26,6 +26,7 @@ def greedy_search(
     pad_id=PAD,
     forbidden_ids=(),
     prefix_ids=None,
+    no_repeat_ngram_size=0,
 ):
     """Takes the most probable token at each step.
 
@@ -36,22 +37,30 @@ def greedy_search(
         start_id, end_id, pad_id: control ids.
         forbidden_ids: ids that are never chosen.
         prefix_ids: what each answer begins with, see the package.
+        no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
+            the package; 0 for none.
 
     Returns:
         `SearchResult` with N = 1.
 
     Raises:
-        ValueError: If alpha or beta is negative, if END is forbidden, or
-            for another rank of `max_lengths` or `prefix_ids`.
+        ValueError: If alpha, beta or the n-grams' size is negative, if END is
+            forbidden, or for another rank of `max_lengths` or `prefix_ids`.
     """
     penalties.check_penalties(alpha, beta)
     rules = answers.check_rules(
-        max_lengths, start_id, end_id, pad_id, forbidden_ids, prefix_ids
+        max_lengths,
+        start_id,
+        end_id,
+        pad_id,
+        forbidden_ids,
+        prefix_ids,
+        no_repeat_ngram_size,
     )
     source_mask = source.mask_of(source_mask, ops.shape(rules.max_lengths)[0])
 
-    def choose(logits, position):
-        offers = next_tokens.best_extensions(logits, 1, rules)
+    def choose(logits, position, blocked_ids):
+        offers = next_tokens.best_extensions(logits, 1, rules, blocked_ids)
         log_probs, token_ids = next_tokens.within_limits(
             *offers, position, rules
         )

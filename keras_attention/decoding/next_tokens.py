@@ -9,13 +9,14 @@ from keras_attention.decoding import answers, buffers
 IMPOSSIBLE = -1e9
 
 
-def allowed_log_probs(logits, position, rules):
+def allowed_log_probs(logits, position, rules, blocked_ids=()):
     """Log-probabilities of the next token, before any choice.
 
     Args:
         logits: [B, V].
         position: int scalar, how many tokens stand before it.
         rules: `answers.Rules`.
+        blocked_ids: of `ngrams.blocked_ids`.
 
     Returns:
         float32 [B, V]. What is forbidden is at log 0; the rest is not
@@ -24,6 +25,8 @@ def allowed_log_probs(logits, position, rules):
     """
     # In half precision, sums over a long answer would lose digits.
     log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    if rules.no_repeat_ngram_size:
+        log_probs = _without(log_probs, blocked_ids, rules.end_id)
     ids = ops.arange(logits.shape[-1])
     for forbidden_id in rules.forbidden_ids:
         log_probs = ops.where(ids == forbidden_id, IMPOSSIBLE, log_probs)
@@ -39,7 +42,24 @@ def allowed_log_probs(logits, position, rules):
     return ops.where(given[:, None], certain, log_probs)
 
 
-def best_extensions(logits, count, rules):
+def _without(log_probs, blocked_ids, end_id):
+    """Log-probabilities [B, V] with some ids [B, L] at log 0, but not END."""
+    num_rows, size = ops.shape(log_probs)
+    firsts = ops.arange(num_rows, dtype="int32")[:, None] * size
+    places = ops.reshape(firsts + blocked_ids, (-1, 1))
+    marks = ops.scatter_update(
+        ops.zeros((num_rows * size,), dtype="int32"),
+        places,
+        ops.ones_like(places[:, 0]),
+    )
+    is_blocked = ops.logical_and(
+        ops.reshape(marks, (-1, size)) > 0,
+        ops.not_equal(ops.arange(size), end_id),
+    )
+    return ops.where(is_blocked, IMPOSSIBLE, log_probs)
+
+
+def best_extensions(logits, count, rules, blocked_ids=()):
     """The next tokens worth a look: the `count` best ones, and END.
 
     They have the log-probabilities of `allowed_log_probs`, without sorting
@@ -49,19 +69,28 @@ def best_extensions(logits, count, rules):
         logits: [A, V].
         count: how many beside END.
         rules: `answers.Rules`, of the whole batch.
+        blocked_ids: of `ngrams.blocked_ids`.
 
     Returns:
         `(log_probs, token_ids)`: float32 and int32 [A, C], best first, END
         last: of equals it is the last choice.
     """
     logits = ops.cast(logits, "float32")
+    if rules.no_repeat_ngram_size:
+        # What is left is not normalised again. The greatest logit may be
+        # blocked, so it cannot give the normaliser below.
+        logits = ops.log_softmax(logits, axis=-1)
+        logits = _without(logits, blocked_ids, rules.end_id)
     # Some of the best may be forbidden, or be END.
     # So many more are looked at that `count` remain in any case.
     best, token_ids = top_k(logits, count + len(rules.forbidden_ids) + 1)
-    # log(sum(exp)) is the greatest logit less the log of its probability:
-    # a softmax is one operation in TensorFlow, exp and sum are two.
-    greatest = buffers.pick(ops.softmax(logits, axis=-1), token_ids[:, :1])
-    normaliser = best[:, :1] - ops.log(greatest)
+    if rules.no_repeat_ngram_size:
+        normaliser = 0.0
+    else:
+        # log(sum(exp)) is the greatest logit less the log of its probability:
+        # a softmax is one operation in TensorFlow, exp and sum are two.
+        greatest = buffers.pick(ops.softmax(logits, axis=-1), token_ids[:, :1])
+        normaliser = best[:, :1] - ops.log(greatest)
     left_out = ops.equal(token_ids, rules.end_id)
     for token_id in rules.forbidden_ids:
         left_out = ops.logical_or(left_out, ops.equal(token_ids, token_id))

@@ -6,6 +6,7 @@ from keras import ops
 
 from keras_attention.decoding import (
     buffers,
+    ngrams,
     positions,
     rows,
     search_result,
@@ -23,8 +24,8 @@ def loop(choose, step, memory, state, source_mask, rules):
     """What extends one hypothesis a row, until END.
 
     Args:
-        choose: `choose(logits, position)` -> `(token_ids, log_probs)`, both
-            [B].
+        choose: `choose(logits, position, blocked_ids)` -> `(token_ids,
+            log_probs)`, both [B].
         step, memory, state: see the package.
         source_mask: bool [B, S].
         rules: `answers.Rules`.
@@ -35,13 +36,14 @@ def loop(choose, step, memory, state, source_mask, rules):
     batch_size, source_length = ops.shape(source_mask)
     max_length = ops.max(rules.max_lengths, initial=1)
 
-    def read(logits, weights):
-        return logits, source.weights_over(weights, logits, source_length)
+    def read(logits, weights, state):
+        weights = source.weights_over(weights, logits, source_length)
+        return logits, weights, ngrams.blocked_ids(state, rules)
 
     def advance(position, seen, path):
         # All rows of the batch: what is drawn depends on a row's place in it.
-        logits, weights = seen
-        token_ids, chosen = choose(logits, position)
+        logits, weights, blocked_ids = seen
+        token_ids, chosen = choose(logits, position, blocked_ids)
         # A hypothesis that has ended gets padding, and nothing changes it.
         alive = ops.logical_not(path.stopped)
         token_ids = ops.where(alive, token_ids, rules.pad_id)
@@ -67,6 +69,7 @@ def loop(choose, step, memory, state, source_mask, rules):
         log_probability=ops.zeros((batch_size,), dtype="float32"),
         attention_weights=buffers.empty_rows(*room, source_length),
     )
+    step, state = ngrams.watched(step, state, rules)
     computed = rows.every(batch_size, memory, state)
     return positions.loop(step, computed, read, advance, path, max_length)
 

@@ -18,8 +18,9 @@ def loop(step, computed, read, advance, hypotheses, max_length):
     Args:
         step: see the package.
         computed: `rows.Rows`, with what the first step gets.
-        read: `read(logits, attention_weights)` -> a structure of [A, ...]:
-            what the search has to know of them, in A of the B rows.
+        read: `read(logits, attention_weights, state)` -> a structure of [A,
+            ...]: what the search has to know of what the step returned, in A
+            of the B rows.
         advance: `advance(position, seen, hypotheses)` -> `hypotheses`. What
             was read has come to all rows; it is arbitrary in rows that have
             stopped.
@@ -53,7 +54,7 @@ def loop(step, computed, read, advance, hypotheses, max_length):
             state = rows.gather(state, parents)
             token_ids = ops.reshape(token_ids, (-1,))
         logits, state, weights = step(token_ids, computed.memory, state)
-        seen = rows.spread(computed, read(logits, weights))
+        seen = rows.spread(computed, read(logits, weights, state))
         hypotheses = advance(position, seen, hypotheses)
         return position + 1, hypotheses, computed._replace(state=state)
 

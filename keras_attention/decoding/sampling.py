@@ -95,6 +95,7 @@ def sampling_search(
     pad_id=PAD,
     forbidden_ids=(),
     prefix_ids=None,
+    no_repeat_ngram_size=0,
 ):
     """Draws each token from the model's distribution.
 
@@ -109,15 +110,17 @@ def sampling_search(
         start_id, end_id, pad_id: control ids.
         forbidden_ids: ids that are never chosen.
         prefix_ids: what each answer begins with, see the package.
+        no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
+            the package; 0 for none.
 
     Returns:
         `SearchResult` with N = 1. The log-probability is the model's own,
         before temperature and truncation.
 
     Raises:
-        ValueError: If the temperature, `top_k` or `top_p` is out of range,
-            if END is forbidden, or for another rank of `max_lengths` or
-            `prefix_ids`.
+        ValueError: If the temperature, `top_k`, `top_p` or the n-grams' size
+            is out of range, if END is forbidden, or for another rank of
+            `max_lengths` or `prefix_ids`.
     """
     if not temperature > 0:  # Also where it is no number.
         raise ValueError(
@@ -127,7 +130,13 @@ def sampling_search(
     # A smaller one would be 0 in float32, and 0 / 0 is no number.
     temperature = max(temperature, SMALLEST_TEMPERATURE)
     rules = answers.check_rules(
-        max_lengths, start_id, end_id, pad_id, forbidden_ids, prefix_ids
+        max_lengths,
+        start_id,
+        end_id,
+        pad_id,
+        forbidden_ids,
+        prefix_ids,
+        no_repeat_ngram_size,
     )
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
@@ -135,8 +144,10 @@ def sampling_search(
     # width is fixed: a row's numbers must not depend on the other rows.
     uniforms = keras.random.uniform((batch_size, MAX_DRAWS), seed=seed)
 
-    def choose(logits, position):
-        allowed = next_tokens.allowed_log_probs(logits, position, rules)
+    def choose(logits, position, blocked_ids):
+        allowed = next_tokens.allowed_log_probs(
+            logits, position, rules, blocked_ids
+        )
         log_probs = _at_temperature(allowed, temperature)
         log_probs = truncate_distribution(log_probs, top_k, top_p)
         token_ids = _draw(log_probs, uniforms[:, position % MAX_DRAWS])

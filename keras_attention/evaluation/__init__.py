@@ -3,6 +3,7 @@
 import typing
 
 from keras_attention import on_demand
+from keras_attention.evaluation.rouge import rouge_scores
 from keras_attention.evaluation.scores import (
     bleu_by_length,
     bleu_tokenizer,
@@ -22,6 +23,7 @@ __all__ = [
     "hmm_alignment",
     "paired_bootstrap",
     "print_samples",
+    "rouge_scores",
     "validation_logs",
 ]
 

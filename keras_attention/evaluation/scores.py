@@ -120,7 +120,7 @@ def corpus_scores(
     >>> scores["exact_match"], scores["chrf"]["score"]
     (100.0, 100.0)
     """
-    _check_aligned(hypotheses=hypotheses, references=references)
+    check_aligned(hypotheses=hypotheses, references=references)
     tokenize = _tokenizer(target_language, tokenize)
     cased = metrics.BLEU(tokenize=tokenize)
     lowered = metrics.BLEU(tokenize=tokenize, lowercase=True)
@@ -181,7 +181,7 @@ def bleu_by_length(
     >>> [(row["low"], row["high"], row["exact_match"]) for row in rows]
     [(0, 2, 100.0), (3, None, 0.0)]
     """
-    _check_aligned(hypotheses=hypotheses, references=references)
+    check_aligned(hypotheses=hypotheses, references=references)
     if len(lengths) != len(hypotheses):
         raise ValueError(
             f"There are {len(lengths)} lengths, {len(hypotheses)} hypotheses: "
@@ -263,7 +263,7 @@ def paired_bootstrap(
         ValueError: If there is nothing to score, if the lengths differ, or if
             the tokenizer is unknown.
     """
-    _check_aligned(
+    check_aligned(
         baseline=baseline, hypotheses=hypotheses, references=references
     )
     bleu = metrics.BLEU(
@@ -356,8 +356,12 @@ def _exact_match(hypotheses, references):
     return 100.0 * equal / len(hypotheses)
 
 
-def _check_aligned(**texts):
-    """Refuses no texts, texts of unequal number, and a text for a list."""
+def check_aligned(**texts):
+    """Refuses no texts, texts of unequal number, and a text for a list.
+
+    Raises:
+        ValueError: If there are such.
+    """
     for name, value in texts.items():
         if isinstance(value, (str, bytes)):
             raise ValueError(

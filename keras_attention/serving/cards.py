@@ -143,6 +143,13 @@ def facts(graph) -> str:
 {_limits(graph.kind)}{graph.facts}"""
 
 
+def without_repeats(no_repeat_ngram_size: int) -> str:
+    """What a search's line adds where no n-gram may come twice, or nothing."""
+    if not no_repeat_ngram_size:
+        return ""
+    return f", no {no_repeat_ngram_size} tokens in a row twice"
+
+
 def _limits(kind) -> str:
     """What the inputs may be, as a Markdown list."""
     shapes = "".join(

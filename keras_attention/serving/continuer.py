@@ -8,7 +8,8 @@ import tensorflow as tf
 
 from keras_attention import data, decoding
 from keras_attention.data.readers import streams
-from keras_attention.serving import kinds, text_model, token_rows
+from keras_attention.decoding import ngrams
+from keras_attention.serving import cards, kinds, text_model, token_rows
 from keras_attention.serving.graph import Graph, side_by_side
 from keras_attention.tokens import END, PAD, START
 
@@ -37,11 +38,15 @@ class Continuer(text_model.TextModel):
         carries_state: whether the model has learned a stream whose state is
             carried: `score_stream` then goes on from state to state. Each line
             begins with START, and the model has `advance`.
+        no_repeat_ngram_size: n, where no continuation writes n tokens in a
+            row that its text or itself holds already, see `decoding`; 0
+            where it may.
 
     Raises:
         ValueError: If the model is not built, if no text or no continuation
-            can keep the limits, if the precision is another one, or if the
-            weights are too large for it. When it is asked, as `TextModel`.
+            can keep the limits, if the precision is another one, if the
+            weights are too large for it, or if the n-grams' size is negative.
+            When it is asked, as `TextModel`.
     """
 
     def __init__(
@@ -52,12 +57,14 @@ class Continuer(text_model.TextModel):
         max_new_tokens: int = 32,
         stored_precision: str = "float32",
         carries_state: bool = False,
+        no_repeat_ngram_size: int = 0,
     ):
         if max_length < 2 or max_new_tokens < 1:
             raise ValueError(
                 "Expected max_length >= 2 and max_new_tokens >= 1. Received: "
                 f"max_length={max_length}, max_new_tokens={max_new_tokens}"
             )
+        ngrams.check_size(no_repeat_ngram_size)
         graph = _ContinuationGraph(
             model,
             tokenizer,
@@ -65,6 +72,7 @@ class Continuer(text_model.TextModel):
             max_new_tokens,
             stored_precision,
             carries_state,
+            no_repeat_ngram_size,
         )
         super().__init__(graph.kind, graph.signatures, graph)
 
@@ -156,6 +164,7 @@ class _ContinuationGraph(Graph):
         max_new_tokens: int,
         stored_precision: str,
         carries_state: bool,
+        no_repeat_ngram_size: int,
     ):
         super().__init__(model, [tokenizer], stored_precision)
         self.carries_state = carries_state
@@ -164,9 +173,10 @@ class _ContinuationGraph(Graph):
         self._num_positions = getattr(model, "max_length", None) or tf.int32.max
         self.max_length = min(max_length, self._num_positions)
         self.max_new_tokens = max_new_tokens
+        self.no_repeat_ngram_size = no_repeat_ngram_size
         self.facts = f"""\
 - Longest continuation: {max_new_tokens} tokens, END included.
-- Search: greedy
+- Search: greedy{cards.without_repeats(no_repeat_ngram_size)}
 """
         self._search_rows = tf.function(
             self._search,
@@ -236,6 +246,7 @@ class _ContinuationGraph(Graph):
                 max_lengths=max_lengths,
                 forbidden_ids=token_rows.FORBIDDEN_IDS,
                 prefix_ids=prompt_ids,
+                no_repeat_ngram_size=self.no_repeat_ngram_size,
             )
 
     def _score(self, text):

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from keras_attention import decoding
 from keras_attention.data import Tokenizer
-from keras_attention.serving import kinds, token_rows
+from keras_attention.serving import cards, kinds, token_rows
 from keras_attention.serving.graph import Graph, side_by_side
 from keras_attention.tokens import PAD
 
@@ -61,7 +61,7 @@ class TranslationGraph(Graph):
 
     Args:
         model, source_tokenizer, target_tokenizer, num_beams, length_penalty,
-            stored_precision: as of `Translator`.
+            stored_precision, no_repeat_ngram_size: as of `Translator`.
         limits: `Limits`.
 
     Attributes:
@@ -77,16 +77,19 @@ class TranslationGraph(Graph):
         length_penalty: float,
         limits: Limits,
         stored_precision: str,
+        no_repeat_ngram_size: int = 0,
     ):
         tokenizers = [source_tokenizer, target_tokenizer]
         super().__init__(model, tokenizers, stored_precision)
         self.source_tokenizer, self.target_tokenizer = tokenizers
         self.num_beams, self.length_penalty = num_beams, length_penalty
+        self.no_repeat_ngram_size = no_repeat_ngram_size
         self.facts = f"""\
 - Longest translation: {limits.max_target_factor:g} tokens for each token of \
 the text, and {limits.max_target_offset} more.
   A translation that reaches this length ends there. Nothing reports this.
-- Search: beam {num_beams}, length penalty {length_penalty}
+- Search: beam {num_beams}, length penalty {length_penalty}\
+{cards.without_repeats(no_repeat_ngram_size)}
 """
         self.limits = limits
         # A search is traced once for all functions that search alike.
@@ -174,6 +177,7 @@ the text, and {limits.max_target_offset} more.
                 "max_lengths": max_lengths,
                 "alpha": self.length_penalty,
                 "forbidden_ids": token_rows.FORBIDDEN_IDS,
+                "no_repeat_ngram_size": self.no_repeat_ngram_size,
             }
             if num_beams == 1:
                 return decoding.greedy_search(**arguments)

@@ -7,6 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.data import Tokenizer
+from keras_attention.decoding import ngrams
 from keras_attention.serving import text_model
 from keras_attention.serving.translation_graph import Limits, TranslationGraph
 
@@ -33,13 +34,16 @@ class Translator(text_model.TextModel):
             "float16" an exported model is half as large: the translator
             keeps a copy, which each search turns to float32 (for that time
             it holds both) and computes with.
+        no_repeat_ngram_size: n, where no search writes the same n tokens
+            twice in one answer, see `decoding`; 0 where all may. `score` and
+            `align` follow what they are given.
 
     Raises:
         ValueError: If the model is not built, if there is no beam, if the
-            length penalty is negative, if no text or no answer can keep the
-            limits, if the precision is another one, or if the weights are
-            too large for it. When it is asked, as `TextModel`, and if a
-            reference is longer than any translation.
+            length penalty or the n-grams' size is negative, if no text or no
+            answer can keep the limits, if the precision is another one, or if
+            the weights are too large for it. When it is asked, as
+            `TextModel`, and if a reference is longer than any translation.
     """
 
     def __init__(
@@ -53,12 +57,14 @@ class Translator(text_model.TextModel):
         max_target_factor: float = 2.0,
         max_target_offset: int = 32,
         stored_precision: str = "float32",
+        no_repeat_ngram_size: int = 0,
     ):
         if num_beams < 1 or length_penalty < 0:
             raise ValueError(
                 "Expected num_beams >= 1 and length_penalty >= 0. Received: "
                 f"num_beams={num_beams}, length_penalty={length_penalty}"
             )
+        ngrams.check_size(no_repeat_ngram_size)
         # A table of learned positions ends, for texts and for answers.
         num_positions = getattr(model, "max_length", None) or tf.int32.max
         graph = TranslationGraph(
@@ -74,6 +80,7 @@ class Translator(text_model.TextModel):
                 num_positions,
             ),
             stored_precision,
+            no_repeat_ngram_size,
         )
         super().__init__(graph.kind, graph.signatures, graph)
 

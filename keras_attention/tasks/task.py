@@ -226,7 +226,8 @@ class Task(abc.ABC):
             servable: of this task.
             test_set: the questions.
             options: `truncate`, as for a call of the servable. Translation
-                also takes those of the search, and `tokenize` for BLEU.
+                also takes those of the search, `tokenize` for BLEU, and
+                `rouge`.
 
         Returns:
             `Evaluation` whose scores hold `sentences`, their number, and

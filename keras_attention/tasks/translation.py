@@ -116,6 +116,7 @@ class Translation(Task):
             length_penalty=config.search.length_penalty,
             max_source_length=config.data.max_length,
             stored_precision=stored_precision,
+            no_repeat_ngram_size=config.search.no_repeat_ngram_size or 0,
         )
 
     def rank(self, logs):
@@ -169,7 +170,13 @@ class Translation(Task):
         return TestSet(source.name, sources, references, language)
 
     def evaluate(
-        self, servable, test_set, truncate=False, tokenize=None, **options
+        self,
+        servable,
+        test_set,
+        truncate=False,
+        tokenize=None,
+        rouge=False,
+        **options,
     ):
         sources, references = test_set.sources, test_set.references
         start = time.monotonic()
@@ -178,6 +185,8 @@ class Translation(Task):
         scores = evaluation.corpus_scores(
             hypotheses, references, test_set.target_language, tokenize
         )
+        if rouge:
+            scores |= evaluation.rouge_scores(hypotheses, references)
         if truncate:
             scores["truncated"] = servable.num_truncated(sources)
         return Evaluation(test_set, hypotheses, scores, seconds)

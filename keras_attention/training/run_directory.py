@@ -12,7 +12,8 @@ from keras_attention import files
 # checksum guards its content.
 FREE_ON_RESUME = frozenset(
     ("output", "epochs", "steps", "checkpoint_steps", "corpus")
-    + ("num_beams", "length_penalty", "data_note", "validation_sentences")
+    + ("num_beams", "length_penalty", "no_repeat_ngram_size")
+    + ("data_note", "validation_sentences")
 )
 
 

@@ -288,9 +288,9 @@ def translated(model, monkeypatch):
 
     asked = {}
 
-    def load(path, num_beams=None, length_penalty=None):
+    def load(path, *search):
         asked.clear()
-        asked["search"] = num_beams, length_penalty
+        asked["search"] = search
         return Echo()
 
     monkeypatch.setattr(runs, "load", load)
@@ -305,19 +305,24 @@ def translated(model, monkeypatch):
 @pytest.mark.parametrize(
     "argv, texts, search",
     [
-        (["a", "b"], ["a", "b"], (None, None)),
-        (["--num_beams", "1", "a"], ["a"], (1, None)),
-        (["a", "--length_penalty", "0", "b"], ["a", "b"], (None, 0)),
-        (["a", "--num_beams=3", "--truncate", "c"], ["a", "c"], (3, None)),
+        (["a", "b"], ["a", "b"], (None, None, None)),
+        (["--num_beams", "1", "a"], ["a"], (1, None, None)),
+        (["a", "--length_penalty", "0", "b"], ["a", "b"], (None, 0, None)),
+        (["a", "--no_repeat_ngram_size=3"], ["a"], (None, None, 3)),
+        (
+            ["a", "--num_beams=3", "--truncate", "c"],
+            ["a", "c"],
+            (3, None, None),
+        ),
         (["- well", "-- Yes, I will."], ["- well", "-- Yes, I will."], None),
-        (["--num_beams=2", "a", "--num_beams=3"], ["a"], (3, None)),
+        (["--num_beams=2", "a", "--num_beams=3"], ["a"], (3, None, None)),
         (["-5", "--", "-b", "--scores"], ["-5", "-b", "--scores"], None),
     ],
 )
 def test_options_of_translate_stand_anywhere(translated, argv, texts, search):
     asked = translated(*argv)
     assert asked["texts"] == texts
-    assert asked["search"] == (search or (None, None))
+    assert asked["search"] == (search or (None, None, None))
     assert asked["truncate"] == ("--truncate" in argv)
 
 

@@ -15,7 +15,7 @@ import yaml
 from sentencepiece import sentencepiece_model_pb2
 
 import keras_attention
-from keras_attention import cli, config, files, runs, tasks
+from keras_attention import cli, config, evaluation, files, runs, tasks
 from keras_attention.serving import translator
 from keras_attention.tasks import translation
 from keras_attention.training import loop, report, run_directory
@@ -256,6 +256,42 @@ def test_lines_that_are_too_long_stay_empty(run, capsys, monkeypatch):
 
 
 @pytest.mark.slow
+def test_no_piece_comes_twice_where_none_may(run, tmp_path, capsys):
+    """Neither in a run's answers, nor in those of an ensemble or an export."""
+    size = "--no_repeat_ngram_size=1"
+    texts = ["1 2 3 4", "5 5 5 5 5", "7"]
+    cli.main(["translate", str(run), *texts, size])
+    translate = runs.load(run, no_repeat_ngram_size=1)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == translate(texts)
+    assert lines != runs.load(run)(texts)
+    for row in translate.with_attention(texts):
+        assert len({*row["target_tokens"]}) == len(row["target_tokens"])
+    cli.main(["translate", str(run), *texts, size, f"--ensemble={run}"])
+    assert capsys.readouterr().out.splitlines() == lines
+    cli.main(["export", str(run), "--to", str(tmp_path / "digits"), size])
+    assert runs.load(tmp_path / "digits")(texts) == lines
+    cli.main(["evaluate", str(run), size])
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    saved = json.loads((run / "scores.json").read_text())
+    assert saved["no_repeat_ngram_size"] == 0
+    assert scores["chrf"] != saved["chrf"]
+
+
+def test_rouge_stands_beside_bleu(run, capsys):
+    pytest.importorskip("rouge_score")
+    cli.main(["evaluate", str(run), "--rouge"])
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    test_set = held_out(run)
+    answers = runs.load(run)(test_set.sources)
+    found = evaluation.rouge_scores(answers, test_set.references)
+    assert len(found) == 3 and scores.items() >= found.items()
+    assert (
+        scores["bleu"] == json.loads((run / "scores.json").read_text())["bleu"]
+    )
+
+
+@pytest.mark.slow
 def test_export_writes_the_next_version(run, tmp_path):
     digits = shutil.copytree(run / "savedmodel", tmp_path / "digits")
     # Of another search the scores have to be found.
@@ -461,6 +497,10 @@ def test_a_corpus_that_moved_is_trained_on(
         (
             ["translate", "{run}/savedmodel", "a", "--length_penalty=0"],
             "length_penalty=0",
+        ),
+        (
+            ["translate", "{run}/savedmodel", "a", "--no_repeat_ngram_size=2"],
+            "exported with, here 4 beams.* no_repeat_ngram_size=2",
         ),
         (
             ["translate", "{run}/savedmodel", "a", "--n_best=9"],

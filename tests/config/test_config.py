@@ -113,8 +113,12 @@ def test_the_corpus_decides_what_is_not_said(corpus, expected):
 @pytest.mark.parametrize(
     "model, names",
     [
-        ("transformer", {"source", "target", "num_beams", "length_penalty"}),
-        ("rnn_language_model", {"source"}),
+        (
+            "transformer",
+            {"source", "target", "num_beams", "length_penalty"}
+            | {"no_repeat_ngram_size"},
+        ),
+        ("rnn_language_model", {"source", "no_repeat_ngram_size"}),
         ("encoder_classifier", set()),
         ("decomposable_attention", set()),
     ],
@@ -122,10 +126,12 @@ def test_the_corpus_decides_what_is_not_said(corpus, expected):
 def test_a_task_has_no_choices_that_it_does_not_read(model, names):
     """Neither where a run of an older version has them."""
     older = {"model": model, "source": "en", "target": "de", "num_beams": 4}
-    choices = config.resolve(config.make(**older, length_penalty=1.0))
+    older |= {"length_penalty": 1.0, "no_repeat_ngram_size": 3}
+    choices = config.resolve(config.make(**older))
     found = yaml.safe_load(config.text(choices))
     written = {*found["data"], *found.get("search", {})}
     everything = {"source", "target", "num_beams", "length_penalty"}
+    everything |= {"no_repeat_ngram_size"}
     assert written & everything == names
 
 
@@ -161,6 +167,8 @@ def test_a_size_is_one_of_the_model():
         ("steps", 0, "a whole number, at least 1"),
         ("replicas", 0, "a whole number, at least 1"),
         ("num_beams", 0, "a whole number, at least 1"),
+        ("no_repeat_ngram_size", -1, "a whole number, at least 0"),
+        ("no_repeat_ngram_size", 1.5, "a whole number, at least 0"),
         ("max_piece_length", 0, "a whole number, at least 1"),
         ("max_length", 1, "a whole number, at least 2"),
         ("seed", -1, "a whole number, at least 0"),

@@ -20,6 +20,12 @@ def log_softmax(logits):
     return shifted - np.log(np.sum(np.exp(shifted), axis=-1, keepdims=True))
 
 
+def writes_again(ids, size):
+    """Whether the last n-gram of a hypothesis has stood there before."""
+    earlier = [ids[end - size : end] for end in range(size, len(ids))]
+    return size > 0 and ids[-size:] in earlier
+
+
 class MarkovChain:
     """The next token depends on the last two: a state that must follow.
 
@@ -114,13 +120,26 @@ class MarkovChain:
                 score += beta * math.log(min(total, 1)) if real else 0
         return score
 
-    def all_hypotheses(self, row, alpha=0.0, beta=0.0, forbidden=(), prefix=()):
-        """Every hypothesis within the limit, best first."""
+    def all_hypotheses(
+        self, row, alpha=0.0, beta=0.0, forbidden=(), prefix=(), size=0
+    ):
+        """Every hypothesis within the limit, best first.
+
+        With a `size`, those that write no n-gram of this size again.
+        """
         words = set(range(self.logits.shape[-1])) - {END} - set(forbidden)
         hypotheses = [
             (*prefix, *ids, END)
             for length in range(self.max_lengths[row] - len(prefix))
             for ids in itertools.product(sorted(words), repeat=length)
+        ]
+        hypotheses = [
+            ids
+            for ids in hypotheses
+            if not any(
+                writes_again(ids[:end], size)
+                for end in range(len(prefix) + 1, len(ids) + 1)
+            )
         ]
         return self._best_first(row, hypotheses, alpha, beta, prefix)
 
@@ -130,13 +149,21 @@ class MarkovChain:
             key=lambda ids: -self.score(row, ids, alpha, beta, len(prefix)),
         )
 
-    def beam(self, row, num_beams, alpha=0.0, beta=0.0, prefix=()):
-        """Beam search that never stops early: finished hypotheses."""
+    def beam(self, row, num_beams, alpha=0.0, beta=0.0, prefix=(), size=0):
+        """Beam search that never stops early: finished hypotheses.
+
+        With a `size`, no hypothesis writes an n-gram of this size again.
+        """
         live, finished = [tuple(prefix)], []
         for position in range(len(prefix), self.max_lengths[row]):
             at_limit = position + 1 == self.max_lengths[row]
             words = [END] if at_limit else range(self.logits.shape[-1])
-            candidates = [(*ids, word) for ids in live for word in words]
+            candidates = [
+                (*ids, word)
+                for ids in live
+                for word in words
+                if not writes_again((*ids, word), size)
+            ]
             candidates.sort(key=lambda ids: -self.follow(row, ids)[0])
             best = candidates[: num_beams - len(finished)]
             finished += [ids for ids in best if ids[-1] == END]

@@ -72,6 +72,14 @@ def run():
             results[f"beam/{name}"] = decoding.beam_search(
                 *arguments, **options, num_beams=3, n_best=2, alpha=0.6
             )
+            results[f"beam_without_repetitions/{name}"] = decoding.beam_search(
+                *arguments, **options, num_beams=3, no_repeat_ngram_size=2
+            )
+            results[f"greedy_without_repetitions/{name}"] = (
+                decoding.greedy_search(
+                    *arguments, **options, no_repeat_ngram_size=1
+                )
+            )
             # The only token that is left to draw is the most probable one.
             results[f"sampling/{name}"] = decoding.sampling_search(
                 *arguments, **options, seed=0, top_k=1

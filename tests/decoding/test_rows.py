@@ -20,6 +20,15 @@ SEARCHES = {
     "beam with prefixes": functools.partial(
         decoding.beam_search, num_beams=3, alpha=0.6
     ),
+    "greedy without repetitions": functools.partial(
+        decoding.greedy_search, no_repeat_ngram_size=2
+    ),
+    "beam without repetitions": functools.partial(
+        decoding.beam_search, num_beams=3, n_best=3, no_repeat_ngram_size=1
+    ),
+    "sampling without repetitions": functools.partial(
+        decoding.sampling_search, seed=1, no_repeat_ngram_size=2
+    ),
 }
 
 

@@ -70,13 +70,21 @@ def loaded(version):
     return loading.load(version.parent)
 
 
-def continued(live, text, limit):
-    """The greedy way, a token at a time, through `call`."""
+def continued(live, text, limit, size=0):
+    """The greedy way, a token at a time, through `call`.
+
+    With a `size`, no n-gram of this size comes again.
+    """
     ids = live.graph.tokenizer.tokenize([text]).numpy()[0].tolist()[1 - limit :]
     given = len(ids)
     for count in range(live.graph.max_new_tokens):
         logits = live.model(np.array([[START, *ids]])).numpy()[0, -1]
         logits[[0, 1, 2]] = -np.inf
+        grams = [ids[i - size : i] for i in range(size, len(ids) + 1)]
+        for token in range(len(logits)):
+            gram = [*ids, token][-size:]
+            if size and gram in grams and token != END:
+                logits[token] = -np.inf
         best = int(np.argmax(logits))
         if best == END or count == live.graph.max_new_tokens - 1:
             break
@@ -96,6 +104,19 @@ def test_the_most_probable_token_comes_next(live):
     end = live.graph.tokenizer.detokenize([ids[-12:]]).numpy()[0].decode()
     assert live.num_tokens([end]) == [13]
     assert live([end]) == received[-1:]
+
+
+@pytest.mark.parametrize("size", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_no_ngram_of_the_text_or_its_continuation_comes_again(
+    tokenizers, size, live
+):
+    other = make(tokenizers[0], no_repeat_ngram_size=size)
+    texts = [*TEXTS, "three " * 30 + "one two"]
+    received = other(texts, truncate=True)
+    assert received == [continued(other, text, 13, size) for text in texts]
+    assert received != live(texts, truncate=True)
+    assert other.score(TEXTS) == live.score(TEXTS)
+    assert f"- Search: greedy, no {size} tokens in a" in other.graph.facts
 
 
 def test_a_blank_text_is_begun(live):
@@ -208,7 +229,12 @@ def test_its_card_says_what_it_is(version):
 
 @pytest.mark.parametrize(
     "wrong",
-    [{"max_length": 1}, {"max_new_tokens": 0}, {"stored_precision": "int8"}],
+    [
+        {"max_length": 1},
+        {"max_new_tokens": 0},
+        {"stored_precision": "int8"},
+        {"no_repeat_ngram_size": -1},
+    ],
 )
 def test_a_continuer_that_cannot_be(wrong, live):
     ((name, value),) = wrong.items()

@@ -546,6 +546,28 @@ def test_without_a_card_a_plain_one_is_written(
     assert card(3)[1] == "# Mine\n"
 
 
+@pytest.mark.slow
+def test_an_export_writes_no_ngram_again(
+    random_translator, sentences, tmp_path
+):
+    plain = random_translator("transformer")
+    live = ka.Translator(
+        plain.model,
+        plain.graph.source_tokenizer,
+        plain.graph.target_tokenizer,
+        no_repeat_ngram_size=2,
+    )
+    live.export(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text()
+    assert "length penalty 1.0, no 2 tokens in a row twice\n" in card
+    loaded = loading.load(tmp_path / "model")
+    some = sentences[:40]
+    for num_beams in (1, 4):
+        answers = loaded(some, num_beams=num_beams)
+        assert answers == live(some, num_beams=num_beams)
+        assert answers != plain(some, num_beams=num_beams)
+
+
 def test_somebodys_readme_is_kept(tmp_path):
     (tmp_path / "README.md").write_text("My repository.")
     with pytest.raises(ValueError, match="its own, which would be lost"):

@@ -6,6 +6,7 @@ import tensorflow as tf
 
 from keras_attention import Translator, decoding, models
 from keras_attention.models import catalog
+from keras_attention.serving import token_rows
 from keras_attention.tokens import END, PAD, START
 
 MODELS = [
@@ -70,6 +71,49 @@ def test_both_halves_of_a_batch_are_searched(num_beams, transformer, rng):
             alone.attention_weights[0],
             atol=1e-3,
         )
+
+
+def num_repeated(tokens, size):
+    """How many n-grams of a list have stood there before."""
+    grams = [tuple(tokens[i : i + size]) for i in range(len(tokens) - size + 1)]
+    return len(grams) - len(set(grams))
+
+
+@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2])
+def test_no_search_writes_an_ngram_again(random_translator, sentences, size):
+    plain = random_translator("transformer")
+    translate = Translator(
+        plain.model,
+        plain.graph.source_tokenizer,
+        plain.graph.target_tokenizer,
+        no_repeat_ngram_size=size,
+    )
+    some = [text for text in sentences[:30] if text.strip()]
+    repeated = {
+        translator: sum(
+            num_repeated(row["target_tokens"], size)
+            for row in translator.with_attention(some)
+        )
+        for translator in (plain, translate)
+    }
+    assert repeated[plain] > 5
+    assert repeated[translate] == 0
+    # Greedy search, as its ids.
+    ids = plain.graph.source_tokenizer.tokenize(some)
+    source_ids = token_rows.ended(ids)
+    for num_beams in (1, 4):
+        answers = translate.graph.search(source_ids, num_beams)
+        for row, length in zip(
+            answers.ids[:, 0].numpy().tolist(),
+            answers.lengths[:, 0].numpy(),
+            strict=True,
+        ):
+            assert num_repeated(row[:length], size) == 0
+    assert translate(some, num_beams=1) != plain(some, num_beams=1)
+    # What is given may repeat itself.
+    given = ["eins eins eins eins"]
+    assert translate.score(["one"], given) == plain.score(["one"], given)
+    assert f"no {size} tokens in a row twice" in translate.graph.facts
 
 
 def test_blank_texts_translate_to_blank(transformer):
@@ -387,6 +431,7 @@ def test_mistakes_are_explained(make, message, transformer):
         {"max_target_offset": -1},
         {"max_target_factor": 0.0, "max_target_offset": 0},
         {"stored_precision": "int8"},
+        {"no_repeat_ngram_size": -1},
     ],
 )
 def test_a_translator_that_cannot_be(wrong, transformer):

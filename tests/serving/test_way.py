@@ -73,7 +73,7 @@ def test_seven_functions_from_the_command_line_to_the_step(
     whole = random_translator("transformer")
     (tmp_path / "config.yaml").write_text("")
 
-    def load(path, num_beams, length_penalty):
+    def load(path, num_beams, *others):
         return Translator(
             whole.model, whole.graph.source_tokenizer, num_beams=num_beams
         )

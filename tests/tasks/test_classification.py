@@ -232,6 +232,10 @@ def test_a_run_that_was_stopped_goes_on_exactly(task, folder, tmp_path):
         (("translate", "{run}", "a\tb", "--n_best=2"), "models take --n_best"),
         (("export", "{run}", "--to=x", "--num_beams=2"), "num_beams"),
         (("evaluate", "{run}", "--num_beams=2"), "given to translators only"),
+        (
+            ("predict", "{run}", "a", "--no_repeat_ngram_size=2"),
+            "translators and language models only",
+        ),
         (("evaluate", "{run}", "--source={run}/classes.txt"), "--reference"),
         (
             ("train", "--model=bag_of_vectors", "--subword_sampling=0.1")

@@ -182,6 +182,15 @@ def test_a_stream_is_continued_on_its_last_line(stream_run, tmp_path, capsys):
             "given to translators only",
         ),
         (["evaluate", "{run}", "--num_beams=2"], "given to translators only"),
+        (["evaluate", "{run}", "--rouge"], "models take --rouge"),
+        (
+            ["evaluate", "{run}", "--no_repeat_ngram_size=2"],
+            "models take --no_repeat_ngram_size",
+        ),
+        (
+            ["predict", "{run}/savedmodel", "a", "--no_repeat_ngram_size=2"],
+            "exported with, here greedy search.* no_repeat_ngram_size=2",
+        ),
         (
             ["evaluate", "{run}/savedmodel", "--source={file}"]
             + ["--num_beams=2", "--tokenize=char"],

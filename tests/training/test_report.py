@@ -60,6 +60,30 @@ def test_the_learning_curve_is_that_of_the_stages(tmp_path, monkeypatch):
     assert drawn == [{"loss": [3.0, 1.0]}]
 
 
+@pytest.mark.parametrize("model", ["transformer", "rnn_language_model"])
+def test_a_run_of_before_a_choice_of_the_search_goes_on(tmp_path, model):
+    """It has its scores, and is scored anew for another choice."""
+    now = config.resolve(config.make(model=model, output=str(tmp_path / "run")))
+    directory = run_directory.start(now)
+    assert now.search.no_repeat_ngram_size == 0
+    text = directory.config.read_text()
+    (line,) = [one for one in text.splitlines() if "no_repeat" in one]
+    directory.config.write_text(text.replace(f"{line}\n", ""))
+    directory.checkpoint.touch()
+    found = types.SimpleNamespace(
+        test_set=types.SimpleNamespace(name="test", examples=[]),
+        scores={"sentences": 3},
+    )
+    before = run_directory.read_config(directory)
+    assert before.search.no_repeat_ngram_size is None
+    saved = report.saved_scores(found, before.search)
+    directory.scores.write_text(json.dumps(saved))
+    assert report.read_scores(directory, before.search) == saved
+    other = config.replace(before, no_repeat_ngram_size=3)
+    assert report.read_scores(directory, other.search) is None
+    assert run_directory.start(now, resume=True) == directory
+
+
 def test_a_task_need_not_count_what_was_cut(tmp_path, monkeypatch, capsys):
     """`truncated` is for tasks that cut: without it, a training ends well."""
     directory = run_directory.start(config.make(output=str(tmp_path / "run")))

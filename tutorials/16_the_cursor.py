@@ -20,12 +20,14 @@
 # Read a word aloud with a finger on it. The finger is a *cursor*: it stands on
 # a letter, you say a sound, and it moves on. Bahdanau first wanted to build
 # this ([chapter 3](03_soft_search.ipynb)). Nobody tells the model when the
-# cursor moves. So it would have to sum over all ways to move it, and there was
-# too little time for that. He built the soft search instead. **What did he give
-# up, and what did he gain?**
+# cursor moves. So the model would have to sum over all ways to move it, and
+# there was too little time for that. He built the soft search instead. **What
+# did he give up, and what did he gain?**
 #
-# This chapter builds the cursor that was too hard, and six relatives of it. All
-# of them learn the same thing: to read words aloud.
+# This chapter builds the cursor that was too hard, and six relatives of it.
+# Most of them learn the same thing: to read words aloud. (The hidden Markov
+# model only aligns words with their sounds, and structured attention has a task
+# of its own.)
 #
 # | section | system | how its cursor moves |
 # |---|---|---|
@@ -33,9 +35,10 @@
 # | 2, 3 | hidden Markov model, 1996 | by jumps, whose sizes are counted |
 # | 4 | RNN transducer, 2012 | by a network; training sums over all paths |
 # | 5 | Graves's window, 2013 | it glides forwards |
-# | 6, 7 | hard attention, 2015 | by chance, anywhere |
+# | 6 | soft search, 2014 | not at all: it looks at all letters at once |
+# | 7 | hard attention, 2015 | by chance, anywhere |
 # | 8 | monotonic attention, 2017 | it stops or goes on |
-# | 9 | structured attention, 2017 | many, which hear their neighbours |
+# | 9 | structured attention, 2017 | many cursors, which hear their neighbours |
 #
 # Section 10 compares what they have learned, and section 11 shows what no
 # forward path can do.
@@ -98,10 +101,10 @@ print(len(test), "words of the test, and", len(uneven), "are uneven")
 # %% [markdown]
 # The rules know which letters make a sound. So we know, for each sound, where a
 # good cursor stands: on one of its letters. No model will be told this. We keep
-# it as a measure. A word is *followed* if each of its sounds has the cursor on
-# one of its own letters. We measure this on the *uneven* words: those whose
-# letters and sounds differ in number. In the others a cursor has little to
-# decide.
+# it as a measure. A word is *followed* if the cursor stands, at each sound, on
+# one of the letters that make it. We measure this on the *uneven* words: those
+# whose letters and sounds differ in number. In the others a cursor has little
+# to decide.
 
 
 # %%
@@ -145,14 +148,14 @@ for sound, letters in zip(
 
 # %% [markdown]
 # Now the simplest cursor. It moves at one speed, whatever it reads. For sound
-# $i$ of a word of $S$ letters, both counted from 0 here, the cursor is at
-# letter
+# $i$ of a word of $S$ letters, it is at letter $j$ (here both count from 0):
 #
 # $$j = \min(\lfloor \text{ratio} \cdot i + 1/2 \rfloor,\ S - 1)$$
 #
 # $\text{ratio}$ is the number of letters for each sound, on average over the
-# corpus, and $\lfloor\ \rfloor$ rounds down. Bahdanau tried such a *hard-coded
-# diagonal* before his search, and said that it sort of worked.
+# corpus, and $\lfloor\ \rfloor$ rounds down. As attention, letter $j$ has the
+# weight 1 and all others have 0. Bahdanau tried such a *hard-coded diagonal*
+# before his search, and said that it sort of worked.
 
 # %%
 ratio = np.mean([len(word) / len(sounds.split())
@@ -178,8 +181,8 @@ print(f"{ratio:.2f} letters a sound, "
 assert followed["diagonal"] < 0.2
 
 # %% [markdown]
-# It loses its place at the first "gn". A better cursor has to look at the
-# letters.
+# It loses its place where several letters make one sound. A better cursor has
+# to look at the letters.
 #
 # ## 2. All paths, and a sum over them
 #
@@ -194,7 +197,9 @@ assert followed["diagonal"] < 0.2
 # A blank at the last step ends the text. Say that the cursor stands at step
 # $j$, and $i$ tokens have been written. The next token $y_{i+1}$ then has the
 # probability $y(j, i)$, and a blank has the probability $\varnothing(j, i)$.
-# Where these two numbers come from is the next sections' matter.
+# Section 4 says where these numbers come from. The pairs $(j, i)$ are the
+# *nodes* of a *lattice*: $j$ is 1 to $S$, and $i$ is 0 to $T$. When all tokens
+# are written, only blanks are left: $y(j, T) = 0$.
 #
 # A *path* is one way from the beginning to the end. Its probability is the
 # product of what happens on it. The same text can be written along many paths:
@@ -273,7 +278,7 @@ assert len([*paths(4, 3)]) == math.comb(4 + 3 - 1, 3)
 # $$\beta(j, i) = \varnothing(j, i)\, \beta(j+1, i) + y(j, i)\, \beta(j, i+1)$$
 #
 # Behind the last blank nothing is left to do, so $\beta(S+1, T) = 1$. Elsewhere
-# outside the lattice $\beta$ is 0.
+# outside the lattice $\alpha$ and $\beta$ are 0.
 #
 # Both together say where the cursor was. A path that took an arc came to its
 # beginning, took it, and went on from its end. So the probability that
@@ -281,7 +286,8 @@ assert len([*paths(4, 3)]) == math.comb(4 + 3 - 1, 3)
 #
 # $$\frac{\alpha(j, i)\; y(j, i)\; \beta(j, i+1)}{p(y \mid x)}$$
 #
-# This is the *posterior* of the arc.
+# This is the *posterior* of the arc. For a blank, $\varnothing(j, i)\,
+# \beta(j+1, i)$ takes the place of $y(j, i)\, \beta(j, i+1)$.
 
 
 # %%
@@ -376,20 +382,21 @@ with drawing.style():
 figure
 
 # %% [markdown]
-# *The lattice of 4 steps and 3 tokens. Blue: a blank, and the cursor moves on.
-# Orange: a token is written, and the row below is reached. Each line is as
-# thick as its posterior, which stands beside it.* What goes into a node goes
-# out of it, as each path that comes must leave.
+# *The lattice of 4 steps and 3 tokens. A dot is a node, and the top row has $i
+# = 0$. Blue: a blank, and the cursor moves on. Orange: a token is written, and
+# the row below is reached. Each line is as thick as its posterior, which stands
+# beside it.* The posteriors into a node and those out of it have the same sum,
+# as each path that comes must leave.
 #
 # ### Why posteriors matter
 #
 # Double the probability of one arc. All paths that take it get twice as
 # probable, and the others stay. So $p(y \mid x)$ grows by the share of these
-# paths, which is the posterior of the arc. In other words: the gradient of
-# $\log p(y \mid x)$ by the logarithm of an arc's probability *is* the arc's
-# posterior. Gradient descent makes those arcs more probable that seem to have
-# been taken. The next cell checks both statements, the second by finite
-# differences.
+# paths, which is the posterior of the arc. The same holds of a small change:
+# the gradient of $\log p(y \mid x)$ by the logarithm of an arc's probability
+# *is* the arc's posterior. Gradient descent makes those arcs more probable that
+# seem to have been taken. The next cell checks both statements, the second by
+# finite differences.
 
 # %%
 TINY = 1e-6
@@ -407,14 +414,17 @@ for name, j, i in itertools.product(taken, range(4), range(3)):
 # %% [markdown]
 # ## 3. The sum with counts: a hidden Markov model (Vogel et al. 1996)
 #
-# Such a sum aligned words sixteen years before networks did. In a *hidden
-# Markov model* each target token $y_i$ comes from one source position $a_i$.
-# Two tables say how:
+# Such a sum aligned words long before attention did. In a *hidden Markov model*
+# each target token $y_i$ comes from one source position $a_i$. Two tables say
+# how:
 
 # %% tags=["hide-input"]
 diagrams.hidden_markov(path=PICTURES / "16_hidden_markov.png")
 
 # %% [markdown]
+# *The cursor jumps, by the table $c$. The letter where it stands makes a sound,
+# by the table $t$.*
+#
 # $$p(y \mid x) = \sum_{a_1 \dots a_T}\ \prod_{i=1}^T\ p(a_i \mid a_{i-1})\;
 # t(y_i \mid x_{a_i}) \qquad
 # p(j \mid j') = \frac{c(j - j')}{\sum_{j''} c(j'' - j')}$$
@@ -422,7 +432,7 @@ diagrams.hidden_markov(path=PICTURES / "16_hidden_markov.png")
 # $t(y \mid x)$ is the probability that the letter $x$ makes the sound $y$: a
 # table with a row for each letter. $c(d)$ says how often a cursor jumps by $d$
 # letters. Jumps to the left are allowed, and $d = 0$ stays. The first position
-# may be any, with $p(a_1) = 1/S$.
+# may be any: $p(a_1 \mid a_0)$ stands for $1/S$.
 #
 # There are $S^T$ sequences $a$. Again they meet, and again a forward and a
 # backward sum do the work. $\alpha_i(j)$ is the probability that $y_1 \dots
@@ -437,9 +447,14 @@ diagrams.hidden_markov(path=PICTURES / "16_hidden_markov.png")
 # p(a_i = j \mid y) = \frac{\alpha_i(j)\, \beta_i(j)}{p(y \mid x)}$$
 #
 # The first line begins with $\alpha_1(j) = t(y_1 \mid x_j) / S$ and $\beta_T(j)
-# = 1$. In the code, `emissions` [T, S] has $t(y_i \mid x_j)$, and `steps` [S,
-# S] has $p(j \mid j')$ in row $j'$ and column $j$. The posterior of a jump from
-# $j'$ to $j$ is made like that of an arc in section 2.
+# = 1$. The posterior of a jump from $j'$ to $j$ is made like that of an arc in
+# section 2:
+#
+# $$p(a_{i-1} = j', a_i = j \mid y) = \frac{\alpha_{i-1}(j')\,
+# p(j \mid j')\, t(y_i \mid x_j)\, \beta_i(j)}{p(y \mid x)}$$
+#
+# In the code, `emissions` [T, S] has $t(y_i \mid x_j)$, and `steps` [S, S] has
+# $p(j \mid j')$ in row $j'$ and column $j$.
 
 
 # %%
@@ -485,8 +500,10 @@ print(f"equal to the sum over {3**4} alignments")
 # How are $t$ and $c$ learned? If we knew the alignments, we would count: how
 # often did this letter make that sound? We do not know them, but we have their
 # posteriors. *Expectation maximisation* takes the posteriors as fractions of
-# counts, makes new tables from these counts, and starts anew. Each round makes
-# the corpus more probable, or leaves it as it is.
+# counts. The new $c(d)$ is the sum of the posteriors of all jumps by $d$. The
+# new $t(y \mid x)$ is that of all places where $x$ made $y$, and each row of
+# $t$ is divided by its sum. Then all starts anew. Both tables begin with equal
+# entries. Each round makes the corpus more probable, or leaves it as it is.
 
 
 # %%
@@ -572,6 +589,8 @@ if not FAST:
 diagrams.transducer(path=PICTURES / "16_transducer.png")
 
 # %% [markdown]
+# *One node $(j, i)$ of the lattice.*
+#
 # $$f_j = W_f\,[\overrightarrow{\mathrm{LSTM}}(x)_j;
 # \overleftarrow{\mathrm{LSTM}}(x)_j] + b_f \qquad
 # g_i = W_g\, \mathrm{LSTM}(y_1 \dots y_i)$$
@@ -581,22 +600,22 @@ diagrams.transducer(path=PICTURES / "16_transducer.png")
 # The first network reads the letters in both directions, so $f_j$ knows all of
 # them. The second reads the sounds that are written, START first. Both have
 # vectors of one width $D$. Their sum goes through a tanh, and a softmax gives
-# the probabilities of all $V$ sounds and of the blank. So $y(j, i)$ is the
-# probability of $y_{i+1}$, and $\varnothing(j, i)$ that of the blank. This is
-# done for each step *and* each number of tokens: an array [S, T + 1, V].
-# (Graves added logits in 2012. The tanh is from his next paper, in 2013.)
+# the probabilities of $V$ outputs $k$: the sounds and the blank. So $y(j, i)$
+# is the probability of $y_{i+1}$, and $\varnothing(j, i)$ that of the blank.
+# This is done for each step *and* each number of tokens: an array [S, T + 1,
+# V]. (Graves added logits in 2012. The tanh is from his next paper, in 2013.)
 #
 # The loss is $-\log p(y \mid x)$, the sum over all paths. The forward algorithm
 # consists of sums and products, so it has a gradient, and that is all one needs
 # to train. We have seen what the gradient does: it raises the arcs by their
 # posteriors.
 #
-# The package's `RNNTransducer` does this for a batch. It adds up logarithms, as
-# products of many probabilities get too small for a computer. END is a last
-# step of the source, and the blank has the id END. The next cell computes the
-# lattice of one word from the model's layers, line by line as above. Our
-# forward algorithm of section 2 must then give the package's $\log p(y \mid
-# x)$.
+# The package's `RNNTransducer` does this for a batch. It computes $\log
+# \alpha$, as products of many probabilities get too small for a computer. Each
+# source has END as its last step, so $S$ counts END, too. The blank has the id
+# END, as the last blank ends the text. The next cell computes the lattice of
+# one word from the model's layers, line by line as above. Our forward algorithm
+# of section 2 must then give the package's $\log p(y \mid x)$.
 
 # %%
 id_of_letter = {one: number for number, one in enumerate(letters, END + 1)}
@@ -671,9 +690,14 @@ print(f"log p of {WORD}: {float(log_p[0]):.3f} by both")
 # %% [markdown]
 # Now it learns. `learn` trains a reader with Adam, and then measures two shares
 # of the test: the words that are read without a fault, and the uneven words
-# that are followed. `looks` asks a reader where it stands. The transducer
-# answers with probabilities: how likely it is that the next sound is written at
-# letter $j$, given the sounds before. We take the likeliest letter.
+# that are followed. (As in chapter 3, each sound is asked for after the right
+# ones before it.) `looks` asks a reader where it stands.
+#
+# The transducer answers both with its $\alpha$. The probability that the next
+# sound is $k$ is proportional to $\sum_j \alpha(j, i)\, p(k \mid j, i)$. The
+# probability that it is written at letter $j$ is proportional to $\alpha(j,
+# i)\, (1 - \varnothing(j, i))$. (The blank at END counts as a sound in both.)
+# We take the likeliest letter.
 
 
 # %%
@@ -761,27 +785,29 @@ if not FAST:
 diagrams.window(path=PICTURES / "16_window.png")
 
 # %% [markdown]
-# $$(\hat a, \hat b, \hat k) = W s_{i-1} + b \qquad
-# \kappa_i = \kappa_{i-1} + e^{\hat k}$$
+# *One step. Not drawn: the state also sets the bells' heights and widths.*
 #
-# $$\phi(i, j) = \sum_{k=1}^K e^{\hat a_k}\,
-# e^{-e^{\hat b_k} (\kappa_{ik} - j)^2} \qquad
+# $$(\hat a_i, \hat b_i, \hat\kappa_i) = W s_{i-1} + b \qquad
+# \kappa_i = \kappa_{i-1} + e^{\hat\kappa_i}$$
+#
+# $$\phi(i, j) = \sum_{k=1}^K e^{\hat a_{ik}}\,
+# e^{-e^{\hat b_{ik}} (\kappa_{ik} - j)^2} \qquad
 # w_i = \sum_j \phi(i, j)\, h_j$$
 #
 # $s_{i-1}$ is the decoder's state, and $h_j$ the annotation of letter $j$, as
-# in chapter 3. $W s_{i-1} + b$ has $3K$ numbers, three for each bell. The first
-# says how high the bell is, the second how narrow, and the third how far it
-# glides. The exponential makes all three positive, so no step leads back. The
-# window $w_i$ takes the place of the context. Its weights $\phi$ need not sum
-# to 1.
+# in chapter 3. $W s_{i-1} + b$ has $3K$ numbers. The first $K$ say how high the
+# bells are, the next $K$ how narrow, and the last $K$ how far they glide. The
+# exponential makes all of them positive, so no step leads back. The window
+# $w_i$ takes the place of the context. Its weights $\phi$ need not sum to 1.
 #
 # The window does not look at the letters to decide where it goes. It knows what
 # it has read, through the state, and glides on from there. It begins at
 # $\kappa_0 = 0$, one letter before the first.
 #
-# Our decoder is as plain as can be: $s_i = \mathrm{GRU}(s_{i-1}, [E y_{i-1};
-# w_i])$, and the logits are a linear layer's of $[s_i; w_i]$. (In the paper,
-# $h_j$ is the bare letter, as a one-hot vector, and three LSTMs draw.)
+# Our reader has one bell, and a plain decoder. It begins with $s_0 = 0$. Then
+# $s_i = \mathrm{GRU}(s_{i-1}, [E y_{i-1}; w_i])$, and a linear layer of $[s_i;
+# w_i]$ gives the logits. (In the paper, $h_j$ is the bare letter, as a one-hot
+# vector, and three LSTMs draw.)
 
 
 # %%
@@ -978,22 +1004,25 @@ assert outside > 0.8 and inside < 0.2
 diagrams.hard_look(path=PICTURES / "16_hard_look.png")
 
 # %% [markdown]
+# *The draw has no slope. The scores learn on the dashed way: from the reward
+# $R$ of the drawn place, less a number $b$.*
+#
 # The sum outside would have $S^T$ terms, and no lattice helps: the decoder's
-# state depends on all places that were drawn before, so ways do not meet again.
-# Hard attention raises a *lower bound* instead. It moves the logarithm into the
-# sum:
+# state depends on all places that were drawn before, so paths do not meet
+# again. Hard attention raises a *lower bound* instead. It moves the logarithm
+# into the sum:
 #
 # $$\sum_j a_j \log p(y \mid h_j)\ \le\ \log \sum_j a_j\, p(y \mid h_j)$$
 #
 # The bound is a mean over draws. So one draw is an estimate of it. Now there
 # are three objectives. What does each say to the scores $e_j$, where $a =
 # \mathrm{softmax}(e)$? Write $R_j = \log p(y \mid h_j)$ for the *reward* of a
-# place, $\bar R = \sum_j a_j R_j$ for the mean reward, and $\hat a_j = a_j\,
+# place, $\bar R = \sum_j a_j R_j$ for the mean reward, and $\tilde a_j = a_j\,
 # p(y \mid h_j) / \sum_k a_k\, p(y \mid h_k)$ for the posterior of a place:
 #
 # | objective | its gradient by $e_j$ |
 # |---|---|
-# | outside | $\hat a_j - a_j$ |
+# | outside | $\tilde a_j - a_j$ |
 # | its bound | $a_j\, (R_j - \bar R)$ |
 # | inside | $a_j\, (h_j - c) \cdot \partial \log p / \partial c$ (chapter 3) |
 #
@@ -1048,11 +1077,14 @@ for _ in range(1_000):
 # $$\hat g_j = (R_d - b)\, (1[j = d] - a_j) \qquad d \sim a$$
 #
 # $1[j = d]$ is 1 for the drawn place and 0 elsewhere. If the place did better
-# than the *baseline* $b$, its score goes up, and the others go down. The mean
-# of $\hat g$ over draws is exactly the gradient of the bound, for any $b$. But
-# a single $\hat g$ is noisy. Its *variance* is the mean of $|\hat g - g|^2$,
-# and the baseline can lower that. All of it can be computed without drawing, as
-# there are only five draws:
+# than the *baseline* $b$, its score goes up, and the others go down. TensorFlow
+# makes $\hat g$ from $(R_d - b) \log a_d$, with the bracket as a constant. All
+# weights get the gradient of $R_d$, too, with $d$ as a constant.
+#
+# The mean of $\hat g$ over draws is exactly $g$, the gradient of the bound, for
+# any $b$. But a single $\hat g$ is noisy. Its *variance* is the mean of $|\hat
+# g - g|^2$, and the baseline can lower that. With five places, all of it can be
+# computed without drawing:
 
 
 # %%
@@ -1077,9 +1109,13 @@ for name, b in {"none": 0.0, "the mean reward": a @ R}.items():
 # the reward of the first look has $T - 1$ further terms, which are mostly the
 # luck of later looks. Suppose that all looks have the same chances and the same
 # rewards. Then these terms have the sum $(T - 1) \bar R$ on average, with the
-# variance $(T - 1)\, v$, where $v$ is the variance of one reward. The next cell
-# computes the noise of the first look: the variance of its gradient, by the
-# square of the gradient.
+# variance $(T - 1)\, v$, where $v$ is the variance of one reward. With $n_d =
+# \sum_j (1[j = d] - a_j)^2$, the variance of the first look's $\hat g$ is
+#
+# $$\sum_d a_d\, n_d\, \big((R_d + (T - 1) \bar R - b)^2 +
+# (T - 1)\, v\big) - |g|^2$$
+#
+# The next cell divides it by $|g|^2$.
 
 # %%
 v = a @ (R - a @ R) ** 2
@@ -1168,11 +1204,11 @@ if not FAST:
 # %% [markdown]
 # On one batch, the soft gradient is the same each time. The noise of the hard
 # one is larger than a whole soft gradient, and larger still without a baseline.
-# So hard attention learns slowly from draws alone. Xu et al. help it in three
-# ways: the baseline, a small reward for chances that are spread out (their
-# entropy), and soft contexts in place of drawn ones for half of the texts. With
-# these, it learns to read. When it reads, it does not draw: it takes the
-# likeliest place.
+# So a step along one draw is mostly noise. Xu et al. help in three ways: the
+# baseline (a running mean over batches), a small reward for chances that are
+# spread out (their entropy), and soft contexts in place of drawn ones for half
+# of the texts. With these, it learns to read. When it reads, it does not draw:
+# it takes the likeliest place.
 
 # %%
 learn("hard", lambda: ka.models.HardRNNSearch(**same_size))
@@ -1182,32 +1218,35 @@ if not FAST:
 # %% [markdown]
 # ## 8. A cursor that stops or goes on: monotonic attention (Raffel et al. 2017)
 #
-# Can the expected place be computed, so that nothing is drawn? It can for a
-# cursor that only goes forwards, and decides letter by letter. For each token
-# the cursor begins at the place where it stopped before. At each letter it
-# *stops* with the probability $p_{ij}$, or goes on to the next letter.
+# Is there a cursor that stands at one place, and learns without draws? There is
+# one that only goes forwards, and decides letter by letter. For each token the
+# cursor begins at the place where it stopped before. At each letter it *stops*
+# with the probability $p_{ij}$, or goes on to the next letter.
 
 # %% tags=["hide-input"]
 diagrams.stop_or_go_on(path=PICTURES / "16_stop_or_go_on.png")
 
 # %% [markdown]
+# *One token. The cursor enters where it stopped before, here at the first
+# letter.*
+#
 # $$e_{ij} = g\, \frac{v}{|v|} \cdot \tanh(W s_{i-1} + U h_j + b) + r \qquad
 # p_{ij} = \frac{1}{1 + \exp(-e_{ij} - \text{noise})}$$
 #
 # $$q_{ij} = (1 - p_{i,j-1})\, q_{i,j-1} + a_{i-1,j} \qquad
 # a_{ij} = p_{ij}\, q_{ij} \qquad c_i = \sum_j a_{ij} h_j$$
 #
-# The score $e_{ij}$ is chapter 3's, with three learned extras: its size $g$,
-# its level $r$ and the bias $b$. $q_{ij}$ is the probability that the cursor
-# comes to letter $j$ while it looks for token $i$. It comes from the letter
-# before, where it went on, or it stood here already. $a_{ij}$ is the
-# probability that it stops at $j$. Before the first token, the cursor is at the
-# first letter: $a_{01} = 1$.
+# The score $e_{ij}$ is chapter 3's, with three learned extras: its size $g$ and
+# its level $r$, two numbers, and the bias $b$. $q_{ij}$ is the probability that
+# the cursor comes to letter $j$ while it looks for token $i$. It comes from the
+# letter before, where it went on, or it stood here already. ($q_{i0} = 0$.)
+# $a_{ij}$ is the probability that it stops at $j$. Before the first token, the
+# cursor is at the first letter: $a_{01} = 1$, and $a_{0j} = 0$ elsewhere.
 #
 # Training takes the mean context $c_i$. So the sum over all paths is here, too:
 # $a_{ij}$ is the sum of the probabilities of all ways to stop that end at $j$.
-# But it is a sum of places, and stands *inside* the network. The next cell goes
-# through all ways to stop.
+# But these sums are weights of vectors. So they stand *inside* the network. The
+# next cell goes through all ways to stop.
 
 
 # %%
@@ -1250,8 +1289,8 @@ print("p(the cursor stops at j), for token 3:", before.round(3))
 # $p_{ij} > 1/2$. So it never looks back, and needs at most $S + T$ scores in
 # all. A soft search needs $S T$. But a cursor that stops for sure is another
 # model than the mean that was trained, unless all $p_{ij}$ are near 0 or 1. The
-# *noise* sees to that. It is a normal number, drawn for each score in training,
-# and only large scores of either sign survive it.
+# *noise* sees to that. It is a standard normal number, drawn for each score in
+# training, and only large scores of either sign survive it.
 
 # %%
 asked, place = 0, 0
@@ -1282,16 +1321,19 @@ if not FAST:
 diagrams.chain_of_choices(path=PICTURES / "16_chain_of_choices.png")
 
 # %% [markdown]
+# *Each choice $z_j$ hears its own score and both neighbours.*
+#
 # $$p(z) = \frac1Z \exp\Big(\sum_{j=1}^S \theta_j z_j +
 # \sum_{j=1}^{S-1} \theta'_{z_j z_{j+1}}\Big) \qquad
 # c = \sum_j p(z_j = 1)\, h_j$$
 #
 # $\theta_j$ is the score of letter $j$, as ever. $\theta'$ is a learned table
 # of $2 \times 2$ numbers, the *pairwise potentials*: how much two neighbours
-# like to be 0 and 0, 0 and 1, and so on. $Z$ is the sum of the exponentials, so
-# that all $2^S$ choices sum to 1. Along a chain, choices meet as paths do. Let
-# $\alpha_j(z)$ be the sum over all choices of the letters before $j$, and
-# $\beta_j(z)$ that over all behind it, for $z_j = z$:
+# like to be 0 and 0, 0 and 1, and so on, the left one first. $Z$ is the sum of
+# the exponentials, so that the probabilities of all $2^S$ choices sum to 1.
+# Along a chain, choices meet as paths do. Let $\alpha_j(z)$ be the sum over all
+# choices of the letters before $j$, and $\beta_j(z)$ that over all behind it,
+# for $z_j = z$:
 #
 # $$\alpha_{j+1}(z) = \sum_{z'} \alpha_j(z')\, e^{\theta_j z' + \theta'_{z' z}}
 # \qquad
@@ -1378,10 +1420,10 @@ figure
 # before it with probability 0.9. We see each switch $z_j$ through noise: $x_j =
 # z_j + \epsilon_j$, where $\epsilon_j$ is normal with standard deviation 1.
 # What is the best that anyone can say about $z_j$ who knows the whole row $x$?
-# By Bayes' rule, it is the marginal of a chain. Its scores are $\theta_j = x_j
-# - 1/2$, the logarithm of how much likelier $x_j$ is for 1 than for 0. Its
-#   table $\theta'$ holds $\log 0.9$ for equal neighbours and $\log 0.1$ for
-#   others. Who knows $x_j$ alone can say the sigmoid of $\theta_j$ at best.
+# By Bayes' rule, it is the marginal of a chain. Its score is $\theta_j = x_j -
+# 1/2$, the logarithm of how much likelier $x_j$ is if the switch is on. Its
+# table $\theta'$ holds $\log 0.9$ for equal neighbours and $\log 0.1$ for
+# others. Who knows $x_j$ alone can say the sigmoid of $\theta_j$ at best.
 #
 # Now let the layer *learn* this, from noisy rows and the true $z$. It has six
 # numbers: the table, and $u$ and $w$ of $\theta_j = u x_j + w$. The table
@@ -1443,9 +1485,9 @@ if not FAST:
     assert abs(known["learned"] - known["the best"]) < 0.01
 
 # %% [markdown]
-# The neighbours' say is worth much, and six numbers learn all of it. (The
-# package's `StructuredRNNSearch` is an RNNsearch with the chain in place of the
-# softmax. Its weights are divided by their sum.)
+# The neighbours' say is worth much, and six numbers learn it: their loss comes
+# within 0.01 of the best. (The package's `StructuredRNNSearch` is an RNNsearch
+# with the chain in place of the softmax. Its weights are divided by their sum.)
 #
 # ## 10. What they have learned
 #
@@ -1483,7 +1525,7 @@ if not FAST:
 
 # %% [markdown]
 # This is where they look while they read one word. A frame marks the letters of
-# a sound.
+# a sound. (A window's weights may be above 1. They are as dark as a 1.)
 
 # %%
 ka.plotting.attention_heat_map(
@@ -1499,16 +1541,17 @@ ka.plotting.attention_heat_map(
 
 # %% [markdown]
 # All six read most words without a fault. So the first column hardly tells them
-# apart, and the second one does. The diagonal follows few uneven words, and its
-# reader is right in most of them all the same. How can that be? The encoder
-# reads in both directions, so each annotation has seen the whole word. A letter
-# can be carried to the place where the cursor will be. (Chapter 3 has seen
-# this, too.) Compare the two columns of hard attention: its cursor is sure of
-# its place, and that place is often another letter's.
+# apart, and the second one does. The diagonal follows few uneven words. Yet its
+# reader is right in nearly all words, so in most uneven ones, too. How can that
+# be? The encoder reads in both directions, so each annotation has seen the
+# whole word. A letter can be carried to the place where the cursor will be.
+# Compare the columns of hard attention: its cursor is sure of its place, and
+# that place is often another letter's.
 #
-# The transducer follows more than nine of ten uneven words. In the rows
-# between, the second column changes from seed to seed. Nothing in the loss asks
-# for more than the right sound. **Whoever reads right need not look right.**
+# The transducer follows more than nine of ten uneven words. Each reader was
+# trained once, so the order of the rows between says little. Nothing in the
+# loss asks for more than the right sound. **Whoever reads right need not look
+# right.**
 #
 # ## 11. What no path can do
 #
@@ -1517,13 +1560,15 @@ ka.plotting.attention_heat_map(
 # tens word and a ones word. The target is the same two, the ones first.
 #
 # Let each step know its own token alone: no LSTM reads the source
-# (`num_layers=0`). Then every path has to guess one of the two words. Either
-# the ones are written while the cursor is at the tens. Then the ones are a
-# guess, and one of eight is right. Or they are written later. Then the cursor
-# has left the tens, and the tens are the guess. This second guess can favour
-# some tens: $k$ of them, with the probability $1/k$ each. The other $8 - k$
-# tens need the first guess. So the mean loss of a text is $(k \log k + (8 - k)
-# \log 8) / 8$ at best. No training gets a lattice below the least of these.
+# (`num_layers=0`). Then every path has to guess one of the two words. If the
+# ones are written while the cursor is at the tens, the ones are a guess. One of
+# eight is right, and the loss is $\log 8$. If they are written later, the
+# cursor has left the tens, and the tens are the guess. Let the cursor do this
+# only at $k$ of the tens words. Then each of them is guessed with the
+# probability $1/k$, and the loss is $\log k$. So the mean loss of a text is $(k
+# \log k + (8 - k) \log 8) / 8$ at best. No training gets a lattice below the
+# least of these. And at most 15 of the 64 texts can be right: the eight of one
+# tens word, and one of each other.
 
 # %%
 NUMBER = 8
@@ -1634,8 +1679,8 @@ assert looked == [1, 0]
 # %% [markdown]
 # ## What to take away
 #
-# - A sum over all paths of a cursor takes a few sums a node: the forward
-#   algorithm. The gradient of an arc is its posterior.
+# - A sum over all paths of a cursor takes one short sum a node: the forward
+#   algorithm. The gradient by the logarithm of an arc is the arc's posterior.
 # - This sum stands outside the network, over texts. It is exact, it goes
 #   forwards only, and it costs a softmax a node.
 # - Attention's sum stands inside, over vectors. It costs one softmax a token.
@@ -1656,8 +1701,9 @@ assert looked == [1, 0]
 #
 # <details><summary>Solution</summary>
 #
-# All paths have the same number of arcs, so all are equally probable. The
-# posterior of an arc is the share of the paths that take it.
+# All paths have the same number of arcs, $S$ blanks and $T$ tokens. So all are
+# equally probable, and the posterior of an arc is the share of the paths that
+# take it.
 #
 # ```python
 # even = {name: np.full((4, 4), 0.5) for name in ("token", "blank")}
@@ -1689,10 +1735,10 @@ assert looked == [1, 0]
 #
 # <details><summary>Solution</summary>
 #
-# The variance is $\sum_d a_d (R_d - b)^2 n_d - |g|^2$ with $n_d = |1_d - a|^2$.
-# That is a parabola in $b$, and it is least at $b = \sum_d a_d n_d R_d / \sum_d
-# a_d n_d$. This is a mean reward, too, but draws with large gradients weigh
-# more.
+# Section 7 has the variance. With $T = 1$ it is $\sum_d a_d n_d (R_d - b)^2 -
+# |g|^2$. That is a parabola in $b$, and it is least at $b = \sum_d a_d n_d R_d
+# / \sum_d a_d n_d$. This is a mean reward, too, but draws with large gradients
+# weigh more.
 #
 # ```python
 # a = np.array([0.1, 0.2, 0.7])

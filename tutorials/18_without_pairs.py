@@ -25,10 +25,10 @@
 # how many pairs that is worth.
 #
 # *What if the right text is not the point?* A summary can be good in many ways.
-# Cross-entropy asks for one of them, word by word. Networks that learned long
-# summaries so were found to say things twice. We build a summariser that keeps
-# account of where it has looked and what it has said. Then we look at a
-# training by one mark for a whole text.
+# Cross-entropy asks for one of them, word by word. Paulus et al. (2017) report
+# that networks which learn long summaries in this way say things twice. We
+# build their summariser, which keeps account of where it has looked and what it
+# has said. Then we train by one mark for a whole text.
 #
 # 1. A translator from a language to the same language.
 # 2. How many pairs that is worth, with two learning curves.
@@ -133,11 +133,13 @@ text = ("vingt", "et", "un", "END")
 diagrams.encoder_decoder(text, text, PICTURES / "18_autoencoder.png")
 
 # %% [markdown]
+# *Chapter 2's picture, with one text at both ends. We take its first model:
+# without the dashed arrows, and with an encoder that reads backwards.*
+#
 # $$\log p(x \mid v) = \sum_{t=1}^{T} \log p(x_t \mid v, x_1, \dots, x_{t-1})$$
 #
-# Training raises the sum of these over all texts. (The dashed arrows are those
-# of chapter 2's other model. We use the first one, without them. As in chapter
-# 2, its encoder reads backwards.)
+# Training raises the sum of these over all texts. ($v$ holds the LSTM's two
+# last states, as in chapter 2.)
 #
 # To copy is no use by itself. But everything that the decoder has to know must
 # go through $v$, so the encoder learns to put a text into a vector, and the
@@ -145,8 +147,8 @@ diagrams.encoder_decoder(text, text, PICTURES / "18_autoencoder.png")
 # is missing: the vector of "twenty-one" should make the decoder write "vingt et
 # un".
 #
-# (With attention, this would not work as well. A decoder that may look at the
-# source can copy word by word, and $v$ may stay empty.)
+# (Attention may be in the way: a decoder that looks at the source can copy word
+# by word, and $v$ may stay empty.)
 #
 # One model does all trainings of this part, and is given other weights before
 # each. `train` is plain: it draws batches, and lowers the learning rate in ten
@@ -355,11 +357,11 @@ draw_gap()
 
 # %% [markdown]
 # *Thin lines are single seeds, and thick lines their means. The arrows are the
-# gaps at two heights, with their factors.*
+# gaps at two heights, with their mean factors.*
 #
 # With each seed and at both heights, the texts are worth a factor between 1.2
-# and 2: a hundred pairs do what 120 to 200 do without them. It is not more,
-# since texts cannot teach what pairs alone tell: that "vingt" is "twenty".
+# and 2: a hundred pairs do what 120 to 200 do without them. One thing texts
+# cannot teach is what pairs alone tell: that "vingt" is "twenty".
 #
 # ## A language model in its place
 #
@@ -368,8 +370,8 @@ draw_gap()
 #
 # $$\log p(x) = \sum_{t=1}^{T} \log p(x_t \mid x_1, \dots, x_{t-1})$$
 #
-# A decoder does just that, and a vector $v$ besides. So a trained language
-# model can be the beginning of a decoder. The encoder begins fresh.
+# A decoder does just that, and starts from a vector $v$ besides. So a trained
+# language model can be the beginning of a decoder. The encoder begins fresh.
 #
 # To get a language model we need no new class. We take the source away: our
 # model reads END alone, whatever it has to write. Then $v$ is always the same
@@ -409,13 +411,13 @@ for seed in SEEDS:
 # %% [markdown]
 # The autoencoder is ahead with each seed. It has trained both halves of the
 # translator, and the language model one. Here the language model is even behind
-# fresh weights. It has never had a source to listen to, and its decoder must
-# first unlearn to do without.
+# fresh weights. We have not measured why. It has never had a source to listen
+# to, so its decoder may first have to unlearn to do without.
 #
-# Longer texts show more of it. The package's phrases (dates, amounts, large
-# numbers) were tried with 500 pairs and a short training. With the autoencoder,
-# 38, 34 and 31 of 500 test phrases were right. With fresh weights or a language
-# model it was none
+# On longer texts the autoencoder was ahead, too. The package's phrases (dates,
+# amounts, large numbers) were tried with 500 pairs and a short training. With
+# the autoencoder, 38, 34 and 31 of 500 test phrases were right. With fresh
+# weights or a language model it was none
 # ([experiments](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/pre_training.md)).
 #
 # Dai and Le classify texts, with a label in place of a translation, so their
@@ -490,8 +492,8 @@ print(*as_words(test_sources[0]), "\n ->", *as_words(test_labels[0]))
 # $$e_{ti} = {h^d_t}^\top W_e\, h^e_i$$
 #
 # Plain soft search takes the softmax of these over $i$. *Intra-temporal
-# attention* first divides by what the earlier steps have given to the same
-# place:
+# attention* first divides each $\exp(e_{ti})$ by the sum of those that the same
+# place had at all earlier steps:
 #
 # $$e'_{ti} = \begin{cases} \exp(e_{ti}) & t = 1 \\[4pt]
 # \dfrac{\exp(e_{ti})}{\sum_{j=1}^{t-1} \exp(e_{ji})} & t > 1 \end{cases}
@@ -504,8 +506,8 @@ print(*as_words(test_sources[0]), "\n ->", *as_words(test_labels[0]))
 # prefers the first place. It must be asked more strongly to be answered again.
 #
 # In code, the sum over earlier steps is a running sum, and the division is a
-# subtraction of logarithms. (We divide scores by $\sqrt D$, as in chapter 4.
-# The paper does not.)
+# subtraction of logarithms. (Our model divides all scores by $\sqrt D$, where
+# $D$ is the width of the states, as in chapter 4. The paper does not.)
 
 
 # %%
@@ -621,13 +623,14 @@ np.testing.assert_allclose(earlier_weights(e[None])[0], expected, rtol=1e-5)
 # p_{\text{write}} = \mathrm{softmax}(W_{\text{out}} f_t + b_{\text{out}})
 # \qquad u_t = \sigma(w_u \cdot f_t + b_u)$$
 #
-# $$p(y_t = w) = u_t \sum_{i:\, x_i = w} \alpha^e_{ti}
-# + (1 - u_t)\; p_{\text{write}}(w)$$
+# $$p(y_t = w) = u_t \sum_{i:\, x_i = w} \alpha^e_{ti} +
+# (1 - u_t)\; p_{\text{write}}(w)$$
 #
-# The semicolons put three vectors behind each other. The first term copies: a
-# word is as probable as the places where it stands are looked at. This is the
-# *pointer*, and it is why intra-temporal attention matters twice. A place that
-# was looked at is a word that was copied.
+# The semicolons put three vectors behind each other. $u_t$ is the probability
+# that the word is copied. The first term copies: a word is as probable as the
+# places where it stands are looked at. This is the *pointer* (See et al. 2017
+# have one, too). It uses the weights $\alpha^e$ a second time: not to look
+# twice at a place is also not to copy it twice.
 #
 # One economy: the rows of $W_{\text{out}}$, one a word, are made from the
 # words' embeddings $E$, as $W_{\text{out}} = \tanh(E\, W_{\text{proj}})$. Words
@@ -754,6 +757,11 @@ np.testing.assert_allclose(ours(some), theirs(some), atol=1e-4)
 # `write` does so. It computes everything anew for each word. That is wasteful,
 # and short. (Given random numbers, it draws words by chance instead. We need
 # this at the end of the chapter.)
+#
+# The paper also forbids to repeat a run of three words. If the last two words
+# are $v, w$, then no word $z$ may follow if $v, w, z$ stands in the text
+# already. The searches in `ka.decoding` do this with `no_repeat_ngram_size=3`.
+# Our right summaries may repeat runs, so `write` does not.
 
 
 # %%
@@ -795,9 +803,9 @@ def write(model, source_ids, length, uniforms=None):
 # Two measures of the summaries of 500 test texts:
 #
 # - *right*: the share without a mistake.
-# - *ROUGE-L* (Lin 2004): the longest sequence of words that summary and
-#   reference have in common, gaps allowed, and twice its length by the sum of
-#   both lengths. It is 1 for the right summary.
+# - *ROUGE-L* (Lin 2004): take the longest sequence of words that summary and
+#   reference have in common, gaps allowed. Divide twice its length by the sum
+#   of both lengths. It is 1 for the right summary.
 
 
 # %%
@@ -861,7 +869,7 @@ for name, looks_on in VARIANTS.items():
 # both do the same?
 #
 # Where do they look, step after step? Each step has a place whose turn it is:
-# where the name stands that is to be written. The next cell measures the mean
+# that of the name which is to be written. The next cell measures the mean
 # weight of that place, at the first step and at the last name. Then it draws
 # the weights of one test text. Columns are its words, rows those of its
 # summary, and each row sums to 1. A frame is a place whose turn it is.
@@ -926,8 +934,9 @@ ka.plotting.attention_heat_map(
 # $$J = \sum_y p(y \mid x)\, r(y)$$
 #
 # The sum runs over all texts, and there are too many. And $r$ has no gradient:
-# it counts words. Two steps make it a gradient of samples. First, $\nabla p = p
-# \,\nabla \log p$, so
+# it counts words. Two steps make a mean over samples of it. First, $\nabla p =
+# p \,\nabla \log p$, where $\nabla$ is the gradient by the network's weights.
+# So
 #
 # $$\nabla J = \sum_y p(y \mid x)\; r(y)\, \nabla \log p(y \mid x)$$
 #
@@ -940,13 +949,14 @@ ka.plotting.attention_heat_map(
 # \mid x) = b\, \nabla 1 = 0$$
 #
 # A good $b$ makes the estimate less noisy. *Self-critical* training (Rennie et
-# al. 2016) takes the reward of the network's own greedy text $\hat y$. A sample
-# $y^s$ that is better than $\hat y$ becomes more probable, and a worse one
-# less:
+# al. 2016) takes the reward of the network's own greedy text $\hat y$, which
+# has the likeliest word at each step. A sample $y^s$ that is better than $\hat
+# y$ becomes more probable, and a worse one less:
 #
 # $$L_{\text{rl}} = \big(r(\hat y) - r(y^s)\big) \log p(y^s \mid x)$$
 #
-# Here it is in code. The package has ROUGE-L for rows of ids.
+# The bracket counts as a constant: no gradient goes through it. Here it is in
+# code. The package has ROUGE-L for rows of ids.
 
 
 # %%
@@ -985,13 +995,14 @@ np.testing.assert_allclose(
 
 # %% [markdown]
 # Is this the gradient of $-J$? With a tiny vocabulary we can write down *all*
-# texts. Four words (END among them) and at most three steps make forty. Then
-# $J$ is a plain sum, and TensorFlow differentiates it as it stands, with no
-# estimate and no trick. The next cell compares three gradients:
+# texts. With four words (END among them) and at most three steps there are $1 +
+# 3 + 9 \cdot 4 = 40$. Then $J$ is a plain sum, and TensorFlow differentiates it
+# as it stands, with no estimate and no trick. The next cell compares three
+# gradients:
 #
 # - that of $-J$, from the sum over all texts;
 # - the estimator's exact mean: $L_{\text{rl}}$ of each text, weighted by how
-#   probable the text is;
+#   probable the text is (these weights are constants, too);
 # - the mean of $L_{\text{rl}}$ over 20,000 random samples.
 
 # %%
@@ -1144,18 +1155,18 @@ draw_climbs()
 # its ROUGE-L is $2 \cdot 2 / (3 + 2)$. Samples climb about as fast as the exact
 # gradient.
 #
-# A large network cannot begin like this. With 50,000 words, all texts that it
-# writes at first are equally bad, and all marks are 0. So the paper trains by
-# cross-entropy first, and then by both at once:
+# A large network cannot begin like this. With 50,000 words, nearly all texts
+# that it writes at first are equally bad, and their marks are 0. So the paper
+# trains by cross-entropy first, and then by both at once:
 #
 # $$L = \gamma\, L_{\text{rl}} + (1 - \gamma)\, L_{\text{ml}} \qquad
 # L_{\text{ml}} = -\sum_t \log p(y^*_t \mid y^*_1, \dots, y^*_{t-1}, x)$$
 #
 # $y^*$ is the right text, and $\gamma = 0.9984$. (The second loss is a sum over
-# all words, so it is much larger than the first.) The mixture has a reason. A
-# network that is trained by ROUGE alone writes what ROUGE counts. In the paper
-# it has the highest ROUGE of all, and people find its summaries the hardest to
-# read. What matters has to be said with care.
+# all words of a text, so it is much larger than the first.) The mixture has a
+# reason. A network that is trained by ROUGE alone writes what ROUGE counts. In
+# the paper it has the highest ROUGE of all, and people find its summaries the
+# hardest to read. What matters has to be said with care.
 #
 # With the package, these are two commands:
 #
@@ -1173,7 +1184,7 @@ draw_climbs()
 # - What pre-training is worth is a distance between two learning curves, read
 #   from left to right: a factor of pairs.
 # - Intra-temporal attention divides by what was looked at. Intra-decoder
-#   attention looks at what was written. A pointer makes words of looks.
+#   attention looks at what was written. A pointer turns looks into words.
 # - A reward needs no gradient. Samples give one, and its mean is exact. The
 #   network's own greedy text says what to expect.
 #
@@ -1185,8 +1196,9 @@ draw_climbs()
 #
 # <details><summary>Solution</summary>
 #
-# At step 2, $e' = e^{e_2 - e_1}$ there and 1 elsewhere. For $e'= e^{e_1}$ the
-# score must be $2 e_1$. At step 3 the sums are $e^{e_1} + e^{2 e_1}$ there and
+# The place must have $e^{e_1}$ times the $e'$ of the others, as at step 1. At
+# step 2, $e' = e^{e_2 - e_1}$ there and 1 elsewhere, so the score $e_2$ must be
+# $2 e_1$. At step 3 the sums are $e^{e_1} + e^{2 e_1}$ there and
 # 2 elsewhere, so the score is $e_1 + \log((e^{e_1} + e^{2 e_1}) / 2)$.
 #
 # ```python

@@ -1250,7 +1250,9 @@ draw_climbs()
 #           f"both {right['autoencoder', seed, COUNT]:.1%}")
 # ```
 #
-# This chapter has not measured it.
+# If the share is near that of both languages, the decoder's French is what
+# counts. If it is near that of fresh weights, the encoder has to have read
+# English. The chapter has not measured it: your run decides.
 #
 # </details>
 #

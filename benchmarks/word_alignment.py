@@ -23,6 +23,7 @@ import pathlib
 import tempfile
 
 import keras_attention as ka
+from keras_attention import runs
 from keras_attention.data import corpora
 from keras_attention.evaluation import gold_alignment
 from keras_attention.training import run_directory
@@ -87,7 +88,7 @@ def train(folder, arguments, name, **choices):
         validation_sentences=NUM_VALIDATION,
         **choices,
     )
-    directory = ka.runs.train(config).directory
+    directory = runs.train(config).directory
     history = run_directory.read_history(directory)
     return ka.load(directory.path), max(logs["val_bleu"] for logs in history)
 

@@ -9,9 +9,11 @@ translation` in each line, and GOLD.gold its links, as `keras-attention evaluate
 translators learn from its first `--pairs` pairs and from the texts of GOLD. No
 one sees the links of GOLD before they are scored. The translators differ in one
 choice: the attention of the second one is guided by the hidden Markov model's
-links (Chen et al. 2016).
+links (Chen et al. 2016). `--guides` chooses other translators: "none", "hmm",
+or the links of another aligner. This is a file with a line for each of the
+pairs, those of GOLD last.
 
-It prints a row for each of the four, with its alignment error rate (Och and Ney
+It prints a row for each of them, with its alignment error rate (Och and Ney
 2003) in percent, and for the translators the greatest BLEU on validation pairs.
 
 Reference: https://arxiv.org/abs/1607.01628
@@ -23,6 +25,7 @@ import pathlib
 import tempfile
 
 import keras_attention as ka
+from keras_attention import runs
 from keras_attention.data import corpora
 from keras_attention.evaluation import gold_alignment
 from keras_attention.training import run_directory
@@ -70,11 +73,11 @@ def pairs_of(corpus, split, limit):
     return list(itertools.islice(pairs, limit))
 
 
-def train(folder, arguments, name, **choices):
+def train(folder, arguments, output, **choices):
     """A trained translator, and its best BLEU on the validation pairs."""
     config = ka.config.make(
         corpus=str(folder),
-        output=str(folder / name),
+        output=str(folder / output),
         source=arguments.source,
         target=arguments.target,
         model=arguments.model,
@@ -87,7 +90,7 @@ def train(folder, arguments, name, **choices):
         validation_sentences=NUM_VALIDATION,
         **choices,
     )
-    directory = ka.runs.train(config).directory
+    directory = runs.train(config).directory
     history = run_directory.read_history(directory)
     return ka.load(directory.path), max(logs["val_bleu"] for logs in history)
 
@@ -106,17 +109,14 @@ def rows_of(arguments, folder):
         ("IBM Model 1", counts["aer_ibm_model_1"], None),
         ("hidden Markov model", counts["aer_hmm"], None),
     ]
-    for name, choices in (
-        (arguments.model, {}),
-        (
-            f"{arguments.model}, guided",
-            {
-                "guided_alignment": "hmm",
-                "guided_alignment_weight": arguments.weight,
-            },
-        ),
-    ):
-        translator, bleu = train(folder, arguments, name, **choices)
+    for number, guide in enumerate(arguments.guides):
+        name, choices = arguments.model, {}
+        if guide != "none":
+            name += f", guided by {pathlib.Path(guide).name}"
+            choices["guided_alignment"] = guide
+            choices["guided_alignment_weight"] = arguments.weight
+        output = f"run_{number}"
+        translator, bleu = train(folder, arguments, output, **choices)
         found = gold_alignment.attention_links(translator, gold_pairs, True)
         rows.append((name, gold_alignment.error_rate(found, gold), bleu))
     return rows, counts
@@ -137,6 +137,7 @@ def main():
     parser.add_argument("--epochs", type=int, default=6)
     parser.add_argument("--vocabulary_size", type=int, default=4000)
     parser.add_argument("--weight", type=float, default=1.0)
+    parser.add_argument("--guides", nargs="+", default=["none", "hmm"])
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

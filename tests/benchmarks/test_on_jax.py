@@ -96,10 +96,17 @@ def test_jax_has_the_losses_of_the_trainer(program, tmp_path, flags):
     assert ka.load(run)(["a"]) == ka.load(trained.directory.path)(["a"])
 
 
-@pytest.mark.parametrize("flag", ["--context=carry", "--schedule=plateau"])
-def test_what_goes_from_batch_to_batch_is_refused(program, tmp_path, flag):
+@pytest.mark.parametrize(
+    "model, flag, message",
+    [
+        ("rnn_language_model", "--context=carry", "no state is carried"),
+        ("rnn_language_model", "--schedule=plateau", "no state is carried"),
+        ("luong", "--guided_alignment=hmm", "a loss sees no attention"),
+    ],
+)
+def test_what_it_has_not_is_refused(program, tmp_path, model, flag, message):
     corpus = write_corpus(tmp_path / "corpus")
     run = argparse.Namespace(run=str(tmp_path / "run"), batches=tmp_path / "b")
-    flags = ["--model=rnn_language_model", f"--corpus={corpus}", flag]
-    with pytest.raises(ValueError, match="no state is carried"):
+    flags = [f"--model={model}", f"--corpus={corpus}", flag]
+    with pytest.raises(ValueError, match=message):
         program["prepare"](run, flags)

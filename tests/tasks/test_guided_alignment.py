@@ -256,40 +256,55 @@ def test_the_path_of_a_file_becomes_absolute(write, tmp_path, monkeypatch):
     assert choices.optimizer.guided_alignment == "hmm"
 
 
+def next_of(count):
+    """Each word is linked to the one behind it; the last one to itself."""
+    return {(min(i + 1, count - 1), i) for i in range(count)}
+
+
+def own_of(count):
+    return {(i, i) for i in range(count)}
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """Digits and their names, and the links of each training pair."""
+    """Digits and their names, and links to the next word of each pair."""
     path = tmp_path_factory.mktemp("digits")
     small_runs.write_digits(path, train=1500, validation=60)
-    lines = (path / "train.en").read_text("utf-8").splitlines()
-    counts = [len(line.split()) for line in lines]
-    rows = [" ".join(f"{i}-{i}" for i in range(count)) for count in counts]
+    rows = [
+        " ".join(f"{source}-{target}" for source, target in next_of(count))
+        for count in word_counts(path, "train")
+    ]
     (path / "links").write_text("\n".join(rows) + "\n")
     return path
 
 
-def error_of(run, folder):
+def word_counts(folder, split):
+    lines = (folder / f"{split}.en").read_text("utf-8").splitlines()
+    return [len(line.split()) for line in lines]
+
+
+def error_of(run, folder, links_of):
     """The alignment error rate of a run on the validation pairs."""
-    pairs = [
-        tuple((folder / f"validation.{side}").read_text("utf-8").split("\n"))
+    sides = [
+        (folder / f"validation.{side}").read_text("utf-8").splitlines()
         for side in ("en", "de")
     ]
-    pairs = [pair for pair in zip(*pairs, strict=True) if all(pair)]
     gold = [
         (links, links)
-        for source, _ in pairs
-        for links in [{(i, i) for i in range(len(source.split()))}]
+        for links in map(links_of, word_counts(folder, "validation"))
     ]
-    found = gold_alignment.attention_links(runs.load(run.path), pairs)
+    found = gold_alignment.attention_links(
+        runs.load(run.path), list(zip(*sides, strict=True))
+    )
     return gold_alignment.error_rate(found, gold)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["rnnsearch", "transformer"])
 def test_attention_follows_the_links(name, folder, tmp_path):
-    """Guided attention has them all, and unguided attention has not."""
+    """Also to words where no attention would look by itself."""
 
-    def train(output, **choices):
+    def train(output, links):
         sizes = (
             small_runs.SIZES
             if name == "transformer"
@@ -312,17 +327,15 @@ def test_attention_follows_the_links(name, folder, tmp_path):
             dropout=0.0,
             validation_sentences=8,
             replicas=1,
-            **choices,
+            guided_alignment=links,
         )
         return runs.train(choices).directory
 
-    unguided = error_of(train("unguided"), folder)
-    guided = train("guided", guided_alignment=str(folder / "links"))
-    found = train("found", guided_alignment="hmm")
-    assert error_of(guided, folder) < 1
-    assert error_of(found, folder) < 3
-    assert unguided > 20
+    guided = train("guided", str(folder / "links"))
+    found = train("found", "hmm")
     first, *_, last = json.loads(guided.history.read_text())
-    assert last["alignment"] < 0.1 < first["alignment"]
+    assert error_of(guided, folder, next_of) < 5
+    assert error_of(guided, folder, own_of) > 60
+    assert error_of(found, folder, own_of) < 3
+    assert last["alignment"] < 0.3 < first["alignment"]
     assert "val_alignment" not in last
-    assert last["loss"] > 0

@@ -68,8 +68,8 @@ class RNNLanguageModel(language_model.LanguageModel):
         cell: "lstm", "gru", "rnn", "factorized_lstm_RANK" or
             "group_lstm_GROUPS", with a number at the end.
         dropout: rate.
-        word_dropout: rate on the words h^0 alone. By default it is `dropout`.
-            With 0, dropout acts on the outputs of LSTMs only, as in
+        embedding_dropout: rate on the words h^0 alone; by default `dropout`.
+            With 0, dropout acts on the outputs of layers only, as in the
             LSTM-Word-Small of Kim et al. 2016.
         tied: whether W is the matrix of the embeddings, turned round, and b
             is missing (Press & Wolf 2017, https://arxiv.org/abs/1608.05859).
@@ -114,7 +114,7 @@ class RNNLanguageModel(language_model.LanguageModel):
         cell="lstm",
         dropout=0.5,
         tied=False,
-        word_dropout=None,
+        embedding_dropout=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -127,17 +127,17 @@ class RNNLanguageModel(language_model.LanguageModel):
             "cell": cell,
             "dropout": dropout,
             "tied": tied,
-            "word_dropout": word_dropout,
+            "embedding_dropout": embedding_dropout,
         }
         policy = {"dtype": self.dtype_policy}
         self.embedding = keras.layers.ReversibleEmbedding(
             vocabulary_size, embedding_dim, name="embedding", **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-        self.word_dropout = None
-        if word_dropout is not None:
-            self.word_dropout = keras.layers.Dropout(
-                word_dropout, name="word_dropout", **policy
+        self.embedding_dropout = None
+        if embedding_dropout is not None:
+            self.embedding_dropout = keras.layers.Dropout(
+                embedding_dropout, name="embedding_dropout", **policy
             )
         self.recurrent_layers = [
             _recurrent_layer(
@@ -168,7 +168,7 @@ class RNNLanguageModel(language_model.LanguageModel):
     def advance(self, token_ids, state, training=None):
         x = self.embedding(token_ids)  # [B, T, E]
         next_state = []
-        dropout = self.word_dropout or self.dropout
+        dropout = self.embedding_dropout or self.dropout
         for layer, layer_state in zip(
             self.recurrent_layers, state, strict=True
         ):

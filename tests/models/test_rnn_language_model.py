@@ -175,7 +175,7 @@ def test_words_may_have_a_dropout_of_their_own():
     keras.utils.set_random_seed(1)
     arguments = {"num_layers": 1, "dropout": 0.5}
     whole = models.RNNLanguageModel(
-        V, EMBEDDING, UNITS, word_dropout=0.0, **arguments
+        V, EMBEDDING, UNITS, embedding_dropout=0.0, **arguments
     )
     part = models.RNNLanguageModel(V, EMBEDDING, UNITS, **arguments)
     for model, is_whole in ((whole, True), (part, False)):
@@ -190,11 +190,11 @@ def test_words_may_have_a_dropout_of_their_own():
 
 def test_words_may_have_dropout_alone():
     model = models.RNNLanguageModel(
-        V, EMBEDDING, UNITS, dropout=0.0, word_dropout=0.5
+        V, EMBEDDING, UNITS, dropout=0.0, embedding_dropout=0.5
     )
     assert not np.allclose(model(TOKEN_IDS), model(TOKEN_IDS, training=True))
     copy = models.RNNLanguageModel.from_config(model.get_config())
-    assert copy.word_dropout.rate == 0.5
+    assert copy.embedding_dropout.rate == 0.5
 
 
 @pytest.mark.parametrize(

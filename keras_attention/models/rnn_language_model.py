@@ -68,6 +68,9 @@ class RNNLanguageModel(language_model.LanguageModel):
         cell: "lstm", "gru", "rnn", "factorized_lstm_RANK" or
             "group_lstm_GROUPS", with a number at the end.
         dropout: rate.
+        embedding_dropout: rate on the words h^0 alone; by default `dropout`.
+            With 0, dropout acts on the outputs of layers only, as in the
+            LSTM-Word-Small of Kim et al. 2016.
         tied: whether W is the matrix of the embeddings, turned round, and b
             is missing (Press & Wolf 2017, https://arxiv.org/abs/1608.05859).
             `embedding_dim` is then equal to `units`.
@@ -79,7 +82,8 @@ class RNNLanguageModel(language_model.LanguageModel):
 
     References: Mikolov et al. 2010, Recurrent neural network based language
     model, Interspeech; https://arxiv.org/abs/1409.2329 (Zaremba et al. 2014);
-    https://arxiv.org/abs/1703.10722 (Kuchaiev & Ginsburg 2017)
+    https://arxiv.org/abs/1703.10722 (Kuchaiev & Ginsburg 2017);
+    https://arxiv.org/abs/1508.06615 (Kim et al. 2016)
     """
 
     sizes = {
@@ -110,6 +114,7 @@ class RNNLanguageModel(language_model.LanguageModel):
         cell="lstm",
         dropout=0.5,
         tied=False,
+        embedding_dropout=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -122,12 +127,18 @@ class RNNLanguageModel(language_model.LanguageModel):
             "cell": cell,
             "dropout": dropout,
             "tied": tied,
+            "embedding_dropout": embedding_dropout,
         }
         policy = {"dtype": self.dtype_policy}
         self.embedding = keras.layers.ReversibleEmbedding(
             vocabulary_size, embedding_dim, name="embedding", **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        self.embedding_dropout = None
+        if embedding_dropout is not None:
+            self.embedding_dropout = keras.layers.Dropout(
+                embedding_dropout, name="embedding_dropout", **policy
+            )
         self.recurrent_layers = [
             _recurrent_layer(
                 cell,
@@ -157,12 +168,14 @@ class RNNLanguageModel(language_model.LanguageModel):
     def advance(self, token_ids, state, training=None):
         x = self.embedding(token_ids)  # [B, T, E]
         next_state = []
+        dropout = self.embedding_dropout or self.dropout
         for layer, layer_state in zip(
             self.recurrent_layers, state, strict=True
         ):
-            x = self.dropout(x, training=training)
+            x = dropout(x, training=training)
             x, *layer_state = layer(x, initial_state=list(layer_state))
             next_state.append(tuple(layer_state))
+            dropout = self.dropout
         x = self.dropout(x, training=training)
         if self.output_projection is None:
             logits = self.embedding(x, reverse=True)

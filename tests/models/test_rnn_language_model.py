@@ -170,6 +170,33 @@ def test_dropout_acts_between_layers_and_never_in_time(monkeypatch):
     )
 
 
+def test_words_may_have_a_dropout_of_their_own():
+    """With 0, the first LSTM reads them whole, and the logits change."""
+    keras.utils.set_random_seed(1)
+    arguments = {"num_layers": 1, "dropout": 0.5}
+    whole = models.RNNLanguageModel(
+        V, EMBEDDING, UNITS, embedding_dropout=0.0, **arguments
+    )
+    part = models.RNNLanguageModel(V, EMBEDDING, UNITS, **arguments)
+    for model, is_whole in ((whole, True), (part, False)):
+        first = model.initial_state(2)
+        logits, ((state, _),) = model.advance(TOKEN_IDS, first)
+        noisy_logits, ((noisy, _),) = model.advance(
+            TOKEN_IDS, first, training=True
+        )
+        assert np.allclose(state, noisy) == is_whole
+        assert not np.allclose(logits, noisy_logits)
+
+
+def test_words_may_have_dropout_alone():
+    model = models.RNNLanguageModel(
+        V, EMBEDDING, UNITS, dropout=0.0, embedding_dropout=0.5
+    )
+    assert not np.allclose(model(TOKEN_IDS), model(TOKEN_IDS, training=True))
+    copy = models.RNNLanguageModel.from_config(model.get_config())
+    assert copy.embedding_dropout.rate == 0.5
+
+
 @pytest.mark.parametrize(
     "arguments, message",
     [

@@ -86,7 +86,9 @@ class DiagonalConvolutionalGRU(keras.layers.Layer):
     | U; B | `kernel`; `bias` |
     | m, maps | `filters` |
 
-    Deviation: columns outside of `mask` are 0, before and after.
+    Deviations: columns outside of `mask` are 0, before and after, and cost
+    nothing. Both gates have one kernel. Its first weights are 0.8 times as
+    large as those of two kernels would be.
 
     Args:
         filters: m, the depth of the image, at least 3.
@@ -198,11 +200,13 @@ class DiagonalNeuralGPU(seq2seq.Seq2Seq):
 
     Deviations, from the authors' code: a row of a batch has as many columns,
     and takes as many steps, as it has symbols and `extra_columns`. The authors
-    pad rows to the length of a bin, which is at least that of the answer. Here
-    an answer that is longer than the image has logits of the bias alone there.
-    The authors train columns behind the answer to be empty, lower the weight of
-    the cost as the loss falls, train by AdaMax with clipped gradients, and add
-    noise to these. None of it is done here.
+    pad rows to the length of a bin, which is at least that of the answer. So
+    they train columns behind the answer to be empty, and short rows with more
+    steps. Here an answer that is longer than the image has logits of the bias
+    alone there. The source's symbols have no bias beside E. The authors lower
+    the weight of the cost as the loss falls. They train by AdaMax, clip each
+    gradient by the largest one before it, and add noise. None of it is done
+    here: `train` has Adam, and clips the norm of all gradients together.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.

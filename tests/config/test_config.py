@@ -34,6 +34,8 @@ def test_a_choice_has_one_name_in_one_group():
         ({"model": "luong", "learning_rate": 1e-3}, 1e-3),
         ({"model": "luong", "corpus": "folder"}, 2e-3),
         ({"model": "lstm_encoder_decoder"}, 4e-3),
+        ({"model": "diagonal_neural_gpu"}, 5e-3),
+        ({"model": "extended_neural_gpu"}, 2e-3),
         ({"model": "rnnsearch"}, 2e-3),
     ],
 )

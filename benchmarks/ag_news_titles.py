@@ -15,10 +15,10 @@ weights of the arm without, which is trained first if it is not there. Without a
 pointer, text and title have a vocabulary each. The model is `tiny`.
 
 `score` prints a table of ROUGE on the 500 pairs, of the arms that are in
-`runs`. Make choices with `--split validation`. Each is searched with 4 beams, once freely and once so that no three
+`runs`. Each is searched with 4 beams, once freely and once so that no three
 tokens come twice. The first row is the baseline: the first words of the text,
-as many as a title of the training set has on average. It needs the extra
-`rouge`.
+as many as a title of the training set has on average. Make choices with
+`--split validation`. It needs the extra `rouge`.
 """
 
 import argparse

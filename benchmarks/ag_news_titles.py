@@ -17,8 +17,8 @@ pointer, text and title have a vocabulary each. The model is `tiny`.
 `score` prints a table of ROUGE on the 500 pairs, of the arms that are in
 `runs`. Each is searched with 4 beams, once freely and once so that no three
 tokens come twice. The first row is the baseline: the first words of the text,
-as many as a title of the training set has on average. It needs the extra
-`rouge`.
+as many as a title of the training set has on average. Make choices with
+`--split validation`. It needs the extra `rouge`.
 """
 
 import argparse
@@ -175,9 +175,9 @@ def row(name, answers, titles):
     return f"| {name} | {' | '.join(cells)} |"
 
 
-def score(corpus, runs):
-    """Prints the table."""
-    texts, titles = (lines(corpus, "test", side) for side in SIDES)
+def score(corpus, runs, name="test"):
+    """Prints the table of a split."""
+    texts, titles = (lines(corpus, name, side) for side in SIDES)
     lengths = [len(title.split()) for title in lines(corpus, "train", "title")]
     count = round(statistics.mean(lengths))
     print("| | ROUGE-1 | ROUGE-2 | ROUGE-L | words | three words twice |")
@@ -190,8 +190,8 @@ def score(corpus, runs):
                 run.parent, num_beams=NUM_BEAMS, no_repeat_ngram_size=size
             )
             answers = translate(texts, truncate=True)
-            name = run.parent.name + (", no three twice" if size else "")
-            print(row(name, answers, titles), flush=True)
+            arm = run.parent.name + (", no three twice" if size else "")
+            print(row(arm, answers, titles), flush=True)
     (signature,) = {
         one["signature"]
         for one in evaluation.rouge_scores(["a"], ["a"]).values()
@@ -217,6 +217,10 @@ def main():
     command = commands.choices["train"]
     command.add_argument("--arm", choices=ARMS, required=True)
     command.add_argument("--seed", type=int, default=1)
+    command = commands.choices["score"]
+    command.add_argument(
+        "--split", dest="name", choices=HELD_OUT, default="test"
+    )
     options = vars(parser.parse_args())
     options.pop("function")(**options)
 

@@ -133,3 +133,26 @@ def test_papers_size(without_memory):
         model = models.GNMT.from_size("base", v, v)
         model.build()
     assert model.count_params() == expected
+
+
+def test_first_weights_let_a_small_input_through():
+    """Four times Glorot's range, and all of them drawn apart."""
+    model = models.GNMT(1009, 1009, 31, 37, num_layers=3)
+    model.build()
+    embeddings = [
+        layer.get_weights()[0]
+        for layer in (model.source_embedding, model.target_embedding)
+    ]
+    for embedding in embeddings:
+        np.testing.assert_allclose(embedding.std(), 1, atol=0.05)
+    assert not np.allclose(*embeddings)
+    kernels = [
+        weight.numpy()
+        for weight in model.trainable_weights
+        if "coder_" in weight.path and weight.path.endswith("/kernel")
+    ]
+    assert len(kernels) == 4 + 3  # The encoder's bottom layer has two.
+    for kernel in kernels:
+        glorot = np.sqrt(6 / sum(kernel.shape))
+        np.testing.assert_allclose(abs(kernel).max(), 4 * glorot, rtol=0.01)
+    assert len({float(kernel[0, 0]) for kernel in kernels}) == len(kernels)

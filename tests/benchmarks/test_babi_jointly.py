@@ -56,25 +56,20 @@ def test_the_published_columns_have_the_published_means(program):
         assert f"| 17 | 0.0 | {column[16]:.1f} |" in text
 
 
-def linear(*losses):
-    return [{"stage": "linear", "validation_loss": loss} for loss in losses]
-
-
 @pytest.mark.parametrize(
-    "epochs, expected",
+    "linear, softmax, expected",
     [
-        ([], ("linear", 1)),
-        (linear(3.0, 2.0, 2.1, 2.2), ("linear", 5)),
-        (linear(3.0, 2.0, 2.1, 2.2, 2.0), ("softmax", 1)),
-        (linear(*np.arange(30, 0, -1)), ("softmax", 1)),
-        (linear(3.0, 2.0) + [{"stage": "softmax"}] * 7, ("softmax", 8)),
-        (linear(3.0) + [{"stage": "softmax"}] * 60, None),
+        (0, 0, ("linear", 1)),
+        (29, 0, ("linear", 30)),
+        (30, 0, ("softmax", 1)),
+        (30, 59, ("softmax", 60)),
+        (30, 60, None),
     ],
 )
-def test_the_softmax_comes_when_the_loss_falls_no_more(
-    program, epochs, expected
-):
+def test_the_softmax_comes_after_30_epochs(program, linear, softmax, expected):
+    epochs = [{"stage": "linear"}] * linear + [{"stage": "softmax"}] * softmax
     assert program.next_epoch(["linear", "softmax"], epochs) == expected
+    assert program.next_epoch(["ranking"], []) == ("ranking", 1)
 
 
 def test_the_last_of_the_best_epochs_is_kept(program):

@@ -32,6 +32,10 @@ VARIANTS = {
         {"tying": "layer_wise", "sentence_encoding": "bag"},
     ),
     "linear hops": ("end_to_end_memory_network", {"is_linear": True}),
+    "empty memories": (
+        "end_to_end_memory_network",
+        {"sentence_encoding": "centred", "has_empty_memories": True},
+    ),
 }
 every_model = pytest.mark.parametrize("name", VARIANTS)
 

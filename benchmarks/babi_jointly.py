@@ -186,10 +186,15 @@ def functions(model):
                 tf.reduce_sum(losses(model, batch, True)[0])
                 for batch in (shorter, longer)
             )
-        gradients = tape.gradient(loss, variables)
+        # A table's gradient lists a word once for each time it stands in the
+        # batch. A tensor has their sum, of which the norm is meant.
+        gradients = [
+            tf.convert_to_tensor(gradient)
+            for gradient in tape.gradient(loss, variables)
+        ]
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
         for variable, gradient in zip(variables, gradients, strict=True):
-            variable.assign_sub(rate * tf.convert_to_tensor(gradient))
+            variable.assign_sub(rate * gradient)
         return loss
 
     @tf.function(input_signature=(SPEC,))

@@ -94,9 +94,18 @@ def test_rows_are_cut_and_encoded(program):
     assert arrays["labels"].tolist() == [0, -1]
 
 
-@pytest.mark.parametrize("factor", [1, 300])
-def test_a_step_sums_gradients_and_clips_them(program, tmp_path, factor):
-    """As plain gradient descent on the whole batch in one part does."""
+@pytest.mark.parametrize(
+    "scaled, factor",
+    [("embeddings", 1), ("embeddings", 300), ("output_projection", 300)],
+)
+def test_a_step_sums_gradients_and_clips_them(
+    program, tmp_path, scaled, factor
+):
+    """As plain gradient descent on the whole batch in one part does.
+
+    The gradient is large in the output, or in the words, many of which stand
+    in the batch more than once.
+    """
     rows = sum(program.read(write(tmp_path))["train"].values(), [])
     encoder = program.Encoder(rows)
     arrays = encoder.arrays(rows)
@@ -104,8 +113,11 @@ def test_a_step_sums_gradients_and_clips_them(program, tmp_path, factor):
         4 + len(encoder.words), 3, 5, noise=0.0, memory_size=3
     )
     model.build()
-    table = model.embeddings[0].embeddings
-    table.assign(factor * table)
+    weight = {
+        "embeddings": model.embeddings[0].embeddings,
+        "output_projection": model.output_projection.kernel,
+    }[scaled]
+    weight.assign(factor * weight)
     (halves,) = program.batches(arrays, np.random.default_rng(1))
     batch = {
         name: tf.concat([half[name] for half in halves], 0)

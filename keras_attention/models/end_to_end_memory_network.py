@@ -27,7 +27,12 @@ class EndToEndMemoryNetwork(classifier.Classifier):
     Sentence i is counted backwards: 1 is the last one before the question.
     `*` is the product of each component. In a sentence of J words, word j
     has the weight l_kj in component k of d, where `sentence_encoding` is
-    "position". Where it is "bag", all weights are 1.
+    "position". Where it is "bag", all weights are 1. "centred" is about twice
+    "position", and its mean over the words, or over the components, is 1:
+
+    ```
+    l_kj    = 1 + 4 (j - (J+1)/2) (k - (d+1)/2) / (J d)      authors' program
+    ```
 
     | paper | here |
     |---|---|
@@ -39,8 +44,14 @@ class EndToEndMemoryNetwork(classifier.Classifier):
     | H, W | `hop_projection`, `output_projection`, without bias |
     | K, d | `num_hops`, `embedding_dim` |
     | 50 most recent sentences | `memory_size` |
+    | null symbols that pad stories to one size | `has_empty_memories` |
     | RN, random noise | `noise` |
     | LS, linear start | `is_linear` |
+
+    Empty memories are zeros. With `has_empty_memories`, the softmax of a hop is
+    over `memory_size` memories, the empty ones included (section 4.2). So a hop
+    may leave u^k nearly as it is, and its weights of sentences sum to less
+    than 1.
 
     With random noise, empty memories stand between sentences in training.
     As in the authors' program, they move sentences away from the question,
@@ -48,8 +59,10 @@ class EndToEndMemoryNetwork(classifier.Classifier):
     p_i^k = (u^k)^T m_i^k. A training with linear start is two: the first is
     linear, and the second begins with its weights.
 
-    Deviations: W has weights of its own in both tyings, where the paper has
-    W^T = C^K for `adjacent`, as an answer may be several words here. Each
+    Deviations: without `has_empty_memories`, the softmax is over sentences
+    alone. "centred" takes J from each sentence, where the authors' program
+    has one J for all. W has weights of its own in both tyings, where the paper
+    has W^T = C^K for `adjacent`, as an answer may be several words here. Each
     place between two sentences, or behind the last, has an empty memory with
     the probability `noise`. The authors' program draws how many there are
     from 0 to a tenth of the sentences.
@@ -64,10 +77,12 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         embedding_dim: width.
         num_hops: how often the story is asked.
         tying: which hops share embeddings, "adjacent" or "layer_wise".
-        sentence_encoding: "position" or "bag".
+        sentence_encoding: "position", "centred" or "bag".
         memory_size: sentences that are remembered. Older ones have weight 0.
         noise: probability of an empty memory, in training.
         is_linear: whether the softmax of the hops is left out.
+        has_empty_memories: whether the softmax is over all `memory_size`
+            memories, those without a sentence too.
 
     Raises:
         ValueError: If tying or encoding is another one, or if there is no hop
@@ -98,6 +113,7 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         memory_size=50,
         noise=0.1,
         is_linear=False,
+        has_empty_memories=False,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -112,13 +128,15 @@ class EndToEndMemoryNetwork(classifier.Classifier):
             "memory_size": memory_size,
             "noise": noise,
             "is_linear": is_linear,
+            "has_empty_memories": has_empty_memories,
         }
         self.embedding_dim = embedding_dim
         self.num_hops = num_hops
         self.is_adjacent = tying == "adjacent"
-        self.knows_order = sentence_encoding == "position"
+        self.sentence_encoding = sentence_encoding
         self.memory_size, self.noise = memory_size, noise
         self.is_linear = is_linear
+        self.has_empty_memories = has_empty_memories
         self.seeds = keras.random.SeedGenerator()
         policy = {"dtype": self.dtype_policy}
 
@@ -154,11 +172,13 @@ class EndToEndMemoryNetwork(classifier.Classifier):
             places, sizes: float32 [B, S]: j and J; J is 0 for no word.
         """
         weights = ops.cast(sizes > 0, "float32")[..., None]
-        if self.knows_order:
-            share = (places / ops.maximum(sizes, 1))[..., None]  # [B, S, 1]
-            k = ops.arange(1, self.embedding_dim + 1, dtype="float32")
-            k = k / self.embedding_dim
-            weights = weights * ((1 - share) - k * (1 - 2 * share))
+        J, d = ops.maximum(sizes, 1)[..., None], self.embedding_dim
+        j, k = places[..., None], ops.arange(1, d + 1, dtype="float32")
+        if self.sentence_encoding == "position":
+            weights = weights * ((1 - j / J) - k / d * (1 - 2 * j / J))
+        elif self.sentence_encoding == "centred":
+            products = (j - (J + 1) / 2) * (k - (d + 1) / 2)  # [B, S, D]
+            weights = weights * (1 + 4 * products / (J * d))
         x = embedding(token_ids)
         return x * ops.cast(weights, x.dtype)
 
@@ -244,13 +264,27 @@ class EndToEndMemoryNetwork(classifier.Classifier):
             if self.is_linear:
                 p = ops.where(mask, ops.cast(scores, "float32"), 0.0)
             else:
-                p = layers.masked_softmax(scores, mask)
+                p = self._softmax(scores, mask)
             o = layers.weighted_sum(p[:, None], c)[:, 0]
             u = o + (u if self.is_adjacent else self.hop_projection(u))
             of_hops.append(p)
         logits = ops.cast(self.output_projection(u), "float32")
         p = ops.stack(of_hops, axis=1)  # [B, K, M]
         return logits, layers.weighted_sum(p, at_ends)
+
+    def _softmax(self, scores, mask):
+        """p: float32 [B, M], from scores and a mask of this shape."""
+        if not self.has_empty_memories:
+            return layers.masked_softmax(scores, mask)
+        full = ops.sum(ops.cast(mask, "float32"), axis=1, keepdims=True)
+        empty = self.memory_size - full
+        # A zero has the score 0. Together they weigh exp(log(empty)).
+        of_empty = ops.log(ops.maximum(empty, 1.0))
+        p = layers.masked_softmax(
+            ops.concatenate([ops.cast(scores, "float32"), of_empty], axis=1),
+            ops.concatenate([mask, empty > 0], axis=1),
+        )
+        return p[:, :-1]
 
     def get_config(self):
         return {**super().get_config(), **self.config}
@@ -285,9 +319,9 @@ def _check(tying, sentence_encoding, num_hops, memory_size):
         raise ValueError(
             f"`tying` must be 'adjacent' or 'layer_wise'. Received: {tying!r}"
         )
-    if sentence_encoding not in ("position", "bag"):
+    if sentence_encoding not in ("position", "centred", "bag"):
         raise ValueError(
-            "`sentence_encoding` must be 'position' or 'bag'. "
+            "`sentence_encoding` must be 'position', 'centred' or 'bag'. "
             f"Received: {sentence_encoding!r}"
         )
     if num_hops < 1 or memory_size < 1:

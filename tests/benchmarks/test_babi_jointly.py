@@ -56,25 +56,20 @@ def test_the_published_columns_have_the_published_means(program):
         assert f"| 17 | 0.0 | {column[16]:.1f} |" in text
 
 
-def linear(*losses):
-    return [{"stage": "linear", "validation_loss": loss} for loss in losses]
-
-
 @pytest.mark.parametrize(
-    "epochs, expected",
+    "linear, softmax, expected",
     [
-        ([], ("linear", 1)),
-        (linear(3.0, 2.0, 2.1, 2.2), ("linear", 5)),
-        (linear(3.0, 2.0, 2.1, 2.2, 2.0), ("softmax", 1)),
-        (linear(*np.arange(30, 0, -1)), ("softmax", 1)),
-        (linear(3.0, 2.0) + [{"stage": "softmax"}] * 7, ("softmax", 8)),
-        (linear(3.0) + [{"stage": "softmax"}] * 60, None),
+        (0, 0, ("linear", 1)),
+        (29, 0, ("linear", 30)),
+        (30, 0, ("softmax", 1)),
+        (30, 59, ("softmax", 60)),
+        (30, 60, None),
     ],
 )
-def test_the_softmax_comes_when_the_loss_falls_no_more(
-    program, epochs, expected
-):
+def test_the_softmax_comes_after_30_epochs(program, linear, softmax, expected):
+    epochs = [{"stage": "linear"}] * linear + [{"stage": "softmax"}] * softmax
     assert program.next_epoch(["linear", "softmax"], epochs) == expected
+    assert program.next_epoch(["ranking"], []) == ("ranking", 1)
 
 
 def test_the_last_of_the_best_epochs_is_kept(program):
@@ -99,9 +94,18 @@ def test_rows_are_cut_and_encoded(program):
     assert arrays["labels"].tolist() == [0, -1]
 
 
-@pytest.mark.parametrize("factor", [1, 300])
-def test_a_step_sums_gradients_and_clips_them(program, tmp_path, factor):
-    """As plain gradient descent on the whole batch in one part does."""
+@pytest.mark.parametrize(
+    "scaled, factor",
+    [("embeddings", 1), ("embeddings", 300), ("output_projection", 300)],
+)
+def test_a_step_sums_gradients_and_clips_them(
+    program, tmp_path, scaled, factor
+):
+    """As plain gradient descent on the whole batch in one part does.
+
+    The gradient is large in the output, or in the words, many of which stand
+    in the batch more than once.
+    """
     rows = sum(program.read(write(tmp_path))["train"].values(), [])
     encoder = program.Encoder(rows)
     arrays = encoder.arrays(rows)
@@ -109,8 +113,11 @@ def test_a_step_sums_gradients_and_clips_them(program, tmp_path, factor):
         4 + len(encoder.words), 3, 5, noise=0.0, memory_size=3
     )
     model.build()
-    table = model.embeddings[0].embeddings
-    table.assign(factor * table)
+    weight = {
+        "embeddings": model.embeddings[0].embeddings,
+        "output_projection": model.output_projection.kernel,
+    }[scaled]
+    weight.assign(factor * weight)
     (halves,) = program.batches(arrays, np.random.default_rng(1))
     batch = {
         name: tf.concat([half[name] for half in halves], 0)

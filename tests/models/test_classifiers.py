@@ -32,6 +32,10 @@ VARIANTS = {
         {"tying": "layer_wise", "sentence_encoding": "bag"},
     ),
     "linear hops": ("end_to_end_memory_network", {"is_linear": True}),
+    "empty memories": (
+        "end_to_end_memory_network",
+        {"sentence_encoding": "centred", "has_empty_memories": True},
+    ),
 }
 every_model = pytest.mark.parametrize("name", VARIANTS)
 
@@ -80,7 +84,7 @@ def test_weights_sum_to_one_over_the_real_tokens(name, randomize):
         assert weights.shape[0] == 2 and weights.shape[-1] == ids.shape[1]
         real = (ids > 0).reshape(2, *[1] * (weights.ndim - 2), -1)
         np.testing.assert_array_equal(weights * ~real, 0)
-        if name not in ("no layer", "linear hops"):
+        if name not in ("no layer", "linear hops", "empty memories"):
             np.testing.assert_allclose(weights.sum(-1), 1, atol=1e-5)
 
 

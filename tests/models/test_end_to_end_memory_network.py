@@ -15,7 +15,9 @@ STORIES = [[[5, 7, 11], [13], [6, 5]], [[17, 6]], [[9], [], [9, 8]]]
 QUESTIONS = [[4, 19], [9, 5, 22], [6]]
 CHOICES = list(
     itertools.product(
-        ("adjacent", "layer_wise"), ("position", "bag"), (False, True)
+        ("adjacent", "layer_wise"),
+        ("position", "centred", "bag"),
+        ("softmax", "linear", "with empty memories"),
     )
 )
 
@@ -38,36 +40,51 @@ def ids_of(stories, questions):
 INPUTS = ids_of(STORIES, QUESTIONS)
 
 
-def bag(words, table, by_position):
+def bag(words, table, encoding):
     """sum_j l_j * A x_j, component by component."""
     vector = np.zeros(D)
     for j, word in enumerate(words, 1):
         for k in range(1, D + 1):
             share = j / len(words)
-            weight = (1 - share) - k / D * (1 - 2 * share)
-            weight = weight if by_position else 1
+            weight = {
+                "position": (1 - share) - k / D * (1 - 2 * share),
+                "centred": 1
+                + 4
+                * (k - (D + 1) / 2)
+                * (j - (len(words) + 1) / 2)
+                / D
+                / len(words),
+                "bag": 1,
+            }[encoding]
             vector[k - 1] += weight * table[word][k - 1]
     return vector
 
 
-def answer(model, story, question, tying, encoding, is_linear):
+def answer(model, story, question, tying, encoding, hops):
     """Logits, and the weights of each hop, sentence by sentence."""
     tables = [layer.get_weights()[0] for layer in model.embeddings]
     times = [layer.get_weights()[0] for layer in model.times]
-    by_position = encoding == "position"
-    u = bag(question, tables[0 if tying == "adjacent" else 2], by_position)
+    u = bag(question, tables[0 if tying == "adjacent" else 2], encoding)
     of_hops = []
     for hop in range(model.num_hops):
         first = hop if tying == "adjacent" else 0
         m, c = (
             [
-                bag(words, tables[place], by_position) + times[place][age]
+                bag(words, tables[place], encoding) + times[place][age]
                 for age, words in enumerate(reversed(story))
             ]
             for place in (first, first + 1)
         )
         scores = np.array([u @ memory for memory in m])
-        p = scores if is_linear else np.exp(scores) / np.exp(scores).sum()
+        if hops == "with empty memories":
+            zeros = np.zeros((model.memory_size - len(story), D))
+            scores = np.concatenate([scores, zeros @ u])
+        p = (
+            scores
+            if hops == "linear"
+            else np.exp(scores) / np.exp(scores).sum()
+        )
+        p = p[: len(story)]  # An empty memory is zeros in c, too.
         o = sum(weight * memory for weight, memory in zip(p, c, strict=True))
         if tying == "layer_wise":
             u = u @ model.hop_projection.get_weights()[0]
@@ -76,8 +93,8 @@ def answer(model, story, question, tying, encoding, is_linear):
     return u @ model.output_projection.get_weights()[0], of_hops
 
 
-@pytest.mark.parametrize("tying, encoding, is_linear", CHOICES)
-def test_equals_the_equations(tying, encoding, is_linear, randomize):
+@pytest.mark.parametrize("tying, encoding, hops", CHOICES)
+def test_equals_the_equations(tying, encoding, hops, randomize):
     model = models.EndToEndMemoryNetwork(
         V,
         CLASSES,
@@ -85,7 +102,9 @@ def test_equals_the_equations(tying, encoding, is_linear, randomize):
         num_hops=3,
         tying=tying,
         sentence_encoding=encoding,
-        is_linear=is_linear,
+        memory_size=5,
+        is_linear=hops == "linear",
+        has_empty_memories=hops == "with empty memories",
     )
     logits, weights = randomize(model).attend(INPUTS)
     assert weights.shape == (3, 3, INPUTS["story_ids"].shape[1])
@@ -93,7 +112,7 @@ def test_equals_the_equations(tying, encoding, is_linear, randomize):
         zip(STORIES, QUESTIONS, strict=True)
     ):
         expected, of_hops = answer(
-            model, story, question, tying, encoding, is_linear
+            model, story, question, tying, encoding, hops
         )
         np.testing.assert_allclose(logits[row], expected, rtol=1e-4, atol=1e-5)
         is_end = INPUTS["story_ids"][row] == END
@@ -132,6 +151,22 @@ def test_order_in_a_sentence_counts_by_position_alone(randomize):
         # The second story is turned alike, the sentences of the first are not.
         assert (difference[:2] > 1e-3).all() == changes
         assert changes or difference.max() < 1e-5
+
+
+def test_a_full_memory_has_no_empty_ones(randomize):
+    """A story of as many sentences as memories, or of more."""
+    stories = ids_of([[[5, 7], [6], [8]], [[9, 6], [11]]], QUESTIONS[:2])
+    model = randomize(
+        models.EndToEndMemoryNetwork(
+            V, CLASSES, D, memory_size=2, has_empty_memories=True
+        )
+    )
+    plain = models.EndToEndMemoryNetwork(V, CLASSES, D, memory_size=2)
+    plain.build()
+    plain.set_weights(model.get_weights())
+    np.testing.assert_allclose(model(stories), plain(stories), atol=1e-6)
+    _, weights = model.attend(stories)
+    np.testing.assert_allclose(weights.numpy().sum(axis=-1), 1, atol=1e-6)
 
 
 def test_sentences_beyond_the_memory_are_forgotten(randomize):
@@ -195,7 +230,7 @@ def test_a_tenth_of_the_memories_is_empty():
     "choices, message",
     [
         ({"tying": "none"}, "'adjacent' or 'layer_wise'. Received: 'none'"),
-        ({"sentence_encoding": "order"}, "'position' or 'bag'"),
+        ({"sentence_encoding": "order"}, "'centred' or 'bag'"),
         ({"num_hops": 0}, "at least 1. Received: num_hops=0"),
         ({"memory_size": 0}, "memory_size=0"),
     ],

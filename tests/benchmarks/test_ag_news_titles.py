@@ -123,7 +123,7 @@ def test_every_arm_is_trained_and_scored(corpus, tmp_path, capsys, monkeypatch):
             tmp_path / "runs",
             arm,
             model_arguments={"embedding_dim": 11, "units": 7},
-            vocabulary_size=90,
+            vocabulary_size=300,
             max_tokens=128,
             epochs=1,
         )

@@ -500,7 +500,7 @@ def test_a_corpus_that_moved_is_trained_on(
         ),
         (
             ["translate", "{run}/savedmodel", "a", "--no_repeat_ngram_size=2"],
-            "exported with, here 4 beams.* no_repeat_ngram_size=2",
+            "Received: no_repeat_ngram_size=2",
         ),
         (
             ["translate", "{run}/savedmodel", "a", "--n_best=9"],

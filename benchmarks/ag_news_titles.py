@@ -84,11 +84,21 @@ def clean(text):
 
 
 def read(folder):
-    """The pairs of text and title. Equal texts, and blank ones, come once."""
-    (path,) = pathlib.Path(folder).expanduser().glob("test.csv*")
-    content = path.read_bytes()
-    if path.suffix == ".gz":
-        content = gzip.decompress(content)
+    """The pairs of text and title. Blank ones are left out, and equal texts.
+
+    Raises:
+        ValueError: If the file is not there.
+    """
+    path = pathlib.Path(folder).expanduser() / "test.csv"
+    packed = path.with_name("test.csv.gz")
+    if path.is_file():
+        content = path.read_bytes()
+    elif packed.is_file():
+        content = gzip.decompress(packed.read_bytes())
+    else:
+        raise ValueError(
+            f"{folder} has no test.csv of AG News, plain or as .gz."
+        )
     pairs = {}
     for _, title, text in csv.reader(io.StringIO(content.decode("utf-8"))):
         # ROUGE sees no capitals, and small data are better without.

@@ -124,15 +124,25 @@ def rectangle(rows):
 
 
 def read(folder):
-    """Split -> task -> rows, in lower case: answer, story, question, facts."""
+    """Split -> task -> rows, in lower case: answer, story, question, facts.
+
+    Raises:
+        ValueError: If a task has no file, or several, or if one is no file of
+            bAbI.
+    """
     found = {}
     for split in SPLITS:
         found[split] = {}
         for task in TASKS:
-            (path,) = pathlib.Path(folder).glob(f"qa{task}_*{split}.txt")
+            paths = [*pathlib.Path(folder).glob(f"qa{task}_*{split}.txt")]
+            if len(paths) != 1:
+                raise ValueError(
+                    f"{folder} has {len(paths)} files such as "
+                    f"qa{task}_{split}.txt. Give bAbI's folder en-valid."
+                )
             found[split][task] = [
                 (answer, story.lower(), question.lower(), facts)
-                for of_story in babi.read(path)
+                for of_story in babi.read(paths[0])
                 for answer, story, question, facts in of_story
             ]
     return found

@@ -13,7 +13,6 @@ import numpy as np
 from keras import ops
 
 from keras_attention import layers
-from keras_attention.layers import recurrence
 
 READS = ("nothing", "all", "window")
 # Wider than a hundredth of the offsets' deviation, and never quite a line.
@@ -190,7 +189,7 @@ class StrokeWriter(keras.Model):
     def states(self, inputs):
         """The states after each point, every leaf [B, T, ...]."""
         source = self.source(inputs["kinds"])
-        return recurrence.unroll(
+        return layers.unroll(
             lambda points, state: self.step(points, source, state),
             self.initial_state(source),
             inputs["points"],

@@ -106,9 +106,9 @@ class Search(Choices):
     )
     no_repeat_ngram_size: int | None = choice(
         None,
-        "For translators and language models, N, where no answer writes the "
-        "same N tokens in a row twice, 0 for none. By default the model's own. "
-        "A SavedModel keeps its own.",
+        "For translators and language models, how many tokens in a row no "
+        "answer may write twice, 0 for no limit. By default the model's own. A "
+        "SavedModel keeps its own.",
         at_least=0,
     )
 

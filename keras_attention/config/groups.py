@@ -304,9 +304,9 @@ class Search(Choices):
     )
     no_repeat_ngram_size: int | None = choice(
         None,
-        "N, where no answer writes the same N tokens in a row twice. 0 turns "
-        "it off. Paulus et al. 2017 have 3. Translators and language models "
-        "have it." + by_default("no_repeat_ngram_size"),
+        "How many tokens in a row no answer may write twice. 0 turns it off. "
+        "Paulus et al. 2017 have 3. Translators and language models have it."
+        + by_default("no_repeat_ngram_size"),
         at_least=0,
     )
 

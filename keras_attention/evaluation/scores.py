@@ -357,10 +357,11 @@ def _exact_match(hypotheses, references):
 
 
 def check_aligned(**texts):
-    """Refuses no texts, texts of unequal number, and a text for a list.
+    """Checks lists of texts that belong together.
 
     Raises:
-        ValueError: If there are such.
+        ValueError: If there is nothing to score, if the lengths differ, or if
+            one text is given in place of a list.
     """
     for name, value in texts.items():
         if isinstance(value, (str, bytes)):

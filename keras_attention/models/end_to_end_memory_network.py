@@ -140,22 +140,16 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         self.seeds = keras.random.SeedGenerator()
         policy = {"dtype": self.dtype_policy}
 
-        def tables(count, size, name):
-            return [
-                keras.layers.Embedding(
-                    size,
-                    embedding_dim,
-                    keras.initializers.RandomNormal(stddev=0.1),
-                    name=f"{name}_{index}",
-                    **policy,
-                )
-                for index in range(count)
-            ]
-
         num_memories = num_hops + 1 if self.is_adjacent else 2
-        self.times = tables(num_memories, memory_size, "time")
+        self.times = [
+            _table(memory_size, embedding_dim, f"time_{index}", policy)
+            for index in range(num_memories)
+        ]
         num_memories += not self.is_adjacent
-        self.embeddings = tables(num_memories, vocabulary_size, "embedding")
+        self.embeddings = [
+            _table(vocabulary_size, embedding_dim, f"embedding_{index}", policy)
+            for index in range(num_memories)
+        ]
         self.hop_projection = None
         if not self.is_adjacent:
             self.hop_projection = _matrix(
@@ -250,7 +244,7 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         """Logits [B, C], and p of each hop [B, K, S].
 
         The weight of a sentence stands at its last token, and all others are
-        0. Where `is_linear` is true, they do not sum to 1.
+        0. With `is_linear` or `has_empty_memories`, they do not sum to 1.
         """
         memories, at_ends = self._memories(inputs["story_ids"], training)
         mask = ops.any(at_ends > 0, axis=2)  # [B, M]
@@ -302,6 +296,16 @@ def _products(u, memories):
     # TensorFlow 2.21's memory now and then.
     keys = ops.swapaxes(memories, 1, 2)
     return ops.matmul(u[:, None], keys)[:, 0]
+
+
+def _table(size, width, name, policy):
+    return keras.layers.Embedding(
+        size,
+        width,
+        keras.initializers.RandomNormal(stddev=0.1),
+        name=name,
+        **policy,
+    )
 
 
 def _matrix(units, name, policy):

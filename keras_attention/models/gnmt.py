@@ -7,6 +7,18 @@ from keras_attention import layers
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
+# As dicts: each layer makes its own initializer, and so draws its own weights.
+EMBEDDINGS = {"class_name": "RandomNormal", "config": {"stddev": 1.0}}
+# Four times Glorot's range, which undoes what two half-open gates take.
+WIDE_KERNEL = {
+    "class_name": "VarianceScaling",
+    "config": {
+        "scale": 4.0**2,
+        "mode": "fan_avg",
+        "distribution": "uniform",
+    },
+}
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class GNMT(seq2seq.Seq2Seq):
@@ -105,36 +117,26 @@ class GNMT(seq2seq.Seq2Seq):
             "dropout": dropout,
         }
         policy = {"dtype": self.dtype_policy}
-        self.source_embedding = _embedding(
-            source_vocabulary_size or vocabulary_size,
+        self.source_embedding, self.target_embedding = self._two_embeddings(
+            vocabulary_size,
+            source_vocabulary_size,
             embedding_dim,
-            name="source_embedding",
+            embeddings_initializer=EMBEDDINGS,
             **policy,
         )
-        self.target_embedding = _embedding(
-            vocabulary_size, embedding_dim, name="target_embedding", **policy
-        )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        wide = {"kernel_initializer": WIDE_KERNEL, **policy}
 
         def lstm(name):
             return keras.layers.LSTM(
-                units,
-                kernel_initializer=_wide_kernel(),
-                return_sequences=True,
-                name=name,
-                **policy,
+                units, return_sequences=True, name=name, **wide
             )
 
         self.encoder = [
             keras.layers.Bidirectional(lstm("lstm"), name="encoder_0", **policy)
         ] + [lstm(f"encoder_{index}") for index in range(1, num_layers)]
         self.decoder = [
-            keras.layers.LSTMCell(
-                units,
-                kernel_initializer=_wide_kernel(),
-                name=f"decoder_{index}",
-                **policy,
-            )
+            keras.layers.LSTMCell(units, name=f"decoder_{index}", **wide)
             for index in range(num_layers)
         ]
         self.attention = layers.AdditiveAttention(
@@ -246,17 +248,3 @@ class GNMT(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-def _embedding(size, width, **options):
-    initializer = keras.initializers.RandomNormal(stddev=1.0)
-    return keras.layers.Embedding(
-        size, width, embeddings_initializer=initializer, **options
-    )
-
-
-def _wide_kernel():
-    """Four times Glorot's range, which undoes what two half-open gates take."""
-    return keras.initializers.VarianceScaling(
-        scale=4.0**2, mode="fan_avg", distribution="uniform"
-    )

@@ -66,14 +66,14 @@ class Seq2Seq(paper_model.PaperModel):
     """
 
     @staticmethod
-    def _two_embeddings(vocabulary_size, source_size, embedding_dim, **policy):
+    def _two_embeddings(vocabulary_size, source_size, embedding_dim, **options):
         """The layers `source_embedding` and `target_embedding`."""
         sizes = {
             "source_embedding": source_size or vocabulary_size,
             "target_embedding": vocabulary_size,
         }
         return [
-            keras.layers.Embedding(size, embedding_dim, name=name, **policy)
+            keras.layers.Embedding(size, embedding_dim, name=name, **options)
             for name, size in sizes.items()
         ]
 

@@ -178,7 +178,7 @@ class GuidedObjective(TokenObjective):
 
     Returns:
         A dict of `names` to values and counts, float32 [B, T]. "alignment" is
-        the second part without its weight. Labels with a link count in it.
+        the second part without its weight. Only labels with a link count in it.
 
     References: https://arxiv.org/abs/1607.01628,
     https://arxiv.org/abs/1608.00112
@@ -229,8 +229,6 @@ def _shares(links, attention_weights):
         float32 [B, T, S]. A label's shares sum to 1, or to 0 without a link.
     """
     *_, num_labels, num_sources = ops.shape(attention_weights)
-    # One more, that is none: no product without links.
-    links = ops.pad(links, ((0, 0), (0, 2)), constant_values=-1)
     source, label = (
         ops.cast(
             ops.equal(links[:, side::2, None], ops.arange(size)), "float32"

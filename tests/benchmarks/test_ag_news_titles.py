@@ -76,6 +76,11 @@ def corpus(folder, tmp_path, monkeypatch):
     return tmp_path / "corpus"
 
 
+def test_a_folder_without_the_file_is_named(tmp_path):
+    with pytest.raises(ValueError, match="has no test.csv of AG News"):
+        ag_news_titles.read(tmp_path)
+
+
 def pairs_of(corpus, split):
     sides = [
         ag_news_titles.lines(corpus, split, side)

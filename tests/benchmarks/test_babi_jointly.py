@@ -1,27 +1,17 @@
 """`benchmarks/babi_jointly.py` takes the paper's steps, and goes on."""
 
-import importlib.util
 import json
-import pathlib
 import sys
 
+import babi_jointly
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from keras_attention import models
 
-PROGRAM = pathlib.Path(__file__).parents[2] / "benchmarks/babi_jointly.py"
 PLACES = ("kitchen", "garden", "attic")
 PEOPLE = ("Mary", "John")
-
-
-@pytest.fixture
-def program():
-    spec = importlib.util.spec_from_file_location("babi_jointly", PROGRAM)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def write(folder):
@@ -41,17 +31,17 @@ def write(folder):
     return folder
 
 
-def test_the_published_columns_have_the_published_means(program):
+def test_the_published_columns_have_the_published_means():
     """And as many failed tasks as the papers count."""
     for name, mean, failed in (
         ("end_to_end_memory_network", 12.4, 11),
         ("memory_network", 6.7, 4),
     ):
-        column = program.PUBLISHED[name]
+        column = babi_jointly.PUBLISHED[name]
         # 6.65 is rounded up.
         assert abs(sum(column) / 20 - mean) < 0.051
-        assert sum(error > program.FAILED for error in column) == failed
-        text = program.table(name, [0.0] * 20)
+        assert sum(error > babi_jointly.FAILED for error in column) == failed
+        text = babi_jointly.table(name, [0.0] * 20)
         assert f"| failed tasks | 0 | {failed} |" in text
         assert f"| 17 | 0.0 | {column[16]:.1f} |" in text
 
@@ -66,25 +56,32 @@ def test_the_published_columns_have_the_published_means(program):
         (30, 60, None),
     ],
 )
-def test_the_softmax_comes_after_30_epochs(program, linear, softmax, expected):
+def test_the_softmax_comes_after_30_epochs(linear, softmax, expected):
     epochs = [{"stage": "linear"}] * linear + [{"stage": "softmax"}] * softmax
-    assert program.next_epoch(["linear", "softmax"], epochs) == expected
-    assert program.next_epoch(["ranking"], []) == ("ranking", 1)
+    assert babi_jointly.next_epoch(["linear", "softmax"], epochs) == expected
+    assert babi_jointly.next_epoch(["ranking"], []) == ("ranking", 1)
 
 
-def test_the_last_of_the_best_epochs_is_kept(program):
+def test_a_task_without_a_file_is_named(tmp_path):
+    write(tmp_path)
+    (tmp_path / "qa7_valid.txt").unlink()
+    with pytest.raises(ValueError, match="has 0 files such as qa7_valid.txt"):
+        babi_jointly.read(tmp_path)
+
+
+def test_the_last_of_the_best_epochs_is_kept():
     errors = [("linear", 1), ("softmax", 3), ("softmax", 2), ("softmax", 2)]
     epochs = [
         {"stage": stage, "validation_error": error, "epoch": number}
         for number, (stage, error) in enumerate(errors)
     ]
-    assert program.best(epochs, "softmax")["epoch"] == 3
-    assert program.best(epochs[:1], "softmax") is None
+    assert babi_jointly.best(epochs, "softmax")["epoch"] == 3
+    assert babi_jointly.best(epochs[:1], "softmax") is None
 
 
-def test_rows_are_cut_and_encoded(program):
+def test_rows_are_cut_and_encoded():
     rows = [("c", "a b\na", "b", [1]), ("d,e", "\n".join("ab" * 26), "x", [])]
-    encoder = program.Encoder(rows[:1])
+    encoder = babi_jointly.Encoder(rows[:1])
     arrays = encoder.arrays(rows)
     a, b, unknown, end = 4, 5, 1, 3
     assert arrays["story_ids"][0, :6].tolist() == [a, b, end, a, end, 0]
@@ -98,16 +95,14 @@ def test_rows_are_cut_and_encoded(program):
     "scaled, factor",
     [("embeddings", 1), ("embeddings", 300), ("output_projection", 300)],
 )
-def test_a_step_sums_gradients_and_clips_them(
-    program, tmp_path, scaled, factor
-):
+def test_a_step_sums_gradients_and_clips_them(tmp_path, scaled, factor):
     """As plain gradient descent on the whole batch in one part does.
 
     The gradient is large in the output, or in the words, many of which stand
     in the batch more than once.
     """
-    rows = sum(program.read(write(tmp_path))["train"].values(), [])
-    encoder = program.Encoder(rows)
+    rows = sum(babi_jointly.read(write(tmp_path))["train"].values(), [])
+    encoder = babi_jointly.Encoder(rows)
     arrays = encoder.arrays(rows)
     model = models.EndToEndMemoryNetwork(
         4 + len(encoder.words), 3, 5, noise=0.0, memory_size=3
@@ -118,7 +113,7 @@ def test_a_step_sums_gradients_and_clips_them(
         "output_projection": model.output_projection.kernel,
     }[scaled]
     weight.assign(factor * weight)
-    (halves,) = program.batches(arrays, np.random.default_rng(1))
+    (halves,) = babi_jointly.batches(arrays, np.random.default_rng(1))
     batch = {
         name: tf.concat([half[name] for half in halves], 0)
         for name in halves[0]
@@ -139,7 +134,7 @@ def test_a_step_sums_gradients_and_clips_them(
         np.array(value) - 0.1 * scale * g
         for value, g in zip(values, gradients, strict=True)
     ]
-    update, _ = program.functions(model)
+    update, _ = babi_jointly.functions(model)
     np.testing.assert_allclose(update(*halves, 0.1), loss, rtol=1e-4)
     for value, right in zip(values, expected, strict=True):
         np.testing.assert_allclose(value, right, atol=1e-4)
@@ -149,18 +144,16 @@ def test_a_step_sums_gradients_and_clips_them(
 @pytest.mark.parametrize(
     "name", ["end_to_end_memory_network", "memory_network"]
 )
-def test_a_training_that_was_stopped_goes_on(
-    program, tmp_path, monkeypatch, name
-):
+def test_a_training_that_was_stopped_goes_on(tmp_path, monkeypatch, name):
     folder = write(tmp_path)
-    monkeypatch.setattr(program, "LINEAR_EPOCHS", 1)
+    monkeypatch.setattr("LINEAR_EPOCHS", 1)
 
     def run(output, epochs, seed=1):
-        monkeypatch.setattr(program, "EPOCHS", epochs)
+        monkeypatch.setattr("EPOCHS", epochs)
         arguments = [str(folder), str(tmp_path / output)]
         arguments += ["--model", name, "--seed", str(seed)]
         monkeypatch.setattr(sys, "argv", ["babi_jointly.py", *arguments])
-        program.main()
+        babi_jointly.main()
         *_, scores = (
             json.loads(line)
             for line in (tmp_path / output / "log.txt").read_text().split("\n")

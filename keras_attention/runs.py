@@ -66,8 +66,9 @@ def load(
         path: `savedmodels/NAME`, one of its versions, or a run's folder.
         num_beams: beams of a run's search, if not its own number.
         length_penalty: alpha of a run's search, if not its own.
-        no_repeat_ngram_size: N, where the search of a run writes no N tokens
-            twice in one answer; 0 for none. By default its own choice.
+        no_repeat_ngram_size: how many tokens in a row the search of a run may
+            not write twice in one answer, if not its own number; 0 for no
+            limit.
 
     Returns:
         A `serving.text_model.TextModel` by its kind, such as a `Translator`.

@@ -20,7 +20,8 @@ Rules.__doc__ = """Which tokens a hypothesis may hold.
 - `forbidden_ids`: ids that are never chosen.
 - `prefix_ids`: int32 [B, P], the tokens that each row begins with, then
   `pad_id`; or None.
-- `no_repeat_ngram_size`: n, where no n tokens may come twice; 0 if all may.
+- `no_repeat_ngram_size`: how many tokens in a row may not come twice; 0 for
+  no limit.
 """
 
 

@@ -38,9 +38,9 @@ class Continuer(text_model.TextModel):
         carries_state: whether the model has learned a stream whose state is
             carried: `score_stream` then goes on from state to state. Each line
             begins with START, and the model has `advance`.
-        no_repeat_ngram_size: n, where no continuation writes n tokens in a
-            row that its text or itself holds already, see `decoding`; 0
-            where it may.
+        no_repeat_ngram_size: how many tokens in a row no continuation writes
+            if its text or itself holds them already, see `decoding`; 0 for no
+            limit.
 
     Raises:
         ValueError: If the model is not built, if no text or no continuation

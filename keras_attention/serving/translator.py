@@ -34,9 +34,9 @@ class Translator(text_model.TextModel):
             "float16" an exported model is half as large: the translator
             keeps a copy, which each search turns to float32 (for that time
             it holds both) and computes with.
-        no_repeat_ngram_size: n, where no search writes the same n tokens
-            twice in one answer, see `decoding`; 0 where all may. `score` and
-            `align` follow what they are given.
+        no_repeat_ngram_size: how many tokens in a row no search writes twice
+            in one answer, see `decoding`; 0 for no limit. `score` and `align`
+            follow what they are given.
 
     Raises:
         ValueError: If the model is not built, if there is no beam, if the

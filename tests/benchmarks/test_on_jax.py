@@ -104,7 +104,9 @@ def test_jax_has_the_losses_of_the_trainer(program, tmp_path, flags):
         ("luong", "--guided_alignment=hmm", "a loss sees no attention"),
     ],
 )
-def test_what_it_has_not_is_refused(program, tmp_path, model, flag, message):
+def test_what_it_cannot_train_is_refused(
+    program, tmp_path, model, flag, message
+):
     corpus = write_corpus(tmp_path / "corpus")
     run = argparse.Namespace(run=str(tmp_path / "run"), batches=tmp_path / "b")
     flags = [f"--model={model}", f"--corpus={corpus}", flag]

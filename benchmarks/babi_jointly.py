@@ -28,7 +28,7 @@ beside those of the papers. A task fails if its error is over 5 %.
 The paper trains ten times, and reports the training of the lowest training
 error. If each has a folder in OUTPUTS, this is the first of
 
-    grep training_error OUTPUTS/*/log.txt | sort -k2n
+    grep training_error OUTPUTS/*/log.txt | sort -uk2n
 
 References: https://arxiv.org/abs/1503.08895, https://arxiv.org/abs/1502.05698
 """

@@ -116,6 +116,11 @@ def _check_guidance(config: TrainingConfig) -> None:
     """
     model = config.architecture.model
     if config.optimizer.guided_alignment is None:
+        if config.optimizer.guided_alignment_weight != 1:
+            raise ValueError(
+                "guided_alignment_weight counts beside guided_alignment only. "
+                "Give guided_alignment, or leave out the weight."
+            )
         return
     if config.task != "translation" or model not in catalog.GUIDED:
         raise ValueError(

@@ -118,7 +118,10 @@ class Seq2Seq(paper_model.PaperModel):
             `(logits, attention_weights)`: float32 [B, T, V], and float32
             [B, T, S] or [B, H, T, S]: the weights that `step` gives.
         """
-        raise NotImplementedError
+        raise NotImplementedError(
+            f"{type(self).__name__} learns no attention that training can "
+            "guide. Call the model itself."
+        )
 
     def log_probability(self, source_ids, labels, training=False):
         """How probable whole targets are: `log p(y | x)`.

@@ -120,7 +120,7 @@ def _words_of(ids: tf.RaggedTensor, begins: tf.Tensor) -> tf.Tensor:
     is_begin = ids.with_values(is_begin).to_tensor()  # [rows, T]
     numbers = tf.cumsum(is_begin, axis=1) - 1
     dense = ids.to_tensor(END)
-    is_word = (dense != END) & (dense != START)
+    is_word = (dense != END) & (dense != START) & (numbers >= 0)
     return tf.where(is_word, numbers, NO_WORD)
 
 
@@ -144,7 +144,11 @@ def _blocks(rows) -> Iterator[list]:
 
 
 def _of_hmm(corpus) -> Iterator[str]:
-    """The links that a hidden Markov model finds in all training pairs."""
+    """The links that a hidden Markov model finds in all training pairs.
+
+    Raises:
+        ValueError: If spaces divide no text of a side.
+    """
     ids = [collections.defaultdict(itertools.count().__next__) for _ in "st"]
     numbered = [
         tuple(
@@ -153,6 +157,15 @@ def _of_hmm(corpus) -> Iterator[str]:
         )
         for pair in _pairs(corpus)
     ]
+    for name, texts in zip(
+        ("source", "target"), zip(*numbered, strict=True), strict=True
+    ):
+        if max(map(len, texts)) < 2:
+            raise ValueError(
+                f"No text of the {name} has two words, as spaces divide them, "
+                "so hmm has nothing to link. Divide the words of the corpus by "
+                "spaces, or leave guided_alignment out."
+            )
     print("A hidden Markov model links the words of the training pairs.")
     for positions in hmm_alignment.hmm_alignment(numbered):
         yield " ".join(

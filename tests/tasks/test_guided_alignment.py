@@ -111,6 +111,13 @@ def test_a_hidden_markov_model_finds_the_links():
     assert right / made > 0.98
 
 
+def test_a_hidden_markov_model_needs_words():
+    """Texts without spaces are one word each."""
+    pairs = [("くろねこ", "black cat"), ("ねこ", "cat")]
+    with pytest.raises(ValueError, match="No text of the source has two words"):
+        guided_alignment.with_links(corpus_of(pairs), "hmm", vocabularies())
+
+
 def batches_of(tokenizers, path, rows=PAIRS, epoch=0, **choices):
     """The batches of a training by the task's own pipeline."""
     keras.utils.set_random_seed(1)
@@ -239,6 +246,10 @@ def test_links_change_nothing_but_themselves(write):
         ),
         ({"model": "hard_rnnsearch"}, "Leave it out for hard_rnnsearch"),
         ({"distillation_epochs": 1}, "whose links nobody knows"),
+        (
+            {"guided_alignment": None, "guided_alignment_weight": 2.0},
+            "counts beside guided_alignment only",
+        ),
     ],
 )
 def test_choices_that_do_not_go_together(choices, message):

@@ -115,28 +115,8 @@ class GNMT(seq2seq.Seq2Seq):
             vocabulary_size, embedding_dim, name="target_embedding", **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-
-        def lstm(name):
-            return keras.layers.LSTM(
-                units,
-                kernel_initializer=_wide_kernel(),
-                return_sequences=True,
-                name=name,
-                **policy,
-            )
-
-        self.encoder = [
-            keras.layers.Bidirectional(lstm("lstm"), name="encoder_0", **policy)
-        ] + [lstm(f"encoder_{index}") for index in range(1, num_layers)]
-        self.decoder = [
-            keras.layers.LSTMCell(
-                units,
-                kernel_initializer=_wide_kernel(),
-                name=f"decoder_{index}",
-                **policy,
-            )
-            for index in range(num_layers)
-        ]
+        self.encoder = _encoder(units, num_layers, policy)
+        self.decoder = _decoder(units, num_layers, policy)
         self.attention = layers.AdditiveAttention(
             units, name="attention", **policy
         )
@@ -253,6 +233,34 @@ def _embedding(size, width, **options):
     return keras.layers.Embedding(
         size, width, embeddings_initializer=initializer, **options
     )
+
+
+def _encoder(units, num_layers, policy):
+    def lstm(name):
+        return keras.layers.LSTM(
+            units,
+            kernel_initializer=_wide_kernel(),
+            return_sequences=True,
+            name=name,
+            **policy,
+        )
+
+    bottom = keras.layers.Bidirectional(
+        lstm("lstm"), name="encoder_0", **policy
+    )
+    return [bottom] + [lstm(f"encoder_{i}") for i in range(1, num_layers)]
+
+
+def _decoder(units, num_layers, policy):
+    return [
+        keras.layers.LSTMCell(
+            units,
+            kernel_initializer=_wide_kernel(),
+            name=f"decoder_{i}",
+            **policy,
+        )
+        for i in range(num_layers)
+    ]
 
 
 def _wide_kernel():

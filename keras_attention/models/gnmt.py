@@ -139,8 +139,6 @@ class GNMT(seq2seq.Seq2Seq):
             keras.layers.LSTMCell(units, name=f"decoder_{index}", **wide)
             for index in range(num_layers)
         ]
-        self.encoder = _encoder(units, num_layers, policy)
-        self.decoder = _decoder(units, num_layers, policy)
         self.attention = layers.AdditiveAttention(
             units, name="attention", **policy
         )
@@ -250,45 +248,3 @@ class GNMT(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
-
-
-def _embedding(size, width, **options):
-    initializer = keras.initializers.RandomNormal(stddev=1.0)
-    return keras.layers.Embedding(
-        size, width, embeddings_initializer=initializer, **options
-    )
-
-
-def _encoder(units, num_layers, policy):
-    def lstm(name):
-        return keras.layers.LSTM(
-            units,
-            kernel_initializer=_wide_kernel(),
-            return_sequences=True,
-            name=name,
-            **policy,
-        )
-
-    bottom = keras.layers.Bidirectional(
-        lstm("lstm"), name="encoder_0", **policy
-    )
-    return [bottom] + [lstm(f"encoder_{i}") for i in range(1, num_layers)]
-
-
-def _decoder(units, num_layers, policy):
-    return [
-        keras.layers.LSTMCell(
-            units,
-            kernel_initializer=_wide_kernel(),
-            name=f"decoder_{i}",
-            **policy,
-        )
-        for i in range(num_layers)
-    ]
-
-
-def _wide_kernel():
-    """Four times Glorot's range, which undoes what two half-open gates take."""
-    return keras.initializers.VarianceScaling(
-        scale=4.0**2, mode="fan_avg", distribution="uniform"
-    )

@@ -139,23 +139,16 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         self.has_empty_memories = has_empty_memories
         self.seeds = keras.random.SeedGenerator()
         policy = {"dtype": self.dtype_policy}
-
-        def tables(count, size, name):
-            return [
-                keras.layers.Embedding(
-                    size,
-                    embedding_dim,
-                    keras.initializers.RandomNormal(stddev=0.1),
-                    name=f"{name}_{index}",
-                    **policy,
-                )
-                for index in range(count)
-            ]
-
         num_memories = num_hops + 1 if self.is_adjacent else 2
-        self.times = tables(num_memories, memory_size, "time")
+        self.times = [
+            _table(memory_size, embedding_dim, f"time_{index}", policy)
+            for index in range(num_memories)
+        ]
         num_memories += not self.is_adjacent
-        self.embeddings = tables(num_memories, vocabulary_size, "embedding")
+        self.embeddings = [
+            _table(vocabulary_size, embedding_dim, f"embedding_{index}", policy)
+            for index in range(num_memories)
+        ]
         self.hop_projection = None
         if not self.is_adjacent:
             self.hop_projection = _matrix(
@@ -302,6 +295,16 @@ def _products(u, memories):
     # TensorFlow 2.21's memory now and then.
     keys = ops.swapaxes(memories, 1, 2)
     return ops.matmul(u[:, None], keys)[:, 0]
+
+
+def _table(size, width, name, policy):
+    return keras.layers.Embedding(
+        size,
+        width,
+        keras.initializers.RandomNormal(stddev=0.1),
+        name=name,
+        **policy,
+    )
 
 
 def _matrix(units, name, policy):

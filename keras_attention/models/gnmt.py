@@ -9,15 +9,6 @@ from keras_attention.tokens import PAD
 
 # As dicts: each layer makes its own initializer, and so draws its own weights.
 EMBEDDINGS = {"class_name": "RandomNormal", "config": {"stddev": 1.0}}
-# Four times Glorot's range, which undoes what two half-open gates take.
-WIDE_KERNEL = {
-    "class_name": "VarianceScaling",
-    "config": {
-        "scale": 4.0**2,
-        "mode": "fan_avg",
-        "distribution": "uniform",
-    },
-}
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
@@ -52,13 +43,14 @@ class GNMT(seq2seq.Seq2Seq):
     -0.04 and 0.04. A gate of an LSTM is then about 1/2, and each layer passes
     on a fourth of a small input. Behind two stacks of them, little is left of a
     word of the source, and with little data the decoder learns to do without
-    it. So embeddings have a standard deviation of 1 at first, and the kernels
-    of inputs are four times as wide as Glorot and Bengio 2010 draw them.
-    Dropout on embeddings and before the softmax, beside that between the
-    layers (the decoder's has one mask for a whole sentence). The
-    paper's quantized arithmetic, and its training on BLEU as a reward, are left
-    out. The penalties of length and coverage (section 7) are those of every
-    beam search here.
+    it. So embeddings have a standard deviation of 1 at first. The kernels of
+    inputs are four times as wide as Glorot and Bengio 2010 draw them, and that
+    of the softmax half as wide, so that the first guess is blind. Dropout on
+    embeddings and before the softmax, beside that between the layers (the
+    decoder's has one mask for a whole sentence). The paper's quantized
+    arithmetic, and its training on BLEU as a reward, are left out. The
+    penalties of length and coverage (section 7) are those of every beam search
+    here.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -125,7 +117,8 @@ class GNMT(seq2seq.Seq2Seq):
             **policy,
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-        wide = {"kernel_initializer": WIDE_KERNEL, **policy}
+        # Undoes what two half-open gates take.
+        wide = {"kernel_initializer": _kernel(4.0), **policy}
 
         def lstm(name):
             return keras.layers.LSTM(
@@ -143,7 +136,10 @@ class GNMT(seq2seq.Seq2Seq):
             units, name="attention", **policy
         )
         self.output_projection = keras.layers.Dense(
-            vocabulary_size, name="output_projection", **policy
+            vocabulary_size,
+            kernel_initializer=_kernel(0.5),
+            name="output_projection",
+            **policy,
         )
         # Before `unroll` traces a step: JAX loses weights made in a trace.
         value_dim = 2 * units if num_layers == 1 else units
@@ -248,3 +244,9 @@ class GNMT(seq2seq.Seq2Seq):
 
     def get_config(self):
         return {**super().get_config(), **self.config}
+
+
+def _kernel(times):
+    """An initializer: even, in so many times Glorot and Bengio's range."""
+    config = {"scale": times**2, "mode": "fan_avg", "distribution": "uniform"}
+    return {"class_name": "VarianceScaling", "config": config}

@@ -753,8 +753,9 @@ if not FAST:
 # Without a layer, "it" knows nothing, and guesses one of twenty animals. (Even
 # one in twenty may be too many. An animal that stands in many training pairs is
 # a good guess there, and stands in few of the test's.) One layer helps, but
-# does not do it. Two do, with this seed. That shows that two layers can do
-# it. It does not show that each training of two layers finds the way.
+# does not do it. Two do, with this seed. So two layers can do it, but not each
+# training finds the way: with the seeds 1, 2, 4 and 5 they have 100 % of the
+# test, and with seed 3 they have 43 %.
 #
 # Why two? Because the question is not *where is the animal* but *where is the
 # animal that did it*. In the first layer "it" cannot ask for that: what an

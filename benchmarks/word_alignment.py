@@ -30,7 +30,7 @@ from keras_attention.data import corpora
 from keras_attention.evaluation import gold_alignment
 from keras_attention.training import run_directory
 
-# Of the validation pairs, these many decide which epoch is kept.
+# So many validation pairs decide which epoch is kept.
 NUM_VALIDATION = 200
 ENDINGS = ("", ".gz", ".bz2", ".xz", ".zst")
 

@@ -103,7 +103,7 @@ def test_points_are_drawn_from_the_mixture(bias, rng):
 
 
 def test_who_is_told_what(inputs):
-    """Of the kinds in order, in another order, and others."""
+    """Rows of the same kinds, of these in another order, and of others."""
     kinds = np.array([[0, 2, 1, -1], [2, 1, 0, -1], [0, 2, 3, -1]])
     points = np.repeat(inputs["points"][:1], 3, axis=0)
     equal = {}

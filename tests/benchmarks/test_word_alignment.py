@@ -38,7 +38,7 @@ def test_the_rows(tmp_path, monkeypatch, capsys):
     (tmp_path / "set.gold").write_text(lines)
     arguments = [tmp_path / "set", tmp_path, "--source=en", "--target=de"]
     arguments += ["--size=mini", "--epochs=1", "--pairs=250"]
-    # Of the first 250 pairs and the 80 of the set.
+    # The first 250 pairs, then the 80 of the set.
     lines = [
         " ".join(f"{i}-{i}" for i in range(len(row)))
         for row in [*rows[:250], *rows[320:]]

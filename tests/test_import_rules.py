@@ -97,7 +97,11 @@ TABLE = {
     "training": (BELOW_TRAINING | {"training"}, GRAPH | {"rich"}),
     "training.losses": ({"tokens"}, ARRAYS),
     "training.metrics": ({"tokens", "training.losses"}, ARRAYS),
-    "training.objectives": ({"training.losses"}, ARRAYS),
+    "training.blocks": (set(), {"tensorflow"}),
+    "training.objectives": (
+        {"layers", "training.blocks", "training.losses"},
+        ARRAYS,
+    ),
     "training.callbacks": (set(), ARRAYS),
     "training.schedules": (set(), ARRAYS),
     "training.optimizers": (set(), GRAPH),

@@ -273,7 +273,7 @@ class ByteNet(seq2seq.Seq2Seq):
     def _logits(self, x, training=None):
         x = self.readout(ops.relu(self.readout_norm(x)))
         x = self.dropout(ops.relu(self.output_norm(x)), training=training)
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """One token upon the column of its place."""

@@ -333,7 +333,7 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
 
     def _logits(self, x, training=None):
         x = self.dropout(self.readout(x), training=training)
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """One token, with the k - 1 inputs before it in each layer.

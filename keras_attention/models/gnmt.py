@@ -196,7 +196,7 @@ class GNMT(seq2seq.Seq2Seq):
 
     def _logits(self, output, training=None):
         x = self.dropout(output, training=training)
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """Attention for the bottom layer, then all layers, then the logits."""

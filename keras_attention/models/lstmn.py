@@ -140,7 +140,7 @@ class LSTMN(language_model.LanguageModel):
 
     def _logits(self, hidden, training=None):
         hidden = self.dropout(hidden, training=training)
-        return ops.cast(self.output_projection(hidden), "float32")
+        return layers.logits(self.output_projection, hidden)
 
     def step(self, token_ids, state):
         """One token, which looks at all those before it."""

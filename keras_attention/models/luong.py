@@ -223,7 +223,7 @@ class Luong(seq2seq.Seq2Seq):
 
     def _logits(self, attention_vector, training=None):
         x = self.dropout(attention_vector, training=training)
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """The stacked LSTM's step, then attention, then the logits."""

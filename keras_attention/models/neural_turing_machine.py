@@ -296,7 +296,7 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         x = self.dropout(
             ops.concatenate([hidden, read], axis=-1), training=training
         )
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """The controller's step, then the logits of what it read."""

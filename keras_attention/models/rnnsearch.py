@@ -156,8 +156,8 @@ class RNNSearch(seq2seq.Seq2Seq):
     def _logits(self, embedded, state, training=None):
         features = [state["hidden"], embedded, state["context"]]
         t = self.maxout(ops.concatenate(features, axis=-1))
-        logits = self.output_projection(self.dropout(t, training=training))
-        return ops.cast(logits, "float32")
+        t = self.dropout(t, training=training)
+        return layers.logits(self.output_projection, t)
 
     def step(self, token_ids, memory, state):
         """Search with s_{i-1}, then s_i, then the next token's logits."""

@@ -176,10 +176,8 @@ class Transformer(seq2seq.Seq2Seq):
     def _logits(self, x, kernel=None):
         x = self.decoder_norm(x) if self.norm_first else x
         if kernel is None:
-            logits = self.target_embedding(x, reverse=True)
-        else:
-            logits = ops.matmul(x, kernel)
-        return ops.cast(logits, "float32")
+            return layers.logits(self.target_embedding, x)
+        return ops.cast(ops.matmul(x, kernel), "float32")
 
     def _encode(self, source_ids, training):
         mask = layers.padding_mask(source_ids, PAD)  # [B, S]

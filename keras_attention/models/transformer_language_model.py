@@ -169,7 +169,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
 
     def _logits(self, x):
         x = self.norm(x) if self.config["norm_first"] else x
-        return ops.cast(self.embedding(x, reverse=True), "float32")
+        return layers.logits(self.embedding, x)
 
     def initial_state(self, batch_size, max_length):
         """Empty caches and position 0."""

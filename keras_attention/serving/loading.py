@@ -1,17 +1,23 @@
 """A SavedModel as a model of texts."""
 
+import contextlib
 import dataclasses
 import itertools
 import os
+import pathlib
+from collections.abc import Collection, Mapping
 
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
+from keras_attention import on_demand
 from keras_attention.serving import (
     continuer,
     kinds,
     labeller,
     manifest,
     savedmodel,
+    some_signatures,
     text_model,
     translator,
 )
@@ -25,8 +31,19 @@ _CLASSES = {
 }
 
 
-def load(path: str | os.PathLike) -> text_model.TextModel:
+def load(
+    path: str | os.PathLike,
+    names: Collection[str] | None = None,
+    is_brief: bool = False,
+) -> text_model.TextModel:
     """Loads `savedmodels/NAME` (its newest version) or one version.
+
+    Args:
+        path: of the SavedModel.
+        names: the signatures to load, by default all. The others cannot be
+            asked. `num_tokens` is always loaded.
+        is_brief: with `names`, whether few texts will be asked: TensorFlow then
+            does not optimize the graph, see `some_signatures.folder`.
 
     Returns:
         The class of its kind, such as `Translator`.
@@ -38,18 +55,26 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
     version = savedmodel.newest(path)
     manifest.check(version)
     savedmodel.register_text_operations()
-    loaded = tf.saved_model.load(str(version))
-    kind = kinds.of(version, _shapes(loaded))
+    definitions = _definitions(version)
+    kind = kinds.of(version, _shapes(definitions))
     if kind is None or (kind.texts and "num_tokens" not in kind.signatures):
         raise ValueError(
             f"{version} is a SavedModel of another package: load it with "
             "tf.saved_model.load. Its signatures are "
-            f"{sorted(loaded.signatures)}"
+            f"{sorted(definitions)}"
         )
-    default = loaded.signatures[kinds.DEFAULT]
-    if "probabilities" in default.structured_outputs and not kind.labels:
-        kind = dataclasses.replace(kind, labels=_labels(default))
+    with contextlib.ExitStack() as stack:
+        folder = version
+        if names is not None:
+            names = {*names, "num_tokens"}
+            part = some_signatures.folder(version, names, is_brief)
+            folder = stack.enter_context(part)
+        stack.enter_context(on_demand.no_collection())
+        loaded = tf.saved_model.load(str(folder))
     outputs = kind.signatures[kinds.DEFAULT].outputs
+    if "probabilities" in outputs and not kind.labels:
+        labels = _labels(loaded.signatures[kinds.DEFAULT])
+        kind = dataclasses.replace(kind, labels=labels)
     classes = [_CLASSES[name] for name in outputs if name in _CLASSES]
     model_class, *_ = [*classes, text_model.TextModel]
     return model_class.of_savedmodel(kind, version, loaded)
@@ -72,14 +97,27 @@ def _labels(default) -> tuple[str, ...]:
     return ()
 
 
-def _shapes(loaded) -> kinds.Shapes:
+def _definitions(version: pathlib.Path) -> Mapping:
+    """Name -> `SignatureDef`, also of the signatures that are not loaded."""
+    saved = saved_model_pb2.SavedModel.FromString(
+        (version / "saved_model.pb").read_bytes()
+    )
+    definitions = dict(saved.meta_graphs[0].signature_def)
+    # TensorFlow's own: it initialises tables.
+    definitions.pop("__saved_model_init_op", None)
+    return definitions
+
+
+def _shapes(definitions: Mapping) -> kinds.Shapes:
     return {
         name: (
-            list(function.structured_input_signature[1]),
-            {
-                key: None if spec.shape.rank is None else (*spec.shape,)
-                for key, spec in function.structured_outputs.items()
-            },
+            list(definition.inputs),
+            {key: _axes(info) for key, info in definition.outputs.items()},
         )
-        for name, function in loaded.signatures.items()
+        for name, definition in definitions.items()
     }
+
+
+def _axes(info) -> tuple[int | None, ...] | None:
+    shape = tf.TensorShape(info.tensor_shape)
+    return None if shape.rank is None else tuple(shape.as_list())

@@ -1,6 +1,5 @@
 """SavedModels in a folder: their versions, written whole with a manifest."""
 
-import importlib
 import os
 import pathlib
 import re
@@ -10,6 +9,7 @@ import tempfile
 import tensorflow as tf
 
 from keras_attention import files
+from keras_attention.data.vocabularies import text_operations
 from keras_attention.serving import destination, kinds, manifest
 
 MANIFEST = manifest.NAME
@@ -154,7 +154,8 @@ def newest(path: str | os.PathLike) -> pathlib.Path:
 def register_text_operations() -> None:
     """Makes the operations of tensorflow-text known to TensorFlow.
 
-    They are known once it is imported. `vocabularies.tokenizer` imports it, or
-    says how to repair it.
+    Raises:
+        ImportError: If it does not fit TensorFlow. The message says how to
+            repair the pair.
     """
-    importlib.import_module("keras_attention.data.vocabularies.tokenizer")
+    text_operations.register()

@@ -3,16 +3,21 @@
 import os
 import pathlib
 import reprlib
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_attention.data.readers import lines
 from keras_attention.serving import kinds
-from keras_attention.serving.graph import Graph
+
+if typing.TYPE_CHECKING:
+    # A SavedModel is answered without Keras.
+    import keras
+
+    from keras_attention.serving.graph import Graph
 
 # A text (or numbers), or those of a model with several inputs: in the order of
 # these, or by their names.
@@ -49,7 +54,7 @@ class TextModel:
         self,
         kind: kinds.Kind,
         signatures: Mapping[str, Callable],
-        graph: Graph | None = None,
+        graph: "Graph | None" = None,
     ):
         self.kind = kind
         self.signatures = signatures
@@ -97,7 +102,7 @@ class TextModel:
         return self.kind.num_beams
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> "Graph":
         """The live model and its functions of tensors.
 
         Raises:
@@ -111,7 +116,7 @@ class TextModel:
         return self._graph
 
     @property
-    def model(self) -> keras.Model:
+    def model(self) -> "keras.Model":
         """The Keras model of a live model."""
         return self.graph.model
 

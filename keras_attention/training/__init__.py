@@ -5,10 +5,12 @@ import typing
 from keras_attention import on_demand
 
 __all__ = [
+    "loop",
     "losses",
     "metrics",
     "objectives",
     "optimizers",
+    "restore",
     "run_directory",
     "schedules",
     "trainer",
@@ -16,10 +18,12 @@ __all__ = [
 
 if typing.TYPE_CHECKING:
     from keras_attention.training import (
+        loop,
         losses,
         metrics,
         objectives,
         optimizers,
+        restore,
         run_directory,
         schedules,
         trainer,

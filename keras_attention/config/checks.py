@@ -72,6 +72,14 @@ def check_together(config: TrainingConfig) -> None:
             "distillation_epochs is for translators only. Leave it out for "
             f"{model}."
         )
+    if (
+        config.training.distillation_teachers
+        and not config.training.distillation_epochs
+    ):
+        raise ValueError(
+            "distillation_teachers translate for the epochs of a distillation. "
+            "Give distillation_epochs, too, or leave out the teachers."
+        )
     if config.vocabulary.target_vocabulary_type and task != "translation":
         raise ValueError(
             "target_vocabulary_type is for translators only. Leave it out for "

@@ -188,11 +188,7 @@ class ByteNet(seq2seq.Seq2Seq):
     ):
         super().__init__(**kwargs)
         _check(num_sets, kernel_size, unfolding_factor, unfolding_offset)
-        if joined_by not in ("sum", "convolution"):
-            raise ValueError(
-                "Expected joined_by to be sum or convolution. Received: "
-                f"joined_by={joined_by!r}"
-            )
+        _check_joint(joined_by)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,
@@ -353,6 +349,14 @@ class ByteNet(seq2seq.Seq2Seq):
 def _both(columns, embedded):
     """ReLU([s_t; E' y_{t-1}]): what the joining convolution reads."""
     return ops.relu(ops.concatenate([columns, embedded], axis=-1))
+
+
+def _check_joint(joined_by):
+    if joined_by not in ("sum", "convolution"):
+        raise ValueError(
+            "Expected joined_by to be sum or convolution. Received: "
+            f"joined_by={joined_by!r}"
+        )
 
 
 def _check(num_sets, kernel_size, unfolding_factor, unfolding_offset):

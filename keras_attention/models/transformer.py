@@ -11,6 +11,13 @@ from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
 
+def _serialized(layer):
+    """A layer as a dict; what is none stays as it is."""
+    if isinstance(layer, keras.Layer):
+        return keras.saving.serialize_keras_object(layer)
+    return layer
+
+
 def _embedding(size, hidden_dim, **kwargs):
     """One matrix for tokens in and, turned round, for logits out."""
     return keras.layers.ReversibleEmbedding(
@@ -109,8 +116,6 @@ class Transformer(seq2seq.Seq2Seq):
     ):
         super().__init__(**kwargs)
         self._check_layers(num_layers)
-        if isinstance(feed_forward, keras.Layer):
-            feed_forward = keras.saving.serialize_keras_object(feed_forward)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,
@@ -120,7 +125,7 @@ class Transformer(seq2seq.Seq2Seq):
             "num_heads": num_heads,
             "dropout": dropout,
             "norm_first": norm_first,
-            "feed_forward": feed_forward,
+            "feed_forward": _serialized(feed_forward),
         }
         self.norm_first = norm_first
         self.embedding_scale = math.sqrt(hidden_dim)

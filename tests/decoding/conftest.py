@@ -245,7 +245,7 @@ def check_hypothesis():
 # With the tiny sizes of the others, its answers are trivial.
 OWN_SIZES = {
     "bytenet": {"hidden_dim": 6},
-    "bytenet_convolution": {"hidden_dim": 6, "joined_by": "convolution"},
+    "bytenet_convolution": {"hidden_dim": 9, "joined_by": "convolution"},
     "intra_attention_summarizer": {"units": 13},
 }
 

@@ -154,42 +154,14 @@ def load_ensemble(
         ValueError: If a path is no run of a translator, or if a vocabulary is
             another one than the first run's.
     """
-    from keras_attention.models import ensemble
+    from keras_attention import tasks
+    from keras_attention.tasks import ensembles
 
-    for path in paths:
-        _, config, _ = read_run(path)
-        if config.task != "translation":
-            raise ValueError(
-                f"An ensemble is of translators. {path} does "
-                f"{config.task.replace('_', ' ')}."
-            )
-    first, *others = loaded = [
-        load(path, num_beams, length_penalty, no_repeat_ngram_size)
-        for path in paths
-    ]
-    tokenizers = _tokenizers(first)
-    for path, other in zip(paths[1:], others, strict=True):
-        if [one.model for one in _tokenizers(other)] != [
-            one.model for one in tokenizers
-        ]:
-            raise ValueError(
-                f"{path} has another vocabulary than {paths[0]}, so their "
-                "probabilities are of other tokens. An ensemble needs runs of "
-                "one vocabulary: train them on one corpus with the same "
-                "choices and other seeds."
-            )
-    together = ensemble.Ensemble([one.model for one in loaded])
-    together.build()
-    _, config, task = read_run(
-        paths[0], num_beams, length_penalty, no_repeat_ngram_size
+    devices.share_cores()
+    search = _search_given(
+        "translation", num_beams, length_penalty, no_repeat_ngram_size
     )
-    return task.servable(config, together, tokenizers)
-
-
-def _tokenizers(translator) -> list:
-    """Those of source and target."""
-    graph = translator.graph
-    return [graph.source_tokenizer, graph.target_tokenizer]
+    return ensembles.load(paths, tasks.get("translation"), search)
 
 
 def checksum(path: str | os.PathLike) -> str:

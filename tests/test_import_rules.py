@@ -111,6 +111,10 @@ TABLE = {
         TASKS | {"training.restore", "training.run_directory"},
         GRAPH,
     ),
+    "tasks.ensembles": (
+        TASKS | {"training.restore", "training.run_directory"},
+        GRAPH,
+    ),
     # A verb's file answers without TensorFlow. It imports these three when
     # its arguments are right.
     "commands": (

@@ -11,6 +11,13 @@ from keras_attention.models import seq2seq, transformer_step
 from keras_attention.tokens import PAD
 
 
+def _serialized(layer):
+    """A layer as a dict; what is none stays as it is."""
+    if isinstance(layer, keras.Layer):
+        return keras.saving.serialize_keras_object(layer)
+    return layer
+
+
 def _embedding(size, hidden_dim, **kwargs):
     """One matrix for tokens in and, turned round, for logits out."""
     return keras.layers.ReversibleEmbedding(
@@ -52,9 +59,12 @@ class Transformer(seq2seq.Seq2Seq):
         num_heads: heads; must divide `hidden_dim`.
         dropout: rate.
         norm_first: pre-norm or post-norm.
+        feed_forward: a layer in place of the feed-forward networks, such as a
+            `MixtureOfExperts`, or the dict by which Keras serializes it. Each
+            layer gets one of its own. `intermediate_dim` has no meaning then.
 
     Raises:
-        ValueError: If there is no layer.
+        ValueError: If there is no layer, or if `feed_forward` names none.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -101,6 +111,7 @@ class Transformer(seq2seq.Seq2Seq):
         num_heads=8,
         dropout=0.1,
         norm_first=True,
+        feed_forward=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -114,6 +125,7 @@ class Transformer(seq2seq.Seq2Seq):
             "num_heads": num_heads,
             "dropout": dropout,
             "norm_first": norm_first,
+            "feed_forward": _serialized(feed_forward),
         }
         self.norm_first = norm_first
         self.embedding_scale = math.sqrt(hidden_dim)
@@ -153,8 +165,29 @@ class Transformer(seq2seq.Seq2Seq):
         return layer_class(
             *sizes,
             positions=self._attention_positions(),
+            feed_forward=self._feed_forward(),
             dtype=self.dtype_policy,
             name=name,
+        )
+
+    def _feed_forward(self):
+        """What a layer has in place of its feed-forward network, or None."""
+        given = self.config["feed_forward"]
+        if given is None:
+            return None
+        if not isinstance(given, dict) or "class_name" not in given:
+            raise ValueError(
+                "`feed_forward` needs the `class_name` of a layer, such as "
+                "keras_attention>MixtureOfExperts, and the `config` of its "
+                f"arguments. Received: feed_forward={given!r}"
+            )
+        config = {
+            "dtype": self.dtype_policy.name,
+            **given.get("config", {}),
+            "name": "feed_forward",  # The same in every process.
+        }
+        return keras.saving.deserialize_keras_object(
+            {**given, "config": config}
         )
 
     def _word_positions(self):
@@ -227,6 +260,7 @@ class Transformer(seq2seq.Seq2Seq):
         return (
             self.norm_first
             and self.position_encoding is not None
+            and self.config["feed_forward"] is None
             and self.compute_dtype == "float32"
             and not quantized
         )

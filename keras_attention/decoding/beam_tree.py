@@ -80,9 +80,7 @@ def beam_tree(
         following, beams, computed = body(position, beams, computed)
         record = tuple(
             buffers.write(buffer, position, values)
-            for buffer, values in zip(
-                record, _at(position, beams), strict=True
-            )
+            for buffer, values in zip(record, _at(position, beams), strict=True)
         )
         return following, beams, computed, record
 

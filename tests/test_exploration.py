@@ -105,6 +105,7 @@ def test_in_a_browser(seen, tmp_path, scheme):
         page = chromium.new_page(
             viewport={"width": 360, "height": 700}, color_scheme=scheme
         )
+        page.set_default_timeout(90_000)
         problems = []
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: problems.append(request.url))

@@ -47,6 +47,7 @@ the result's weights are 0.
 """
 
 from keras_attention.decoding.beam import beam_search
+from keras_attention.decoding.beam_tree import BeamTree, beam_tree
 from keras_attention.decoding.forced import (
     forced_search,
     sequence_log_probability,
@@ -61,8 +62,10 @@ from keras_attention.decoding.search_result import SearchResult
 from keras_attention.decoding.source import without_source
 
 __all__ = [
+    "BeamTree",
     "SearchResult",
     "beam_search",
+    "beam_tree",
     "coverage_penalty",
     "forced_search",
     "greedy_search",

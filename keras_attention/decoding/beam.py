@@ -174,7 +174,12 @@ def _advancing(rules, source_mask, num_beams, n_best, alpha, beta):
     return advance
 
 
-def _check_width(num_beams, n_best):
+def check_width(num_beams, n_best):
+    """Refuses a beam that has no place for as many hypotheses as are wanted.
+
+    Raises:
+        ValueError: Unless 1 <= n_best <= num_beams.
+    """
     if not 1 <= n_best <= num_beams:
         raise ValueError(
             "Expected 1 <= n_best <= num_beams. Received: "
@@ -230,7 +235,7 @@ def beam_search(
             n-grams' size is negative, if END is forbidden, or for another
             rank of `max_lengths` or `prefix_ids`.
     """
-    _check_width(num_beams, n_best)
+    check_width(num_beams, n_best)
     penalties.check_penalties(alpha, beta)
     rules = answers.check_rules(
         max_lengths,
@@ -241,16 +246,32 @@ def beam_search(
         prefix_ids,
         no_repeat_ngram_size,
     )
+    max_length = ops.max(rules.max_lengths, initial=1)
+    parts = (step, memory, state, source_mask)
+    loop = loop_of(rules, max_length, parts, num_beams, n_best, alpha, beta)
+    _, beams, _ = ops.while_loop(*loop)
+    return result_of(rules, max_length, beams, n_best)
+
+
+def loop_of(rules, max_length, parts, num_beams, n_best, alpha, beta):
+    """The arguments of `ops.while_loop`, see `positions.loop`.
+
+    Args:
+        rules: `answers.Rules`.
+        max_length: int, the greatest of its limits.
+        parts: `(step, memory, state, source_mask)`.
+        num_beams, n_best, alpha, beta: see `beam_search`.
+    """
+    step, memory, state, source_mask = parts
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
     source_length = ops.shape(source_mask)[1]
-    max_length = ops.max(rules.max_lengths, initial=1)
     step, state = ngrams.watched(step, state, rules)
     # To the step, each beam is a row of a batch that is N times as large.
     memory, state = tree.map_structure(
         lambda leaf: ops.repeat(leaf, num_beams, axis=0), (memory, state)
     )
-    loop = positions.loop(
+    return positions.loop(
         step,
         rows.every(batch_size, memory, state),
         functools.partial(_read, rules, num_beams, source_length),
@@ -258,11 +279,14 @@ def beam_search(
         _initial_beams(rules, source_length, num_beams, beta),
         max_length,
     )
-    _, beams, _ = ops.while_loop(*loop)
+
+
+def result_of(rules, max_length, beams, n_best):
+    """The `SearchResult` of what the loop has left of its beams."""
     # The others were only needed to know when the width is full.
     finished = tree.map_structure(lambda leaf: leaf[:, :n_best], beams.finished)
     ids, weights = beam_history.trace_back(
-        beams.history, finished, max_length, pad_id
+        beams.history, finished, max_length, rules.pad_id
     )
     return search_result.SearchResult(
         ids,

@@ -86,6 +86,7 @@ class GNMT(seq2seq.Seq2Seq):
         # The paper's size (Wu et al. 2016, sections 3 and 8.3).
         "base": {},
     }
+    maps = {"cross": ("target", "source")}
 
     def __init__(
         self,

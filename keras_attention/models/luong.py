@@ -86,6 +86,7 @@ class Luong(seq2seq.Seq2Seq):
         # The paper's size (Luong et al. 2015, section 4.1).
         "base": {},
     }
+    maps = {"cross": ("target", "source")}
 
     def __init__(
         self,

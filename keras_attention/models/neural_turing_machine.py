@@ -161,6 +161,12 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         # The paper's controller and memory (Graves et al. 2014, table 2).
         "base": {},
     }
+    maps = {
+        "cross": ("target", "source"),
+        "source_writes": ("source", "slots"),
+        "target_writes": ("target", "slots"),
+        "reads": ("target", "slots"),
+    }
 
     def __init__(
         self,
@@ -317,6 +323,21 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         )  # [B, T, E]
         states = layers.unroll(self._advance, memory["state"], embedded)
         return self._logits(states, training)  # [B, T, V]
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`: where both heads stand, in source and target."""
+        memory = self.encode(inputs["source_ids"], training)
+        embedded = self.dropout(
+            self.target_embedding(inputs["target_ids"]), training=training
+        )
+        states = layers.unroll(self._advance, memory["state"], embedded)
+        reads, writes = states["read_weights"], memory["writes"]
+        shares = ops.matmul(reads, ops.swapaxes(writes, 1, 2))  # [B, T, S]
+        shares = ops.where(memory["mask"][:, None], shares + 1e-12, 0.0)
+        total = ops.sum(shares, axis=-1, keepdims=True)
+        shares = shares / ops.maximum(total, 1e-12)
+        maps = self.as_maps(shares, writes, states["write_weights"], reads)
+        return self._logits(states, training), maps
 
     def get_config(self):
         return {**super().get_config(), **self.config}

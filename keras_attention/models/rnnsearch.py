@@ -64,6 +64,7 @@ class RNNSearch(seq2seq.Seq2Seq):
         # The paper's RNNsearch-50 (Bahdanau et al. 2014, appendix A.2.3).
         "base": {},
     }
+    maps = {"cross": ("target", "source")}
 
     def __init__(
         self,

@@ -98,6 +98,11 @@ class Transformer(seq2seq.Seq2Seq):
             "norm_first": False,
         },
     }
+    maps = {
+        "encoder": ("source", "source"),
+        "decoder": ("target", "input"),
+        "cross": ("target", "source"),
+    }
     # Those of a `TransformerLanguageModel`.
     language_model_names = {"layer_": "decoder_", "norm/": "decoder_norm/"}
 
@@ -304,6 +309,26 @@ class Transformer(seq2seq.Seq2Seq):
                 x, memory, memory_mask=mask, training=training
             )
         return self._logits(x), attention_weights
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`."""
+        source_ids, target_ids = inputs["source_ids"], inputs["target_ids"]
+        mask = layers.padding_mask(source_ids, PAD)  # [B, S]
+        of_encoder, of_decoder = [], []
+        x = self._embed(self.source_embedding, source_ids, training=training)
+        for layer in self.encoder_layers:
+            x, weights = layer(x, padding_mask=mask, training=training)
+            of_encoder.append(weights)  # [B, H, S, S]
+        memory = self.encoder_norm(x) if self.norm_first else x
+        x = self._embed(self.target_embedding, target_ids, training=training)
+        for layer in self.decoder_layers:
+            x, *weights = layer.call_with_both_weights(
+                x, memory, memory_mask=mask, training=training
+            )
+            of_decoder.append(weights)  # [B, H, T, T], [B, H, T, S]
+        stacks = (of_encoder, *zip(*of_decoder, strict=True))
+        maps = self.as_maps(*(ops.stack(one, axis=1) for one in stacks))
+        return self._logits(x), maps
 
     def get_config(self):
         return {**super().get_config(), **self.config}

@@ -6,9 +6,20 @@ import keras
 import tensorflow as tf
 
 from keras_attention import data, decoding
-from keras_attention.serving import cards, kinds, token_rows
+from keras_attention.serving import (
+    cards,
+    inspection,
+    inspection_graph,
+    kinds,
+    token_rows,
+)
 from keras_attention.serving.graph import Graph, side_by_side
 from keras_attention.tokens import END, PAD, START
+
+
+# What `inspect` gives beside the maps.
+_INSPECTED = {"continuation": (), "truncated": (), "num_given": ()}
+_INSPECTED |= inspection.STEPS
 
 
 class ContinuationGraph(Graph):
@@ -59,6 +70,11 @@ class ContinuationGraph(Graph):
                 kind, signatures={**kind.signatures, **more}
             )
             functions["score_stream"] = self._score_stream
+        if hasattr(model, "call_with_maps"):
+            kind = inspection.declared(
+                kind, ("text", "answer"), _INSPECTED, model.maps
+            )
+            functions[inspection.NAME] = self._inspect
         self.define(kind, functions)
 
     def _tokenize(self, text):
@@ -67,6 +83,11 @@ class ContinuationGraph(Graph):
         return ids, tf.cast(ids.row_lengths(), tf.int32) + 1
 
     def _continue(self, text):
+        prompt_ids, answers = self._answers(text)
+        return {"continuation": self._behind(prompt_ids, answers.ids[:, 0])}
+
+    def _answers(self, text):
+        """Prompts [B, P], and the `SearchResult` that goes on from them."""
         ids, _ = self._tokenize(text)
         prompts = self._fitting(token_rows.last_lines(ids))
         num_given = tf.cast(prompts.row_lengths(), tf.int32)
@@ -76,13 +97,47 @@ class ContinuationGraph(Graph):
             prompt_ids,
             tf.minimum(num_given + self.max_new_tokens, self._num_positions),
         )
+        return prompt_ids, answers
+
+    def _behind(self, prompt_ids, ids):
+        """What the texts of ids [B, T] have behind those of the prompts."""
         given = self.tokenizer.detokenize(prompt_ids)
-        whole = self.tokenizer.detokenize(answers.ids[:, 0])
+        whole = self.tokenizer.detokenize(ids)
         # As a text of their own the new tokens would lose their first space.
         start = tf.minimum(tf.strings.length(given), tf.strings.length(whole))
         length = tf.strings.length(whole) - start
-        continuation = tf.strings.substr(whole, start, length)
-        return {"continuation": data.valid_utf8(continuation)}
+        return data.valid_utf8(tf.strings.substr(whole, start, length))
+
+    def _inspect(self, text, answer):
+        """All layers and heads, and each step's best tokens."""
+        prompt_ids, answers = self._answers(text)
+        own = answers.ids[:, 0]
+        # The answer goes on from the text: tokens of its own would begin with
+        # a space.
+        ids, lengths = self._tokenize(tf.strings.join([text, answer]))
+        given = token_rows.ended(ids[:, : self.max_length - 1])
+        is_given = tf.strings.length(tf.strings.strip(answer)) > 0
+        labels = inspection_graph.chosen(is_given, given, own)
+        inputs = self._inputs(labels)
+        with self.weights.in_use():
+            logits, maps = self.model.call_with_maps(inputs)
+        _, text_lengths = self._tokenize(text)
+        num_prompted = tf.math.count_nonzero(prompt_ids, 1, dtype=tf.int32)
+        num_given = tf.where(is_given, text_lengths - 1, num_prompted)
+        real = labels != PAD
+        num_real = tf.math.count_nonzero(real, 1, dtype=tf.int32)
+        num_given = tf.minimum(num_given, num_real - 1)
+        first = tf.range(tf.shape(labels)[1]) < num_given[:, None]
+        lengths = tf.where(is_given, lengths, text_lengths)
+        pieces = inspection_graph.piece_of(self.tokenizer)
+        is_real = {"target": real, "input": real}
+        return {
+            "continuation": self._behind(tf.where(first, labels, PAD), labels),
+            "truncated": lengths > self.max_length,
+            "num_given": num_given,
+            **inspection_graph.steps(pieces, inputs, labels, logits),
+            **inspection_graph.without_padding(maps, self.model.maps, is_real),
+        }
 
     def _fitting(self, ids):
         """Prompts, too long ones without their beginning: ragged [B, P]."""

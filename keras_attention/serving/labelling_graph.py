@@ -9,7 +9,12 @@ import tensorflow as tf
 
 from keras_attention import data
 from keras_attention.data import columns
-from keras_attention.serving import kinds, token_rows
+from keras_attention.serving import (
+    inspection,
+    inspection_graph,
+    kinds,
+    token_rows,
+)
 from keras_attention.serving.graph import Graph
 from keras_attention.tokens import END
 
@@ -59,7 +64,20 @@ class LabellingGraph(Graph):
             name: functools.partial(self._label, kind.signatures[name].outputs)
             for name in names
         }
+        if getattr(model, "maps", None):
+            shown = kind.signatures["with_attention"].outputs
+            outputs = {
+                name: axes
+                for name, axes in shown.items()
+                if name not in _ATTENTION
+            }
+            kind = inspection.declared(kind, kind.inputs, outputs, model.maps)
+            functions[inspection.NAME] = self._inspect
         self.define(kind, functions)
+
+    def _inspect(self, *texts):
+        """What `with_attention` gives, its weights as maps."""
+        return _with_maps(self, texts)
 
     def _label(self, names, *texts):
         """The outputs of these names for the texts of each row."""
@@ -120,7 +138,15 @@ class ImageGraph(Graph):
             name: functools.partial(self._label, signature.outputs)
             for name, signature in kind.signatures.items()
         }
+        if getattr(model, "maps", None):
+            outputs = kind.signatures[kinds.DEFAULT].outputs
+            kind = inspection.declared(kind, kind.inputs, outputs, model.maps)
+            functions[inspection.NAME] = self._inspect
         self.define(kind, functions)
+
+    def _inspect(self, image):
+        """What `with_attention` gives, its weights as maps."""
+        return _with_maps(self, [image])
 
     def _label(self, names, image):
         """The outputs of these names for each picture."""
@@ -132,6 +158,20 @@ class ImageGraph(Graph):
             )
         outputs = {**_labelled(self.kind, logits), "attention": weights}
         return {name: outputs[name] for name in names}
+
+
+def _with_maps(graph, inputs) -> dict:
+    """The outputs of `with_attention`, its weights as the model's maps."""
+    outputs = dict(graph.signatures["with_attention"](*inputs))
+    weights = [outputs.pop(name) for name in _ATTENTION if name in outputs]
+    words = zip(("source", "pair"), _TOKENS, strict=True)
+    is_real = {
+        word: outputs[name] != "" for word, name in words if name in outputs
+    }
+    maps = inspection_graph.without_padding(
+        graph.model.as_maps(*weights), graph.model.maps, is_real
+    )
+    return {**outputs, **maps}
 
 
 def _labelled(kind, logits) -> dict:

@@ -50,8 +50,8 @@ def _write_warmup(model: tf.Module, version: pathlib.Path, name: str) -> None:
     path = folder / "tf_serving_warmup_requests"
     with tf.io.TFRecordWriter(str(path)) as writer:
         for signature, function in model.signatures.items():
-            if signature == "num_tokens":
-                continue  # It is quick.
+            if signature in ("num_tokens", "inspect"):
+                continue  # It is quick; or seldom asked for.
             request = predict_pb2.PredictRequest()
             request.model_spec.name = name
             request.model_spec.signature_name = signature

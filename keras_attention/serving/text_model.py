@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.data.readers import lines
-from keras_attention.serving import kinds
+from keras_attention.serving import inspection, kinds
 
 if typing.TYPE_CHECKING:
     # A SavedModel is answered without Keras.
@@ -165,6 +165,29 @@ class TextModel:
         """
         return self._ask("with_attention", rows, batch_size, truncate)
 
+    def inspect(
+        self, row: Row, answer: str | None = None, k: int = 5
+    ) -> inspection.Inspection:
+        """Looks inside: all layers and heads, each step's choices, the beam.
+
+        Args:
+            row: a text, or what a row of this model is.
+            answer: what the model has to write; by default its own answer. A
+                language model reads it after the text.
+            k: best tokens of each step, or labels, at most 10.
+
+        Raises:
+            ValueError: As the class says; for another k, or for an answer
+                that is too long or of a model that writes none.
+        """
+        self._function(inspection.NAME)
+        others = inspection.question(self.kind, answer, k)
+        (found,) = self._ask(inspection.NAME, [row], 1, False, **others)
+        # The text fits: only an answer can have been cut.
+        if found.get("truncated") and answer:
+            raise ValueError("The answer is longer than any of this model's.")
+        return inspection.of_row(self.kind, found, k)
+
     def num_tokens(self, rows: Iterable[Row]) -> list[int]:
         """Tokens of each row's longest text, END included, over a limit too."""
         return self._counted(self._columns(rows))[0].tolist()
@@ -305,11 +328,11 @@ class TextModel:
 
 
 def _value(array):
-    """A string, a list of strings, a number or an array of numbers."""
+    """A string, lists of strings, a number or an array of numbers."""
     if isinstance(array, bytes):
         return array.decode("utf-8", "replace")
     if array.dtype == object:
-        return [text.decode("utf-8", "replace") for text in array]
+        return [_value(one) for one in array]
     return array if array.ndim else array.item()
 
 

@@ -16,7 +16,6 @@ from keras_attention.serving import (
 from keras_attention.serving.graph import Graph, side_by_side
 from keras_attention.tokens import END, PAD, START
 
-
 # What `inspect` gives beside the maps.
 _INSPECTED = {"continuation": (), "truncated": (), "num_given": ()}
 _INSPECTED |= inspection.STEPS

@@ -3,7 +3,7 @@
     python -m pip install -e ".[docs,backends]"
     python tutorials/execute.py            # all, or the names of some
     python tutorials/execute.py --text     # after a change of text alone
-    python tutorials/execute.py --alone    # of text, and of cells that need none
+    python tutorials/execute.py --alone    # of text, and of cells tagged alone
 
 A cell is tagged `alone` if it needs nothing but the first code cell and other
 such cells before it, draws no random numbers of Keras, and makes no name that
@@ -182,7 +182,6 @@ def main():
     os.environ.pop("KERAS_ATTENTION_FAST", None)
     os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{FOLDER}"
     os.environ["KERAS_ATTENTION_PICTURES"] = str(ROOT / "docs" / "pictures")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     for path in paths or sorted(FOLDER.glob("[0-9]*.py")):
         if arguments.text:
             rewrite_text(path)

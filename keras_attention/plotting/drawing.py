@@ -31,9 +31,15 @@ LOOKS = {
     "simple RNN": _ONE_STATE,
     "state of a GRU, writing": _ONE_STATE,
     "summary of 128, no waist": _ONE_STATE,
+    # From 7 on with dashes, from 14 on dotted.
+    "Sutskever, backwards": _ONE_STATE + 7,
+    "Sutskever, forwards": _ONE_STATE + 14,
+    "summary of 8": _ONE_STATE + 7,
+    "summary of 2": _ONE_STATE + 14,
+    "LSTM": 5,
     "LSTMN": _SEARCH,
     "soft search": _SEARCH,
-    "soft search 2": _SEARCH + 7,  # Dashed: the same model, another seed.
+    "soft search 2": _SEARCH + 7,
     "Transformer": _TRANSFORMER,
     "attention": _TRANSFORMER,
     "cache, writing": _TRANSFORMER,
@@ -42,7 +48,6 @@ LOOKS = {
     "convolution": _CONVOLUTION,
     "dilated": 4,
     "two cursors": 4,
-    "LSTM": 5,
 }
 INK = "#333333"
 # What has a name in a legend, and the names that Matplotlib gives by itself.

@@ -44,6 +44,10 @@
 # Learning](https://d2l.ai/chapter_recurrent-neural-networks/) (from scratch).
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import os
 import pathlib
 
@@ -65,7 +69,7 @@ keras.utils.set_random_seed(1)
 # other and keeps what matters in a state $h$. Left, as it is built; right, as
 # it runs.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.unrolled_rnn(path=PICTURES / "01_unrolled_rnn.png")
@@ -872,7 +876,9 @@ picture("01_jacobian_of_gates.png", lines, *AXES, limits=(1e-21, 1e3))
 # no easy, short examples to start from: a sequence begins with one of four
 # letters, fillers follow, and at the end the network has to say which letter it
 # was. A guess is right in a quarter of cases. The embeddings begin with
-# components of size 1, like the random inputs `x` above.
+# components of size 1, like the random inputs `x` above. The next cell trains
+# 15 networks, five at each of three lengths, and prints nothing. The cell
+# behind it prints the table.
 
 # %%
 NUM_LETTERS, NUM_FILLERS = 4, 8

@@ -37,6 +37,10 @@
 # what passes from the encoder to the decoder.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import itertools
 import os
 import pathlib
@@ -65,7 +69,7 @@ tf.get_logger().setLevel("ERROR")
 # what it has written. (The dashed arrows are the difference between the two
 # models, which we come to.)
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.encoder_decoder(path=PICTURES / "02_encoder_decoder.png")
@@ -536,7 +540,8 @@ print(texts(ids)[0])
 # divided by the number of its real labels. A `TokenCrossEntropy` that is given
 # weights no longer divides: it multiplies by them and sums, which is the loss
 # above. (Chapter 6 says what this is good for.) Everything else is `compile`
-# and `fit`.
+# and `fit`. The chapter trains six models, one of them four times as long, and
+# each prints a line for each epoch.
 
 
 # %%

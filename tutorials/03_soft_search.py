@@ -37,6 +37,10 @@
 # has the textbook's version.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import itertools
 import math
 import os
@@ -349,7 +353,7 @@ print("lists by how far the cursor falls behind:", np.bincount(behind))
 # an arrow, the greater its weight. The search is the frame with the scores, and
 # the rest is the model further below.)
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.soft_search(path=PICTURES / "03_soft_search.png")
@@ -661,14 +665,15 @@ assert np.allclose(next_state["context"][0], c, atol=1e-5)
 # %% [markdown]
 # ## Three kinds of model, the same lists
 #
-# Chapter 2's plain model, whose decoder sees one summary; two cursors in
-# step; and the search, trained twice from different initial parameters, to
-# see what depends on them. All get chapter 2's lists, its number of epochs
-# and its optimizer. The cursors now get what our first experiment lacked:
-# recurrence. Read by a bidirectional GRU, $h_j$ knows of its neighbours,
-# and if the line points a token too far to the left, the answer may still be
-# in there. Since the line does not depend on what is written, all contexts
-# are known beforehand, and the model is short:
+# Chapter 2's plain model, whose decoder sees one summary; two cursors in step;
+# and the search, trained twice from different initial parameters, to see what
+# depends on them. All get chapter 2's lists, its number of epochs and its
+# optimizer. The cursors now get what our first experiment lacked: recurrence.
+# Read by a bidirectional GRU, $h_j$ knows of its neighbours, and if the line
+# points a token too far to the left, the answer may still be in there. Since
+# the line does not depend on what is written, all contexts are known
+# beforehand, and the model is short. Each of the four trainings prints a line
+# for each epoch. They take most of the chapter's minutes.
 
 
 # %%
@@ -1048,6 +1053,30 @@ if not FAST:
 # The name came last. The paper speaks of a soft search and of annotations;
 # "attention" was Yoshua Bengio's suggestion, says Bahdanau's letter, in one
 # of the last passes over the text.
+#
+# ## The same search in a picture and in sound
+#
+# The search does not know that it reads words. It asks for one thing: vectors
+# $h_1 \dots h_S$. So whatever can be cut into parts, with a vector for each
+# part, can be searched.
+
+# %% tags=["hide-input", "alone"]
+diagrams.three_sources(PICTURES / "03_three_sources.png")
+
+# %% [markdown]
+# *The weights are made up. The more orange a part, the more the search looks at
+# it.* A picture is cut into squares, and a convolutional network makes a vector
+# of each. The decoder writes a sentence about the picture, and searches the
+# squares before each word: before "bird" it looks where the bird is (Xu et al.
+# 2015, "Show, attend and tell"). A recording is cut into moments of some
+# hundredths of a second. A recurrent network reads them, and each moment has
+# its state. The decoder writes letters or sounds, and searches the moments
+# before each of them (Chorowski et al. 2015; Chan et al. 2015). In all three
+# the search is the three lines of this chapter: a score, a softmax, a weighted
+# sum. Only what makes the $h_j$ differs. Sound has a difference of its own: it
+# is read in order and never goes back. [Chapter 16](16_the_cursor.ipynb) builds
+# cursors for that. [Chapter 14](14_one_stack.ipynb) reads pictures with
+# attention alone.
 #
 # ## What to take away
 #

@@ -26,7 +26,7 @@
 # decides: what a score costs, what it can and cannot find, and when it stops
 # learning.
 #
-# Takes about a minute on two cores. Among other things it prints what a score
+# Takes about 1 minute on two cores. Among other things it prints what a score
 # costs, a table of what four flavours learned on three tasks from the same
 # examples, and what a model learns with and without the factor $1 / \sqrt d$.
 #
@@ -37,6 +37,10 @@
 # writes the same ones in other frameworks.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import math
 import os
 import pathlib
@@ -79,7 +83,7 @@ rng = np.random.default_rng(1)
 # annotation $h_j$ was key and value at once. Nothing above needs a state or an
 # annotation, or words, or an order, or even a network.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.attention_steps(PICTURES / "04_attention_steps.png")
@@ -570,7 +574,8 @@ print("labels", labels)
 # not know where to look is right in 1 of 8 cases.
 #
 # All four flavours get the same examples, the same optimizer and the same 400
-# steps. (Concat is additive, and a head is a kind of general.)
+# steps. These are twelve trainings, of some seconds each, which print nothing
+# before the table. (Concat is additive, and a head is a kind of general.)
 
 
 # %%
@@ -1100,6 +1105,26 @@ np.testing.assert_allclose(context[0], outputs, atol=1e-5)
 # (2021) looked into trained Transformers and found much of that: keys of
 # feed-forward layers that answer to patterns of text, with values that raise
 # the words which tend to follow.
+
+# %% [markdown]
+# ## What readers ask
+#
+# > **Is a key a word?** It is a vector that is made of a word. Key and value of
+# > one word may be two vectors: how it wants to be found, and what it says when
+# > it is found.
+#
+# > **Why a softmax, and not the scores divided by their sum?** Scores may be
+# > negative, and their sum may be 0. The exponential makes all of them
+# > positive. It also makes differences of scores into ratios of weights, so
+# > that adding a number to all scores changes nothing.
+#
+# > **Why the square root of $d$, and not $d$?** The usual size of a number is
+# > the root of its variance. The variance of $q \cdot k$ is $d$, so its usual
+# > size is $\sqrt d$. Divided by $d$, scores would shrink as $1 / \sqrt d$, and
+# > a wide model would begin with a mean over all words.
+#
+# > **Is $\sqrt d$ a temperature?** It is: one that is fixed by the width. A
+# > trained model may still make its queries longer, and so its softmax colder.
 
 # %% [markdown]
 # ## What to take away

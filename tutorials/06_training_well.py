@@ -30,6 +30,10 @@
 # a curve; the last section shows all choices side by side.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import os
 import pathlib
 import time

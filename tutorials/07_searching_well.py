@@ -31,6 +31,10 @@
 # wrong ones are the fault of the search and how many of the model.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import collections
 import itertools
 import math

@@ -30,6 +30,10 @@
 # and how long a text takes alone and in a batch.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import hashlib
 import http.server
 import importlib.util

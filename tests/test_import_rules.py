@@ -46,11 +46,6 @@ TABLE = {
         | {"models.classifier", "models.paper_model"},
         ARRAYS,
     ),
-    # Its step in a search stands in a file of its own.
-    "models.transformer": (
-        {"layers", "tokens", "models.seq2seq", "models.transformer_step"},
-        ARRAYS,
-    ),
     # The Transformer, but for where its positions are.
     "models.roformer": (
         {"layers", "tokens", "models.seq2seq", "models.transformer"},
@@ -71,8 +66,6 @@ TABLE = {
         ARRAYS,
     ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
-    # Keras has no look-up in one operation.
-    "decoding.lookup": (set(), GRAPH),
     "data": (
         {"data", "tokens", "files", "on_demand"},
         GRAPH
@@ -203,11 +196,9 @@ def test_file_imports_only_what_the_table_allows(path):
 
 @pytest.mark.parametrize("part", ["layers", "models", "decoding"])
 def test_no_row_of_the_core_allows_tensorflow(part):
-    rows = {key: row for key, row in TABLE.items() if within(key, part)}
-    # Its functions are there for the other backends, too.
-    rows.pop("decoding.lookup", None)
+    rows = [row for key, row in TABLE.items() if within(key, part)]
     assert rows
-    assert all("tensorflow" not in others for _, others in rows.values())
+    assert all("tensorflow" not in others for _, others in rows)
 
 
 @pytest.mark.parametrize(

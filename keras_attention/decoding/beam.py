@@ -13,7 +13,7 @@ from keras import ops, tree
 from keras_attention.decoding import (
     answers,
     beam_history,
-    lookup,
+    buffers,
     next_tokens,
     ngrams,
     penalties,
@@ -73,7 +73,7 @@ def _best(offers, log_probs):
     totals = ops.reshape(totals, (-1, num_beams * count))
     log_probs, chosen = ops.top_k(totals, num_beams)
     chosen = ops.cast(chosen, "int32")
-    return log_probs, lookup.within_rows(token_ids, chosen), chosen // count
+    return log_probs, buffers.pick(token_ids, chosen), chosen // count
 
 
 def _within_width(beams, log_probs):
@@ -105,7 +105,7 @@ def _retire(finished, ended, length, score, log_probs):
         lambda *pair: ops.concatenate(pair, axis=1), finished, newly
     )
     _, best = ops.top_k(joined.score, num_beams)
-    return lookup.within_rows(joined, ops.cast(best, "int32"))
+    return buffers.pick(joined, ops.cast(best, "int32"))
 
 
 def _read(rules, num_beams, source_length, logits, weights, state):
@@ -137,7 +137,7 @@ def _advancing(rules, source_mask, num_beams, n_best, alpha, beta):
         log_probs, token_ids, parents = _best(offers, beams.log_probs)
         sums = beams.attention_sums
         if beta:
-            sums = lookup.within_rows(weights + sums, parents)
+            sums = buffers.pick(weights + sums, parents)
         # Retirement: what ends here joins the finished ones and is frozen.
         kept = _within_width(beams, log_probs)
         ended = kept & (token_ids == rules.end_id)

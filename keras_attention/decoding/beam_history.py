@@ -4,7 +4,7 @@ import collections
 
 from keras import ops
 
-from keras_attention.decoding import buffers, lookup
+from keras_attention.decoding import buffers
 
 History = collections.namedtuple(
     "History", "token_ids parents attention_weights"
@@ -62,8 +62,8 @@ def trace_back(history, finished, max_length, pad_id):
         # The way back begins at the hypothesis' own END.
         inside = position < finished.lengths
         token_ids, parents, looks = (one[:, position] for one in history)
-        here, before = lookup.within_rows((token_ids, parents), slots)
-        seen = lookup.within_rows(looks, before)
+        here, before = buffers.pick((token_ids, parents), slots)
+        seen = buffers.pick(looks, before)
         here = ops.where(inside, here, pad_id)
         seen = ops.where(inside[:, :, None], seen, 0.0)
         return (

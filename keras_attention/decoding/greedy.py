@@ -4,7 +4,7 @@ from keras import ops
 
 from keras_attention.decoding import (
     answers,
-    lookup,
+    buffers,
     next_tokens,
     one_path,
     penalties,
@@ -59,19 +59,17 @@ def greedy_search(
     )
     source_mask = source.mask_of(source_mask, ops.shape(rules.max_lengths)[0])
 
-    def offer(logits, blocked_ids):
-        return next_tokens.best_extensions(logits, 1, rules, blocked_ids)
-
-    def choose(offers, position):
+    def choose(logits, position, blocked_ids):
+        offers = next_tokens.best_extensions(logits, 1, rules, blocked_ids)
         log_probs, token_ids = next_tokens.within_limits(
             *offers, position, rules
         )
         # One word beside END, of which END has not yet been compared.
         log_probs, best = ops.top_k(log_probs, 1)
-        token_ids = lookup.within_rows(token_ids, ops.cast(best, "int32"))
+        token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
         return token_ids[:, 0], log_probs[:, 0]
 
-    loop = one_path.loop(offer, choose, step, memory, state, source_mask, rules)
+    loop = one_path.loop(choose, step, memory, state, source_mask, rules)
     # Penalties cannot change the only hypothesis of a row: they come last.
     path = one_path.result(ops.while_loop(*loop), rules)
     score = penalties.score(

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.decoding import answers, lookup
+from keras_attention.decoding import answers, buffers
 
 # Stands for log 0: far below any log-probability, and finite, so that sums
 # of two stay finite and nothing becomes NaN.
@@ -89,20 +89,16 @@ def best_extensions(logits, count, rules, blocked_ids=()):
     else:
         # log(sum(exp)) is the greatest logit less the log of its probability:
         # a softmax is one operation in TensorFlow, exp and sum are two.
-        greatest = lookup.within_rows(
-            ops.softmax(logits, axis=-1), token_ids[:, :1]
-        )
+        greatest = buffers.pick(ops.softmax(logits, axis=-1), token_ids[:, :1])
         normaliser = best[:, :1] - ops.log(greatest)
-    left_out = ops.any(
-        ops.equal(token_ids[:, :, None], (*rules.forbidden_ids, rules.end_id)),
-        axis=-1,
-    )
+    left_out = ops.equal(token_ids, rules.end_id)
+    for token_id in rules.forbidden_ids:
+        left_out = ops.logical_or(left_out, ops.equal(token_ids, token_id))
     best = ops.where(left_out, IMPOSSIBLE, best - normaliser)
     end = logits[:, rules.end_id, None] - normaliser
-    return (
-        ops.concatenate([best, end], axis=1),
-        ops.pad(token_ids, ((0, 0), (0, 1)), constant_values=rules.end_id),
-    )
+    end_ids = ops.full_like(token_ids[:, :1], rules.end_id)
+    log_probs = ops.concatenate([best, end], axis=1)
+    return log_probs, ops.concatenate([token_ids, end_ids], axis=1)
 
 
 def within_limits(log_probs, token_ids, position, rules):
@@ -156,9 +152,8 @@ def top_k(values, k):
     width = size // num_blocks
     blocks = ops.reshape(values, (-1, num_blocks, width))
     _, chosen = ops.top_k(ops.max(blocks, axis=-1), k)
-    # In the order of the vocabulary: of equal values the first comes first.
-    chosen = -ops.top_k(-ops.cast(chosen, "int32"), k)[0]
+    chosen = ops.cast(ops.sort(chosen, axis=-1), "int32")
     places = chosen[:, :, None] * width + ops.arange(width, dtype="int32")
     places = ops.reshape(places, (-1, k * width))
-    best, indices = ops.top_k(lookup.within_rows(values, places), k)
-    return best, lookup.within_rows(places, ops.cast(indices, "int32"))
+    best, indices = ops.top_k(buffers.pick(values, places), k)
+    return best, buffers.pick(places, ops.cast(indices, "int32"))

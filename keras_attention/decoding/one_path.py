@@ -20,15 +20,12 @@ _Path = collections.namedtuple(
 )
 
 
-def loop(offer, choose, step, memory, state, source_mask, rules):
+def loop(choose, step, memory, state, source_mask, rules):
     """What extends one hypothesis a row, until END.
 
     Args:
-        offer: `offer(logits, blocked_ids)` -> what `choose` has to know, a
-            structure of [A, ...]: only rows that still go on are asked.
-        choose: `choose(offers, position)` -> `(token_ids, log_probs)`, both
-            [B]: all rows of the batch, as what is drawn depends on a row's
-            place in it.
+        choose: `choose(logits, position, blocked_ids)` -> `(token_ids,
+            log_probs)`, both [B].
         step, memory, state: see the package.
         source_mask: bool [B, S].
         rules: `answers.Rules`.
@@ -41,11 +38,12 @@ def loop(offer, choose, step, memory, state, source_mask, rules):
 
     def read(logits, weights, state):
         weights = source.weights_over(weights, logits, source_length)
-        return offer(logits, ngrams.blocked_ids(state, rules)), weights
+        return logits, weights, ngrams.blocked_ids(state, rules)
 
     def advance(position, seen, path):
-        offers, weights = seen
-        token_ids, chosen = choose(offers, position)
+        # All rows of the batch: what is drawn depends on a row's place in it.
+        logits, weights, blocked_ids = seen
+        token_ids, chosen = choose(logits, position, blocked_ids)
         # A hypothesis that has ended gets padding, and nothing changes it.
         alive = ops.logical_not(path.stopped)
         token_ids = ops.where(alive, token_ids, rules.pad_id)

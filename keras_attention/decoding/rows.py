@@ -10,8 +10,6 @@ import collections
 
 from keras import ops, tree
 
-from keras_attention.decoding import lookup
-
 Rows = collections.namedtuple("Rows", "numbers places memory state")
 Rows.__doc__ = """The rows that are computed, A of the B in the batch.
 
@@ -50,7 +48,9 @@ def _take(structure, places):
     """The rows of all leaves at these places; all as they are for ()."""
     if isinstance(places, tuple):
         return structure
-    return lookup.rows(structure, places)
+    return tree.map_structure(
+        lambda leaf: ops.take(leaf, places, axis=0), structure
+    )
 
 
 def gather(structure, hypotheses):
@@ -79,7 +79,7 @@ def without(rows, stopped, num_hypotheses):
     def fewer():
         (kept,) = ops.nonzero(goes_on)
         kept = ops.cast(kept, "int32")
-        numbers = lookup.rows(rows.numbers, kept)
+        numbers = ops.take(rows.numbers, kept, axis=0)
         places = ops.scatter_update(
             ops.zeros_like(rows.places),
             numbers[:, None],

@@ -7,7 +7,7 @@ import keras
 from keras import ops
 
 from keras_attention import layers
-from keras_attention.models import seq2seq, transformer_step
+from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
 
@@ -246,29 +246,12 @@ class Transformer(seq2seq.Seq2Seq):
         }
 
     def prepared_step(self):
-        """`step`, with what no step changes computed before the loop."""
-        if self._has_plain_weights():
-            return transformer_step.prepare(self)
+        """`step`, with the output's matrix turned round before the loop."""
         if self.target_embedding.quantization_mode:
             return self.step  # An int8 matrix has scales, known to its layer.
         kernel = ops.transpose(self.target_embedding.embeddings)
         kernel = ops.cast(kernel, self.compute_dtype)  # [D, V]
         return functools.partial(self._step, output_kernel=kernel)
-
-    def _has_plain_weights(self):
-        """Whether `transformer_step` can prepare them."""
-        quantized = [
-            layer
-            for layer in self._flatten_layers()
-            if getattr(layer, "quantization_mode", None)
-        ]
-        return (
-            self.norm_first
-            and self.position_encoding is not None
-            and self.config["feed_forward"] is None
-            and self.compute_dtype == "float32"
-            and not quantized
-        )
 
     def step(self, token_ids, memory, state):
         """One token, with the keys and values of those before it cached.

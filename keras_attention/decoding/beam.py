@@ -45,7 +45,7 @@ def _initial_beams(rules, source_length, num_beams, beta):
     first = ops.equal(ops.arange(num_beams), 0)[None, :]
     # They are of use for the coverage penalty alone.
     sums = ops.zeros((*shape, source_length), "float32") if beta else ()
-    max_length = ops.max(rules.max_lengths, initial=1)
+    max_length = answers.max_length(rules)
     return _Beams(
         token_ids=ops.full(shape, rules.start_id, dtype="int32"),
         parents=zeros,  # At first all beams are the same.
@@ -198,6 +198,7 @@ def beam_search(
     forbidden_ids=(),
     prefix_ids=None,
     no_repeat_ngram_size=0,
+    room=None,
 ):
     """Extends the `num_beams` most probable hypotheses in parallel.
 
@@ -221,6 +222,7 @@ def beam_search(
         prefix_ids: what each answer begins with, see the package.
         no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
             the package; 0 for none.
+        room: the most tokens of any answer, for a compiler, see the package.
 
     Returns:
         `SearchResult` with N = `n_best`.
@@ -240,11 +242,12 @@ def beam_search(
         forbidden_ids,
         prefix_ids,
         no_repeat_ngram_size,
+        room,
     )
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
     source_length = ops.shape(source_mask)[1]
-    max_length = ops.max(rules.max_lengths, initial=1)
+    max_length = answers.max_length(rules)
     step, state = ngrams.watched(step, state, rules)
     # To the step, each beam is a row of a batch that is N times as large.
     memory, state = tree.map_structure(
@@ -252,7 +255,7 @@ def beam_search(
     )
     loop = positions.loop(
         step,
-        rows.every(batch_size, memory, state),
+        rows.every(batch_size, memory, state, room),
         functools.partial(_read, rules, num_beams, source_length),
         _advancing(rules, source_mask, num_beams, n_best, alpha, beta),
         _initial_beams(rules, source_length, num_beams, beta),

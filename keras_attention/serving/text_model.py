@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.data.readers import lines
-from keras_attention.serving import kinds
+from keras_attention.serving import kinds, quick_search
 from keras_attention.serving.graph import Graph
 
 # A text (or numbers), or those of a model with several inputs: in the order of
@@ -69,7 +69,8 @@ class TextModel:
             loaded: what `tf.saved_model.load` returned.
         """
         model = cls.__new__(cls)
-        TextModel.__init__(model, kind, loaded.signatures)
+        signatures = quick_search.signatures(loaded, path)
+        TextModel.__init__(model, kind, signatures)
         model.path = path
         model._loaded = loaded  # Its functions do not keep its variables.
         return model

@@ -45,7 +45,7 @@ def _initial_beams(rules, source_length, num_beams, beta):
     first = ops.equal(ops.arange(num_beams), 0)[None, :]
     # They are of use for the coverage penalty alone.
     sums = ops.zeros((*shape, source_length), "float32") if beta else ()
-    max_length = ops.max(rules.max_lengths, initial=1)
+    max_length = answers.max_length(rules)
     return _Beams(
         token_ids=ops.full(shape, rules.start_id, dtype="int32"),
         parents=zeros,  # At first all beams are the same.
@@ -203,6 +203,7 @@ def beam_search(
     forbidden_ids=(),
     prefix_ids=None,
     no_repeat_ngram_size=0,
+    room=None,
 ):
     """Extends the `num_beams` most probable hypotheses in parallel.
 
@@ -226,6 +227,7 @@ def beam_search(
         prefix_ids: what each answer begins with, see the package.
         no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
             the package; 0 for none.
+        room: the most tokens of any answer, for a compiler, see the package.
 
     Returns:
         `SearchResult` with N = `n_best`.
@@ -245,8 +247,9 @@ def beam_search(
         forbidden_ids,
         prefix_ids,
         no_repeat_ngram_size,
+        room,
     )
-    max_length = ops.max(rules.max_lengths, initial=1)
+    max_length = answers.max_length(rules)
     parts = (step, memory, state, source_mask)
     loop = loop_of(rules, max_length, parts, num_beams, n_best, alpha, beta)
     _, beams, _ = ops.while_loop(*loop)
@@ -273,7 +276,7 @@ def loop_of(rules, max_length, parts, num_beams, n_best, alpha, beta):
     )
     return positions.loop(
         step,
-        rows.every(batch_size, memory, state),
+        rows.every(batch_size, memory, state, rules.room),
         functools.partial(_read, rules, num_beams, source_length),
         _advancing(rules, source_mask, num_beams, n_best, alpha, beta),
         _initial_beams(rules, source_length, num_beams, beta),

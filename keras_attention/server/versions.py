@@ -10,7 +10,13 @@ from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
 from keras_attention.server import signatures
-from keras_attention.serving import cards, kinds, manifest, savedmodel
+from keras_attention.serving import (
+    cards,
+    kinds,
+    manifest,
+    quick_search,
+    savedmodel,
+)
 
 WARMUP = pathlib.Path("assets.extra/tf_serving_warmup_requests")
 # As many as TensorFlow Serving takes.
@@ -122,7 +128,7 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
                 # Those of this package say exactly what they take.
                 is_exact=has_manifest,
             )
-            for name, function in loaded.signatures.items()
+            for name, function in quick_search.signatures(loaded, path).items()
             if name in definitions
         },
         definitions,

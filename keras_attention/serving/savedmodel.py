@@ -5,12 +5,13 @@ import pathlib
 import re
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
 from keras_attention import files
 from keras_attention.data.vocabularies import text_operations
-from keras_attention.serving import destination, kinds, manifest
+from keras_attention.serving import destination, kinds, manifest, quick_search
 
 MANIFEST = manifest.NAME
 WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")
@@ -84,6 +85,7 @@ def export(
     folder: str | os.PathLike,
     card: str = "",
     kind: kinds.Kind | None = None,
+    searches: Mapping[str, Callable] | None = None,
 ) -> pathlib.Path:
     """Writes the next version of a model, whole or not at all.
 
@@ -98,6 +100,7 @@ def export(
         card: text of `NAME/README.md`; an old card stays if it is empty.
         kind: what the model takes and gives. Without it, the inputs and
             outputs of the signatures tell.
+        searches: what `quick_search.write` writes.
 
     Returns:
         Path of the version, `NAME/<number>`.
@@ -108,10 +111,10 @@ def export(
     folder = _expanded(folder)
     destination.check(folder, bool(card))
     with files.lock(folder):
-        return _export(model, folder, card, kind)
+        return _export(model, folder, card, kind, searches or {})
 
 
-def _export(model, folder, card, kind):
+def _export(model, folder, card, kind, searches):
     number = max((int(path.name) for path in _numbered(folder)), default=0) + 1
     # Those of exports that were killed.
     for unfinished in folder.glob(".export-*"):
@@ -121,6 +124,7 @@ def _export(model, folder, card, kind):
         version = temporary / "version"
         tf.saved_model.save(model, str(version), signatures=model.signatures)
         _write_warmup(model, version, folder.absolute().name)
+        quick_search.write(searches, version)
         if kind is not None:
             (version / kinds.ASSET).write_text(kinds.to_json(kind), "utf-8")
         lines = manifest.lines(version, number)

@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.data.readers import lines
-from keras_attention.serving import inspection, kinds
+from keras_attention.serving import inspection, kinds, quick_search
 
 if typing.TYPE_CHECKING:
     # A SavedModel is answered without Keras.
@@ -74,7 +74,8 @@ class TextModel:
             loaded: what `tf.saved_model.load` returned.
         """
         model = cls.__new__(cls)
-        TextModel.__init__(model, kind, loaded.signatures)
+        signatures = quick_search.signatures(loaded, path)
+        TextModel.__init__(model, kind, signatures)
         model.path = path
         model._loaded = loaded  # Its functions do not keep its variables.
         return model

@@ -14,6 +14,7 @@ from keras_attention.serving import (
     inspection,
     inspection_graph,
     kinds,
+    quick_search,
     token_rows,
 )
 from keras_attention.serving.graph import Graph, side_by_side
@@ -127,6 +128,42 @@ the text, and {limits.max_target_offset} more.
             )
             functions[inspection.NAME] = self._inspect
         self.define(kind, functions)
+        # What XLA cannot compile in Keras, it cannot compile here.
+        if model.supports_jit:
+            self._define_quick_searches()
+
+    def _define_quick_searches(self):
+        """The functions of `quick_search`."""
+        text = tf.TensorSpec([None], tf.string)
+        counts = tf.TensorSpec([None], tf.int32)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        make = functools.partial(tf.function, autograph=False)
+        room = int(self.limits.target_lengths(quick_search.MOST_TOKENS))
+
+        def encode(text):
+            source_ids, lengths = self._encode_text(text)
+            return source_ids, lengths, self._max_lengths(source_ids)
+
+        def search(num_beams, source_ids, max_lengths, weights):
+            answers = self._search(
+                num_beams, 1, source_ids, max_lengths, room, weights
+            )
+            return answers.ids[:, 0]
+
+        self.quick_tools = {
+            "weights": make(self.weights.values, input_signature=[]),
+            "encode": make(encode, input_signature=[text]),
+            "decode": make(self._detokenize, input_signature=[ids, counts]),
+        }
+        beams = {"greedy": 1, "serving_default": self.num_beams}
+        self.quick_searches = {
+            name: make(
+                functools.partial(search, num_beams),
+                input_signature=[ids, counts, self.weights.specs],
+            )
+            for name, num_beams in beams.items()
+            if num_beams <= quick_search.MOST_ROWS
+        }
 
     def _answer(self, num_beams, n_best, write, text):
         """Text [B] to ids, ids to answers, answers to what `write` makes."""
@@ -179,20 +216,29 @@ the text, and {limits.max_target_offset} more.
             experimental_attributes={"_noinline": True},
         )
 
-    def _search(self, num_beams, n_best, source_ids, max_lengths):
+    def _search(
+        self,
+        num_beams,
+        n_best,
+        source_ids,
+        max_lengths,
+        room=None,
+        weights=None,
+    ):
         """Answers [b, n_best, T] to ids [b, S] of at most so many tokens."""
-        with self.weights.in_use():
-            arguments = self._search_arguments(source_ids, max_lengths)
+        with self.weights.in_use(weights):
+            arguments = self._search_arguments(source_ids, max_lengths, room)
+            arguments["room"] = room
             if num_beams == 1:
                 return decoding.greedy_search(**arguments)
             return decoding.beam_search(
                 **arguments, num_beams=num_beams, n_best=n_best
             )
 
-    def _search_arguments(self, source_ids, max_lengths):
+    def _search_arguments(self, source_ids, max_lengths, room=None):
         """What every search takes."""
         memory = self.model.encode(source_ids)
-        room = tf.maximum(tf.reduce_max(max_lengths), 1)
+        room = room or tf.maximum(tf.reduce_max(max_lengths), 1)
         return {
             "step": self.model.prepared_step(),
             "memory": memory,

@@ -19,7 +19,7 @@ import tensorflow as tf
 
 # The gradient of the kernel is read and written for each block. In a block of
 # fewer rows, this takes longer than the products.
-MIN_ROWS = 256
+MIN_ROWS = 512
 # Logits of a block, where there are MIN_ROWS in it: 16 MB of float32.
 MAX_LOGITS = 2**22
 
@@ -72,6 +72,15 @@ def cross_entropy(
         name: tf.stop_gradient(tf.reshape(one, tf.shape(labels)))
         for name, one in zip(names, values, strict=True)
     }
+
+
+def _is_exact(tensors):
+    """Whether softmax(logits) and the targets may be multiplied apart.
+
+    Where a label is almost certain, the two are almost equal. bfloat16 would
+    leave nothing of their difference.
+    """
+    return tensors[1].dtype == tf.float32
 
 
 class _Rows:
@@ -128,7 +137,11 @@ class _Rows:
         if not with_gradient:
             return values, None
         of_inputs = tf.reshape(rows[1].stack(), [-1, width])[:count]
-        return values, [tf.reshape(of_inputs, tf.shape(inputs)), *sums]
+        gradients = [of_inputs, *sums]
+        if _is_exact(tensors):
+            gradients = self._less_targets(tensors, gradients)
+        gradients[0] = tf.reshape(gradients[0], tf.shape(inputs))
+        return values, gradients
 
     def _divide(self, tensors):
         """Blocks of one size. The rest of the last one has rows of weight 0.
@@ -174,12 +187,13 @@ class _Rows:
         values = self._values(logits, probabilities, labels)
         if not with_gradient:
             return [values], []
-        vocabulary_size = self._vocabulary_size(kernel)
-        others = self.label_smoothing / vocabulary_size
-        target = tf.one_hot(
-            labels, vocabulary_size, 1 - self.label_smoothing + others, others
-        )
-        error = tf.cast(probabilities - target, kernel.dtype)
+        error = probabilities
+        if not _is_exact(tensors):
+            size = self._vocabulary_size(kernel)
+            others = self.label_smoothing / size
+            of_label = 1 - self.label_smoothing + others
+            error -= tf.one_hot(labels, size, of_label, others)
+            error = tf.cast(error, kernel.dtype)
         # The weights multiply what is small: D numbers of a row, and not V.
         weights = weights[:, None]
         of_inputs = tf.matmul(error, kernel, transpose_b=not self.is_turned)
@@ -191,6 +205,37 @@ class _Rows:
         if bias:
             sums.append(tf.matmul(weights, error, transpose_a=True)[0])
         return [values, of_inputs], [tf.cast(one, tf.float32) for one in sums]
+
+    def _less_targets(self, tensors, gradients):
+        """The gradients of all blocks, less what the targets take from them.
+
+        The gradient of a row's logits is softmax(logits) - q. A block has
+        computed the first part. q is a number at the label and one for all
+        tokens, whose products are small: they are made here, for all rows.
+        """
+        inputs, kernel, *bias = tensors
+        inputs = tf.reshape(inputs, [-1, inputs.shape[-1]])
+        kernel = kernel if self.is_turned else tf.transpose(kernel)  # [V, D]
+        size = kernel.shape[0]
+        smoothing, weights = self.label_smoothing, self.weights[:, None]
+        ids = tf.clip_by_value(self.labels, 0, size - 1)
+        is_known = tf.cast(ids == self.labels, tf.float32)[:, None]
+        of_labels = (1 - smoothing) * weights * is_known
+        of_inputs = of_labels * tf.gather(kernel, ids)
+
+        def at_labels(rows):
+            return tf.math.unsorted_segment_sum(of_labels * rows, ids, size)
+
+        of_kernel = at_labels(inputs)  # [V, D]
+        of_bias = at_labels(tf.ones_like(weights))  # [V, 1]
+        if smoothing:
+            share = smoothing / size
+            of_inputs += share * weights * tf.reduce_sum(kernel, axis=0)
+            of_kernel += share * tf.reduce_sum(weights * inputs, axis=0)
+            of_bias += share * tf.reduce_sum(weights)
+        of_kernel = of_kernel if self.is_turned else tf.transpose(of_kernel)
+        of_targets = [of_inputs, of_kernel, of_bias[:, 0]][: len(tensors)]
+        return [a - b for a, b in zip(gradients, of_targets, strict=True)]
 
     def _values(self, logits, probabilities, labels):
         """Loss, negative log-likelihood and whether it is right: [3, rows]."""

@@ -108,11 +108,14 @@ def test_value_and_gradients_equal_a_loop(
 
 def test_logits_that_are_far_apart():
     tensors, labels, weights = drawn(scale=30.0)
+    # Whole numbers, whose products float32 has exactly.
+    tensors = [tf.round(one) for one in tensors]
     mean, gradients, _ = by_blocks(tensors, labels, weights, 0.1, False)
     expected = numpy_loop(tensors, labels, weights, 0.1, False)
+    assert expected[2][1].max() > 1000  # exp(-1000) is 0.
     np.testing.assert_allclose(mean, expected[0], rtol=1e-6)
     for ours, exact in zip(gradients, expected[1], strict=True):
-        np.testing.assert_allclose(ours, exact, rtol=1e-5, atol=1e-5)
+        np.testing.assert_allclose(ours, exact, rtol=1e-6, atol=1e-6)
 
 
 def test_a_label_that_does_not_count_may_be_out_of_range():
@@ -203,7 +206,7 @@ def measured(model, objective, batch, plain, monkeypatch):
 
 @pytest.mark.parametrize("tied", [False, True])
 @pytest.mark.parametrize(
-    "dtype, tolerance", [("float32", 1e-6), ("mixed_bfloat16", 1e-2)]
+    "dtype, tolerance", [("float32", 1e-6), ("mixed_bfloat16", 2e-2)]
 )
 def test_an_objective_equals_that_of_all_logits(
     tied, dtype, tolerance, monkeypatch

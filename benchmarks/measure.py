@@ -149,20 +149,20 @@ def _search(commands, num_beams, rows):
     return systems
 
 
-def workloads(options):
-    """Size -> its workload's folder, which is made if it is missing."""
-    works = {}
-    for size in ("S", "B", "R"):
-        works[size] = folder = options.results / f"work_{size}"
-        if not options.list and not (folder / "batches.npz").is_file():
-            subprocess.run(
-                [
-                    *(sys.executable, HERE / "workload.py", folder),
-                    *("--size", size, "--corpus", options.corpus),
-                ],
-                check=True,
-            )
-    return works
+def write_workloads(works, corpus, commands):
+    """Writes the workloads that commands read and that are missing.
+
+    Args:
+        works: size -> folder.
+        corpus: of the option.
+        commands: all that will run.
+    """
+    for size, folder in works.items():
+        is_read = any(str(folder) in command for command in commands)
+        if is_read and not (folder / "batches.npz").is_file():
+            program = [sys.executable, HERE / "workload.py", folder]
+            given = ["--size", size, "--corpus", corpus]
+            subprocess.run([*program, *given], check=True)
 
 
 def write_tables(path, tables):
@@ -187,7 +187,8 @@ def main():
     import bench
 
     options.results.mkdir(parents=True, exist_ok=True)
-    commands = Commands(options, workloads(options))
+    works = {size: options.results / f"work_{size}" for size in "SBR"}
+    commands = Commands(options, works)
     translators = [name for name in bench.SIZES if name not in "SBR"]
     found = groups(commands, translators)
     unknown = {*(options.only or ())} - {*found}
@@ -200,6 +201,10 @@ def main():
         for name, (_, systems) in chosen.items():
             print(name, *(f"\n    {n}: {c}" for n, c in systems.items()))
         return
+    programs = [
+        one for _, systems in chosen.values() for one in systems.values()
+    ]
+    write_workloads(works, options.corpus, programs)
     tables, kept = {}, options.results / "results.jsonl"
     for name, (fields, systems) in chosen.items():
         print(f"\n# {name}")

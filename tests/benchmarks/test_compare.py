@@ -101,7 +101,7 @@ def test_what_was_stopped_goes_on(quiet, commands, tmp_path):
         next(runs)
     runs.close()
     with open(path, "a") as file:
-        file.write('{"command": "torn')
+        file.write('\n{"command": "torn')
     lines = list(compare.run(commands, rounds=2, path=path))
     assert [one["result"]["ms"] for one in lines] == [2, 3, 4, 6]
     # None of them ran twice.

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Sequence
 import tensorflow as tf
 
 from keras_attention import config as configuration
-from keras_attention import devices, training
+from keras_attention import devices
 from keras_attention.serving import loading, manifest
 from keras_attention.training import run_directory
 
@@ -85,7 +85,9 @@ def load(
     devices.share_cores()
     search = (num_beams, length_penalty, no_repeat_ngram_size)
     if run_directory.at(path).is_run:
-        return training.restore.load_run(*read_run(path, *search))
+        from keras_attention.training import restore
+
+        return restore.load_run(*read_run(path, *search))
     return _with_search(loading.load(path), path, *search)
 
 
@@ -203,10 +205,11 @@ def train(
             read, or if the configuration cannot be trained.
     """
     from keras_attention import tasks
+    from keras_attention.training import loop
 
     configuration.check_corpus(config.data.corpus)
     config = configuration.resolve(config)
-    return training.loop.train(config, tasks.get(config.task), resume)
+    return loop.train(config, tasks.get(config.task), resume)
 
 
 def read_run(

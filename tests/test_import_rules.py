@@ -82,7 +82,7 @@ TABLE = {
     ),
     # The server turns requests to arrays and back: it knows no model.
     "server": (
-        {"server", "serving"},
+        {"server", "serving", "on_demand"},
         GRAPH
         | {"starlette", "uvicorn", "h11", "grpc", "grpc_health"}
         | {"google", "tensorflow_serving"},

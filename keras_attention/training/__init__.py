@@ -5,12 +5,10 @@ import typing
 from keras_attention import on_demand
 
 __all__ = [
-    "loop",
     "losses",
     "metrics",
     "objectives",
     "optimizers",
-    "restore",
     "run_directory",
     "schedules",
     "trainer",
@@ -18,12 +16,10 @@ __all__ = [
 
 if typing.TYPE_CHECKING:
     from keras_attention.training import (
-        loop,
         losses,
         metrics,
         objectives,
         optimizers,
-        restore,
         run_directory,
         schedules,
         trainer,

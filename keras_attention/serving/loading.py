@@ -8,8 +8,10 @@ import tensorflow as tf
 
 from keras_attention.serving import (
     continuer,
+    inspection,
     kinds,
     labeller,
+    lean,
     manifest,
     savedmodel,
     text_model,
@@ -38,8 +40,9 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
     version = savedmodel.newest(path)
     manifest.check(version)
     savedmodel.register_text_operations()
-    loaded = tf.saved_model.load(str(version))
-    kind = kinds.of(version, _shapes(loaded))
+    saved_model = lean.read(version)
+    kind = kinds.of(version, _shapes(saved_model))
+    loaded = lean.load(version, saved_model, inspection.NAME)
     if kind is None or (kind.texts and "num_tokens" not in kind.signatures):
         raise ValueError(
             f"{version} is a SavedModel of another package: load it with "
@@ -52,7 +55,11 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
     outputs = kind.signatures[kinds.DEFAULT].outputs
     classes = [_CLASSES[name] for name in outputs if name in _CLASSES]
     model_class, *_ = [*classes, text_model.TextModel]
-    return model_class.of_savedmodel(kind, version, loaded)
+    model = model_class.of_savedmodel(kind, version, loaded)
+    if inspection.NAME in kind.signatures:
+        later = lean.Later(version, inspection.NAME)
+        model.signatures = {**model.signatures, inspection.NAME: later}
+    return model
 
 
 def _labels(default) -> tuple[str, ...]:
@@ -72,14 +79,23 @@ def _labels(default) -> tuple[str, ...]:
     return ()
 
 
-def _shapes(loaded) -> kinds.Shapes:
+def _shapes(saved_model) -> kinds.Shapes:
     return {
         name: (
-            list(function.structured_input_signature[1]),
+            list(signature.inputs),
             {
-                key: None if spec.shape.rank is None else (*spec.shape,)
-                for key, spec in function.structured_outputs.items()
+                key: _shape(output.tensor_shape)
+                for key, output in signature.outputs.items()
             },
         )
-        for name, function in loaded.signatures.items()
+        for name, signature in saved_model.meta_graphs[0].signature_def.items()
+        # TensorFlow's own have such names.
+        if not name.startswith("__")
     }
+
+
+def _shape(proto) -> tuple[int | None, ...] | None:
+    """The axes of a tensor, or None if their number is not known."""
+    if proto.unknown_rank:
+        return None
+    return tuple(None if one.size < 0 else one.size for one in proto.dim)

@@ -249,32 +249,35 @@ def beam_search(
         no_repeat_ngram_size,
         room,
     )
-    max_length = answers.max_length(rules)
     parts = (step, memory, state, source_mask)
-    loop = loop_of(rules, max_length, parts, num_beams, n_best, alpha, beta)
+    loop, max_length = loop_of(rules, parts, num_beams, n_best, alpha, beta)
     _, beams, _ = ops.while_loop(*loop)
     return result_of(rules, max_length, beams, n_best)
 
 
-def loop_of(rules, max_length, parts, num_beams, n_best, alpha, beta):
-    """The arguments of `ops.while_loop`, see `positions.loop`.
+def loop_of(rules, parts, num_beams, n_best, alpha, beta):
+    """The loop of a search, and the most positions that it has.
 
     Args:
         rules: `answers.Rules`.
-        max_length: int, the greatest of its limits.
         parts: `(step, memory, state, source_mask)`.
         num_beams, n_best, alpha, beta: see `beam_search`.
+
+    Returns:
+        `(loop, max_length)`: the arguments of `ops.while_loop`, see
+        `positions.loop`, and an int.
     """
     step, memory, state, source_mask = parts
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
     source_length = ops.shape(source_mask)[1]
+    max_length = answers.max_length(rules)
     step, state = ngrams.watched(step, state, rules)
     # To the step, each beam is a row of a batch that is N times as large.
     memory, state = tree.map_structure(
         lambda leaf: ops.repeat(leaf, num_beams, axis=0), (memory, state)
     )
-    return positions.loop(
+    loop = positions.loop(
         step,
         rows.every(batch_size, memory, state, rules.room),
         functools.partial(_read, rules, num_beams, source_length),
@@ -282,6 +285,7 @@ def loop_of(rules, max_length, parts, num_beams, n_best, alpha, beta):
         _initial_beams(rules, source_length, num_beams, beta),
         max_length,
     )
+    return loop, max_length
 
 
 def result_of(rules, max_length, beams, n_best):

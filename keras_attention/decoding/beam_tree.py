@@ -67,10 +67,9 @@ def beam_tree(
         no_repeat_ngram_size,
     )
     batch_size = ops.shape(rules.max_lengths)[0]
-    max_length = ops.max(rules.max_lengths, initial=1)
     parts = (step, memory, state, source_mask)
-    proceed, body, first = beam.loop_of(
-        rules, max_length, parts, num_beams, num_beams, alpha, beta
+    (proceed, body, first), max_length = beam.loop_of(
+        rules, parts, num_beams, num_beams, alpha, beta
     )
     shape = (batch_size, max_length, num_beams)
     # log p, score, live, finished, as numbers.

@@ -13,6 +13,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from keras_attention import on_demand
 from keras_attention.serving import (
     continuer,
+    inspection,
     kinds,
     labeller,
     manifest,
@@ -65,6 +66,8 @@ def load(
         )
     with contextlib.ExitStack() as stack:
         folder = version
+        if names is None and inspection.NAME in definitions:
+            names = {*definitions} - {inspection.NAME}
         if names is not None:
             names = {*names, "num_tokens"}
             part = some_signatures.folder(version, names, is_brief)
@@ -77,7 +80,11 @@ def load(
         kind = dataclasses.replace(kind, labels=labels)
     classes = [_CLASSES[name] for name in outputs if name in _CLASSES]
     model_class, *_ = [*classes, text_model.TextModel]
-    return model_class.of_savedmodel(kind, version, loaded)
+    model = model_class.of_savedmodel(kind, version, loaded)
+    if inspection.NAME in kind.signatures:
+        later = some_signatures.Later(version, inspection.NAME)
+        model.signatures = {**model.signatures, inspection.NAME: later}
+    return model
 
 
 def _labels(default) -> tuple[str, ...]:

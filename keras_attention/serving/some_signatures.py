@@ -5,11 +5,13 @@ loads. A translator has 14,000 of them. One of its signatures needs 3,000.
 """
 
 import contextlib
+import functools
 import os
 import pathlib
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 
+import tensorflow as tf
 from tensorflow.core.framework import function_pb2
 from tensorflow.core.protobuf import (
     config_pb2,
@@ -50,6 +52,27 @@ def folder(
                 os.symlink(path, part / path.name)
         (part / _FILE).write_bytes(saved.SerializeToString())
         yield part
+
+
+class Later:
+    """A signature that is loaded when it is first called.
+
+    Args:
+        version: the folder of the SavedModel.
+        name: of the signature.
+    """
+
+    def __init__(self, version: pathlib.Path, name: str):
+        self._version, self._name = version, name
+
+    def __call__(self, **inputs) -> Mapping[str, tf.Tensor]:
+        """The outputs of the signature, by their names."""
+        return self._loaded.signatures[self._name](**inputs)
+
+    @functools.cached_property
+    def _loaded(self):
+        with folder(self._version, {self._name}, is_brief=True) as part:
+            return tf.saved_model.load(str(part))
 
 
 def keep(graph: meta_graph_pb2.MetaGraphDef, names: Collection[str]) -> None:

@@ -238,6 +238,10 @@ def test_what_cannot_be_inspected(live, tokenizers):
 def test_after_a_load(name, live, tmp_path):
     model, (row, _) = live(name), row_of(name)
     loaded = loading.load(model.export(tmp_path / name))
+    # Few ask for it: it is loaded when somebody does.
+    assert loaded.signatures.keys() == model.signatures.keys()
+    at_once = {*loaded.signatures} - {"inspect"}
+    assert {*loaded._loaded.signatures} == at_once
     ours, theirs = model.inspect(row), loaded.inspect(row)
     assert ours.answer == theirs.answer
     assert ours.target_tokens == theirs.target_tokens

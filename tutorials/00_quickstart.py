@@ -114,11 +114,11 @@ if not FAST:
 
 # %% [markdown]
 # How good is it? We translate the whole test set and count. Exact match is the
-# percentage of answers that equal the reference to the letter; BLEU counts
-# the runs of one to four words that both have (chapter 8 says what it is
-# worth, and why it never stands without its signature, the settings that it
-# was computed with). `num_beams=1` asks for the simplest search: always the
-# most probable next token.
+# percentage of answers that equal the reference to the letter. BLEU counts the
+# runs of one to four words that both have. (Chapter 8 says what it is worth.
+# The text in brackets is its *signature*, the settings that it was computed
+# with.) `num_beams=1` asks for the simplest search: always the most probable
+# next token.
 
 # %%
 pairs = list(corpus.splits["test"].as_numpy_iterator())

@@ -21,14 +21,13 @@
 # encoder's annotations answered. What is left when the translation is taken
 # away? A small function of three tensors, query, key and value, that fits on
 # three lines. Its flavours (additive, dot, general, concat, scaled) differ in
-# one line only, the score. This chapter writes each flavour by hand, checks
-# it against the package's layer, and then finds out what the one line
-# decides: what a score costs, what it can and cannot find, and when it stops
-# learning.
+# one line only, the score. This chapter writes each flavour by hand and checks
+# it against the package's layer. Then it finds out what the one line decides:
+# what a score costs, what it can and cannot find, and when it stops learning.
 #
-# Takes about 1 minute on two cores. Among other things it prints what a score
-# costs, a table of what four flavours learned on three tasks from the same
-# examples, and what a model learns with and without the factor $1 / \sqrt d$.
+# Takes about 1 minute on two cores. It prints what a score costs, and what four
+# flavours learned on three tasks from the same examples. It also prints what a
+# model learns with and without the factor $1 / \sqrt d$.
 #
 # Two overviews go well with this chapter: Lilian Weng's [Attention?
 # Attention!](https://lilianweng.github.io/posts/2018-06-24-attention/) lists
@@ -141,10 +140,10 @@ np.testing.assert_allclose(context, [[521.0]])
 # | scaled dot | $q \cdot k / \sqrt{d}$ | nothing | Vaswani 2017, (1) |
 #
 # (The last column also gives the section or, in brackets, the equation.) $d$ is
-# the width of query and key, $[q; k]$ is one vector after the other, and the
-# $v$ of a score is a learned vector, not a value of the memory. Here they are,
-# written by hand. Keras multiplies rows, `x @ kernel`, and the papers multiply
-# columns, $W x$: hence the `.T`.
+# the width of query and key. $[q; k]$ is one vector after the other. The $v$ of
+# a score is a learned vector, not a value of the memory. Here they are, written
+# by hand. Keras multiplies rows, `x @ kernel`, and the papers multiply columns,
+# $W x$: hence the `.T`.
 
 
 # %%
@@ -883,9 +882,9 @@ figure
 # less than a thousandth of the gradient is left for a typical query of
 # width 1024.
 #
-# Does it matter in training? Two alphabets again, but wide ones: letters are
-# random vectors of width 256, a capital and its small letter have nothing in
-# common, and queries and keys each go through a learned map before the dot. In
+# Does it matter in training? Two alphabets again, but wide ones. Letters are
+# random vectors of width 256, and a capital and its small letter have nothing
+# in common. Queries and keys each go through a learned map before the dot. In
 # each pair of runs all but the factor is the same. There are two pairs, for two
 # optimizers. (A smaller first kernel would make the same first scores. The
 # factor does more: each later step, too, moves the scores less.)
@@ -972,9 +971,9 @@ figure
 # The score is one choice, the place of attention in a decoder another. Chapter
 # 3's decoder looks *before* its step: the old state asks, and what it finds
 # goes into the GRU. Luong et al. (2015, section 3) let the decoder step first
-# and look *afterwards*. The new state $h_t$, which has read $y_{t-1}$, asks the
-# encoder's states $\bar h_s$, with any of the scores above, and a dense layer
-# joins the query and what was found into the *attention vector* $\tilde h_t$:
+# and look *afterwards*. The new state $h_t$ has read $y_{t-1}$. It asks the
+# encoder's states $\bar h_s$, with any of the scores above. A dense layer joins
+# the query and what was found into the *attention vector* $\tilde h_t$:
 #
 # $$
 # \begin{aligned}

@@ -25,8 +25,9 @@
 #
 # Takes about 5 minutes on two cores. At the end the chapter prints how many
 # lists of numbers a small Transformer translates rightly, beside the models of
-# chapters 2 and 3, what it loses without self-attention, the cost of decoding
-# with and without a cache, and how much the model loses without each head.
+# chapters 2 and 3. It also prints what the model loses without self-attention,
+# what it loses without each head, and what decoding costs with and without a
+# cache.
 #
 # Others explain the Transformer well, too. Jay Alammar's [Illustrated
 # Transformer](https://jalammar.github.io/illustrated-transformer/) follows one
@@ -889,11 +890,11 @@ diagrams.masks(four_words, masked, PICTURES / "05_masks.png")
 #
 # ## The whole model from the package's layers
 #
-# A layer of the decoder has three sublayers: causal self-attention over what
-# has been written, attention to the encoder's output (below, `encoded`), as in
-# chapter 3 but with the decoder's positions as queries, and a feed-forward
-# network. So there are three kinds of attention, in orange. This is the paper's
-# figure 1:
+# A layer of the decoder has three sublayers. The first is causal self-attention
+# over what has been written. The second is attention to the encoder's output
+# (below, `encoded`), as in chapter 3, but with the decoder's positions as
+# queries. The third is a feed-forward network. So there are three kinds of
+# attention, in orange. This is the paper's figure 1:
 
 # %% tags=["hide-input", "alone"]
 diagrams.transformer(PICTURES / "05_transformer.png")
@@ -1019,8 +1020,9 @@ for row, size in enumerate((5, 3)):  # Without the padding.
 # ## Training
 #
 # The data are the lists of numbers of chapters 2 and 3, drawn in the same way:
-# one to seven numbers below a thousand, in English and German, 8,000 lists to
-# train on and 1,000 others to test on. The next cell makes them; skip it.
+# one to seven numbers below a thousand, in English and German. There are 8,000
+# lists to train on and 1,000 others to test on. The next cell makes them; skip
+# it.
 
 # %% tags=["hide-input"]
 COMMA = ("comma", ",")
@@ -1166,9 +1168,9 @@ model = train_transformer()
 # %% [markdown]
 # ## Beside the recurrent models
 #
-# To continue the picture of chapters 2 and 3, two of their models get the same
-# lists and the same number of epochs once more, with chapter 3's optimizer: the
-# model with one vector and the soft search.
+# To continue the picture of chapters 2 and 3, we train two of their models once
+# more: the one with one vector, and the soft search. They get the same lists,
+# the same number of epochs, and chapter 3's optimizer.
 
 # %%
 recurrent_sizes = {
@@ -1199,7 +1201,7 @@ models = {
 
 # %% [markdown]
 # As chapter 2 showed, a translation is right as a whole exactly if every token
-# is the likeliest after the right ones before it, so one call of a model tells
+# is the likeliest after the right ones before it. So one call of a model tells
 # how many are right.
 
 # %%
@@ -1403,7 +1405,7 @@ for ours, theirs in zip((keys, values), cache, strict=True):
 
 # %% [markdown]
 # The layer has the room of all `max_length` tokens from the start and writes
-# into it, because a graph likes tensors whose size does not change; a mask then
+# into it, because a graph likes tensors whose size does not change. A mask then
 # hides the rest of the room. The price of a cache is that room: $2NLD$ numbers
 # for an answer of up to $L$ tokens, with $N$ layers of width $D$. And for the
 # whole model, what the steps compute is what one call computes:
@@ -1459,7 +1461,7 @@ assert again > 10 * cached
 #
 # ## What the heads do
 #
-# The numbers were composed by rule, so we know which word of the source each
+# The numbers were composed by rule. So we know which word of the source each
 # word of the target comes from: the one that says the same part of the same
 # number, such as its tens. We feed the model lists that it was never trained
 # on, together with their right answers. At the moment when a word is *written*,

@@ -19,11 +19,11 @@
 #
 # How do I put the model where others can use it? They may have no Keras, not
 # even Python: a web page, a phone's backend, a program in C. This chapter
-# exports a translator as one folder that takes text and gives text, and calls
-# it in five ways: from Python with TensorFlow alone, from a bare session,
-# from C, over HTTP and over gRPC, where a small stand-in for TensorFlow
-# Serving answers. Along the way it looks at what is in the folder, at bad
-# input, and at what a batch costs and does not cost.
+# exports a translator as one folder that takes text and gives text. It calls it
+# in five ways: from Python with TensorFlow alone, from a bare session, from C,
+# over HTTP and over gRPC. A small stand-in for TensorFlow Serving answers the
+# last two. Along the way it looks at what is in the folder, at bad input, and
+# at what a batch costs and does not cost.
 #
 # Takes about 4 minutes on two cores. At the end the numbers of the chapter
 # are printed: how many held-out phrases the served model translates right,
@@ -167,11 +167,11 @@ assert 0 <= weights.stat().st_size - 4 * parameters < 100_000
 
 # %% [markdown]
 # Text goes in and text comes out because the tokenizer and the search are in
-# the graph. A model that is exported without them, from ids to logits, leaves
-# both to the client, which needs the same vocabulary, the same normalisation of
-# Unicode and the same beam search, written again in its own language. Any
-# difference lowers the quality and raises no error. And the client calls the
-# model once for each token, not once for each text.
+# the graph. A model that is exported without them goes from ids to logits, and
+# leaves both to the client. The client then needs the same vocabulary, the same
+# normalisation of Unicode and the same beam search, written again in its own
+# language. Any difference lowers the quality and raises no error. And the
+# client calls the model once for each token, not once for each text.
 #
 # ## From Python, with TensorFlow alone
 #

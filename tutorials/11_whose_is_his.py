@@ -518,9 +518,9 @@ if not FAST:
 # the *task* ask: $r$ questions that are learned, the same ones for each text.
 # The paper calls each of them a *hop*. (They are asked side by side. The hops
 # of chapter 14 are something else: there, the second look needs what the first
-# one has found.) First an LSTM of each direction reads the text, so that the
-# state at "red" knows of the "my" before it. Then each hop spreads its weight
-# over the states. $H$ now has a row for each of the $n$ states.
+# one has found.) First an LSTM of each direction reads the text. So the state
+# at "red" knows of the "my" before it. Then each hop spreads its weight over
+# the states. $H$ now has a row for each of the $n$ states.
 #
 # $$A = \mathrm{softmax}(W_2 \tanh(W_1 H^\top)) \qquad M = A H$$
 #
@@ -881,8 +881,8 @@ if not FAST:
 # one in twenty may be too many. An animal that stands in many training pairs is
 # a good guess there, and stands in few of the test's.) One layer helps, but
 # does not do it. Two do, with this seed. So two layers can do it, but not each
-# training finds the way: with the seeds 1, 2, 4 and 5 they have 100 % of the
-# test, and with seed 3 they have 43 %.
+# training finds the way. With the seeds 1, 2, 4 and 5 they have 100 % of the
+# test. With seed 3 they have 43 %.
 #
 # Why two? Because the question is not *where is the animal* but *where is the
 # animal that did it*. In the first layer "it" cannot ask for that: what an

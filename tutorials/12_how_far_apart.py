@@ -30,10 +30,10 @@
 # four small readers, two ByteNets and a Neural GPU, each followed by its
 # figures; a ConvS2S prints a line for each epoch. Pictures are shown here and
 # kept in the folder `pictures`. Vectors are columns in the equations of this
-# chapter. Among other things it prints the fewest layers between two positions
-# for four kinds of layers, what each kind learns about a far word, and how many
-# lists of numbers a small ConvS2S translates rightly. At the end a ByteNet
-# reverses strings, and a Neural GPU adds numbers.
+# chapter. The chapter prints the fewest layers between two positions for four
+# kinds of layers, and what each kind learns about a far word. Then it prints
+# how many lists of numbers a small ConvS2S translates rightly. At the end a
+# ByteNet reverses strings, and a Neural GPU adds numbers.
 
 # %%
 from keras_attention import on_demand
@@ -772,10 +772,11 @@ if not FAST:
 # translation may be longer than its source, so there are more columns than
 # words.)
 #
-# A layer is a *block*. It takes $x$ to half its width $d$, looks through its
-# window there, and comes back. A LayerNorm and a ReLU stand before each of the
-# three, and the input is added at the end. With $k = 3$ places and the dilation
-# $r$, the decoder's block is
+# A layer is a *block*. Its input $x$ has $2d$ numbers for each place. The block
+# makes $d$ numbers of them, looks through its window, and makes $2d$ numbers
+# again. A LayerNorm and a ReLU stand before each of the three, and the input is
+# added at the end. With $k = 3$ places and the dilation $r$, the decoder's
+# block is
 #
 # $$\rho(x) = \max(0, \mathrm{LayerNorm}(x)) \qquad
 # u_t = \rho(W_1\, \rho(x_t) + b_1)$$

@@ -213,7 +213,7 @@ first_slope = ka.layers.alibi_slopes(8)[0]
 assert small_buckets[5].tolist() == [3, 3, 2, 2, 1, 0] and first_slope == 1 / 2
 diagrams.distances(
     {
-        "ALiBi: the bias, slope 1/2": -first_slope * six_apart,
+        "ALiBi: the bias, slope 1/2": first_slope * -six_apart,
         "T5: the bucket, N = 4, M = 8": small_buckets,
     },
     path=PICTURES / "13_biases.png",
@@ -239,7 +239,7 @@ diagrams.distances(
 # The places went in one by one, and only the distance comes out. The score is
 # the sum over all pairs, and each pair has its own speed: pair $j$, counted
 # from 0, has $\theta_j = 10000^{-2j/d}$. These are the clocks of chapter 5
-# (there they turn the other way), put where they can do more: they turn queries
+# (there they turn the other way), put where they can do more. They turn queries
 # and keys with all that these say, and are not added to the words.
 #
 # The next cell writes down each of the four by hand, first RoPE, then Shaw, T5

@@ -608,8 +608,8 @@ ka.plotting.attention_heat_map(
 
 # %% [markdown]
 # One story is an anecdote. The next cell measures all test questions about
-# things: how much weight has each hop on the sentence that says who had the
-# thing (the first fact), and how much on the one that says where that person
+# things. How much weight has each hop on the sentence that says who had the
+# thing (the first fact)? And how much on the one that says where that person
 # was (the second)?
 
 # %%

@@ -101,6 +101,7 @@ def _run(notebook):
         client = nbclient.NotebookClient(
             notebook,
             timeout=None,
+            startup_timeout=600,  # A busy machine starts slowly.
             kernel_name="python3",
             resources={"metadata": {"path": folder}},
         )

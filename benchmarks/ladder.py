@@ -52,7 +52,7 @@ ROWS = {
         "model": "bytenet",
         "model_arguments": {"joined_by": "convolution"},
     },
-    # None of two layers is residual. Three were half as fast as `luong`.
+    # With two layers, none is residual. Three are half as fast as local-m.
     "gnmt": {"model_arguments": {"num_layers": 2}},
     # As many multiplications as in `transformer`, but for the gates.
     "transformer, experts": {

@@ -112,7 +112,11 @@ def load_some(
 
 
 def _with_search(
-    model, path, num_beams, length_penalty, no_repeat_ngram_size
+    model,
+    path,
+    num_beams=None,
+    length_penalty=None,
+    no_repeat_ngram_size=None,
 ) -> "Model":
     """A SavedModel, if it searches as it is asked to.
 

@@ -553,7 +553,7 @@ def test_two_exports_at_a_time(copy):
 def test_without_a_card_a_plain_one_is_written(
     random_translator, tmp_path, monkeypatch
 ):
-    def write(_, folder, card, kind):
+    def write(_, folder, card, kind, searches):
         if card:
             (pathlib.Path(folder).expanduser() / "README.md").write_text(card)
 

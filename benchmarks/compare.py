@@ -15,6 +15,7 @@ on where it was stopped. The last line is one JSON object.
 import argparse
 import dataclasses
 import json
+import math
 import pathlib
 import shlex
 import statistics
@@ -25,14 +26,19 @@ import machine
 
 
 def measure(command):
-    """The JSON object in the last line of what a command prints."""
+    """The JSON object in the last line of what a command prints.
+
+    It is None if the command fails. What it said is printed.
+    """
     result = subprocess.run(
         shlex.split(command),
         capture_output=True,
         text=True,
     )
     if result.returncode:
-        sys.exit(f"{command}\n{result.stderr[-2000:]}")
+        # Such as a precision that a peer does not have on this processor.
+        print(f"{command}\n{result.stderr[-2000:]}", file=sys.stderr)
+        return None
     return json.loads(result.stdout.strip().splitlines()[-1])
 
 
@@ -58,15 +64,21 @@ def run(commands, rounds, path=None):
         path: a file of results, or None.
 
     Yields:
-        For each run a dict: name, command, round, result, machine.
+        For each run a dict: name, command, round, result, machine. A command
+        that fails is left out from then on.
     """
-    before = kept(path)
+    before, failed = kept(path), set()
     for number in range(1, rounds + 1):
         for name, command in commands.items():
             line = before.get((command, number))
+            if name in failed:
+                continue
             if line is None:
                 with machine.watch() as moment:
                     result = measure(command)
+                if result is None:
+                    failed.add(name)
+                    continue
                 line = {
                     "command": command,
                     "round": number,
@@ -101,7 +113,7 @@ class Figures:
 
     @property
     def median(self):
-        return statistics.median(self.values)
+        return statistics.median(self.values or [math.nan])
 
 
 def collect(commands, rounds, fields, path=None):
@@ -149,7 +161,7 @@ def table(found, field):
     for name, one in found.items():
         lines.append(
             f"| {name} | {one.median:,.1f} | {better[name]:.2f} x "
-            f"| {statistics.median(one.gflops):,.0f} "
+            f"| {statistics.median(one.gflops or [math.nan]):,.0f} "
             f"| {one.num_disturbed} of {len(one.values)} |"
         )
     return "\n".join(lines) + "\n"

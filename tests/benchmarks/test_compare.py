@@ -111,6 +111,17 @@ def test_what_was_stopped_goes_on(quiet, commands, tmp_path):
     assert [one["result"] for one in again] == [one["result"] for one in lines]
 
 
+def test_a_system_that_fails_does_not_stop_the_others(quiet, commands, capfd):
+    commands["broken"] = f'{sys.executable} -c "raise SystemExit(1)"'
+    found = compare.collect(commands, 2, ["ms"])
+    assert found["peer"].values == [3, 6] and found["broken"].values == []
+    # It is tried once, and named.
+    assert capfd.readouterr().err.count("raise SystemExit") == 1
+    assert "| broken | nan | nan x | nan | 0 of 0 |" in compare.table(
+        found, "ms"
+    )
+
+
 @pytest.fixture
 def plan(tmp_path):
     options = argparse.Namespace(

@@ -43,7 +43,7 @@ from keras_attention import layers
 from keras_attention.training import blocks, losses
 
 
-def logits_by_blocks():
+def _logits_by_blocks():
     """A context for the call of a model whose logits `measured` computes.
 
     On TensorFlow, a model whose last layer is a plain product then gives
@@ -80,7 +80,7 @@ class TokenObjective:
 
     def __call__(self, model, batch, training):
         inputs, labels, weights = batch
-        with logits_by_blocks():
+        with _logits_by_blocks():
             logits = model(inputs, training=training)
         return self.measured(logits, labels, weights, training)
 
@@ -177,7 +177,7 @@ class CarriedObjective(TokenObjective):
         state = keras.tree.map_structure(
             begin, model.initial_state(ops.shape(rows)[0], 1), self.state
         )
-        with logits_by_blocks():
+        with _logits_by_blocks():
             logits, state = model.advance(
                 inputs["target_ids"], state, training=training
             )
@@ -233,7 +233,7 @@ class GuidedObjective(TokenObjective):
 
     def __call__(self, model, batch, training):
         inputs, labels, weights = batch
-        with logits_by_blocks():
+        with _logits_by_blocks():
             logits, attention_weights = model.call_with_attention(
                 inputs, training=training
             )

@@ -192,7 +192,7 @@ def measured(model, objective, batch, plain, monkeypatch):
     with monkeypatch.context() as patch, tf.GradientTape() as tape:
         if plain:
             patch.setattr(
-                objectives, "logits_by_blocks", contextlib.nullcontext
+                objectives, "_logits_by_blocks", contextlib.nullcontext
             )
         values = objective(model, batch, True)
         loss, counts = values["loss"]
@@ -265,7 +265,7 @@ def test_no_tensor_of_a_step_has_all_logits(plain, monkeypatch):
     size, shape = 1009, (6, 7)
     if plain:
         monkeypatch.setattr(
-            objectives, "logits_by_blocks", contextlib.nullcontext
+            objectives, "_logits_by_blocks", contextlib.nullcontext
         )
     fitted = trainer.Trainer(language_model(vocabulary_size=size), 0.1)
     fitted.compile(keras.optimizers.SGD(1.0), jit_compile=False)

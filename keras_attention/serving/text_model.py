@@ -74,8 +74,7 @@ class TextModel:
             loaded: what `tf.saved_model.load` returned.
         """
         model = cls.__new__(cls)
-        signatures = quick_search.signatures(loaded, path)
-        TextModel.__init__(model, kind, signatures)
+        TextModel.__init__(model, kind, quick_search.signatures(loaded, path))
         model.path = path
         model._loaded = loaded  # Its functions do not keep its variables.
         return model

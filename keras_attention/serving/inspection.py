@@ -217,7 +217,7 @@ def _map(row, name, axes) -> Map:
 
 def _names(axis, size, row) -> tuple[str, ...]:
     """The names of an axis: tokens, or such as "hop 1" and "slot 0"."""
-    if axis in row:
+    if axis in _TOKENS.values():
         return tuple(row[axis])
     first = 1 if axis == "hops" else 0
     return tuple(f"{axis[:-1]} {first + place}" for place in range(size))

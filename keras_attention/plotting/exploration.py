@@ -34,6 +34,7 @@ class Exploration:
     def _repr_html_(self) -> str:
         return (
             '<iframe title="Inside the model" width="100%" height="700" '
+            'sandbox="allow-scripts" '
             f'style="border: 0" srcdoc="{html.escape(self.html)}"></iframe>'
         )
 
@@ -56,7 +57,8 @@ def explore(
         `Exploration`, which a notebook shows as the last value of a cell.
 
     Raises:
-        ValueError: If the path has another suffix.
+        ValueError: If the path has another suffix, or if a weight or a
+            probability is no number.
     """
     if path is not None and pathlib.Path(path).suffix != ".html":
         raise ValueError(
@@ -73,7 +75,7 @@ def explore(
         "tree": [dataclasses.asdict(node) for node in inspection.tree],
     }
     # No text can end the element that holds the data.
-    written = json.dumps(content).replace("<", "\\u003c")
+    written = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
     page = _TEMPLATE.read_text("utf-8").replace("__DATA__", written)
     if path is not None:
         pathlib.Path(path).write_text(page, "utf-8")

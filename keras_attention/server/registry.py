@@ -249,12 +249,11 @@ class Models:
         # Before the load: files that change meanwhile are tried again.
         fingerprint = await self._in_loader(served_model.fingerprint, path)
         try:
-            status.loaded = await self._in_loader(
-                self._load_files, path, number
-            )
+            loaded = await self._in_loader(self._load_files, path, number)
             if self._has_started:
                 # An older version answers meanwhile.
-                await self._in_loader(status.loaded.warm)
+                await self._in_loader(loaded.warm)
+            status.loaded = loaded
         except Exception as error:
             status.fail(error, path, fingerprint, before)
             logs.event(

@@ -41,8 +41,9 @@ def load(
 
     Args:
         path: of the SavedModel.
-        names: the signatures to load, by default all. The others cannot be
-            asked. `num_tokens` is always loaded.
+        names: the signatures to load. By default all: `inspect` is loaded when
+            it is first called. The others cannot be asked. `num_tokens` is
+            always loaded.
         is_brief: with `names`, whether few texts will be asked: TensorFlow then
             does not optimize the graph, see `some_signatures.folder`.
 
@@ -64,6 +65,10 @@ def load(
             "tf.saved_model.load. Its signatures are "
             f"{sorted(definitions)}"
         )
+    outputs = kind.signatures[kinds.DEFAULT].outputs
+    has_labels_in_graph = "probabilities" in outputs and not kind.labels
+    if names is not None and has_labels_in_graph:
+        names = {*names, kinds.DEFAULT}
     with contextlib.ExitStack() as stack:
         folder = version
         if names is None and inspection.NAME in definitions:
@@ -74,8 +79,7 @@ def load(
             folder = stack.enter_context(part)
         stack.enter_context(on_demand.no_collection())
         loaded = tf.saved_model.load(str(folder))
-    outputs = kind.signatures[kinds.DEFAULT].outputs
-    if "probabilities" in outputs and not kind.labels:
+    if has_labels_in_graph:
         labels = _labels(loaded.signatures[kinds.DEFAULT])
         kind = dataclasses.replace(kind, labels=labels)
     classes = [_CLASSES[name] for name in outputs if name in _CLASSES]

@@ -22,6 +22,7 @@ import concurrent.futures
 import functools
 import logging
 import pathlib
+import threading
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -102,11 +103,11 @@ class QuickSearch:
         self._signature = signature
         # Shape -> None once it was asked for, then its future.
         self._compiled = {}
+        self._lock = threading.Lock()
 
     def __call__(self, text) -> dict[str, tf.Tensor]:
         """The translation [B] of texts [B]."""
-        is_small = text.shape.rank == 1 and 1 <= len(text) <= self._most_texts
-        if is_small and tf.executing_eagerly():
+        if self._is_small(text):
             ids, lengths, max_lengths = self._tools.encode(text)
             inputs = _padded(ids.numpy(), max_lengths.numpy())
             search = inputs and self._compiled_for(inputs)
@@ -115,14 +116,21 @@ class QuickSearch:
                 return {"translation": self._tools.decode(found, lengths)}
         return self._signature(text=text)
 
+    def _is_small(self, text) -> bool:
+        if not tf.executing_eagerly() or text.shape.rank != 1:
+            return False
+        return 1 <= len(text) <= self._most_texts
+
     def _compiled_for(self, inputs) -> Callable | None:
         """The function for inputs of this shape, if it is there already."""
         shape = inputs[0].shape
-        if shape not in self._compiled:
-            self._compiled[shape] = None
-            return None
-        if self._compiled[shape] is None:
-            self._compiled[shape] = _compiler().submit(self._compile, inputs)
+        with self._lock:
+            if shape not in self._compiled:
+                self._compiled[shape] = None
+                return None
+            if self._compiled[shape] is None:
+                job = _compiler().submit(self._compile, inputs)
+                self._compiled[shape] = job
         future = self._compiled[shape]
         return future.result() if future.done() else None
 
@@ -143,8 +151,8 @@ class QuickSearch:
                 autograph=False,
             ).get_concrete_function(*inputs)
             compiled(*inputs)
-        except (OSError, ValueError, tf.errors.OpError) as error:
-            _LOGGER.info("%s is not compiled: %s", self._folder, error)
+        except Exception as error:  # Whatever it is, the signature answers.
+            _LOGGER.warning("%s is not compiled: %s", self._folder, error)
             return None
         return compiled
 

@@ -9,6 +9,7 @@ import functools
 import os
 import pathlib
 import tempfile
+import threading
 from collections.abc import Collection, Iterator, Mapping
 
 import tensorflow as tf
@@ -45,17 +46,23 @@ def folder(
         keep(graph, names)
         if is_brief:
             _leave_unoptimized(graph.graph_def.library)
-    with tempfile.TemporaryDirectory(prefix="keras-attention-") as temporary:
-        part = pathlib.Path(temporary)
-        for path in version.absolute().iterdir():
-            if path.name not in (_FILE, "fingerprint.pb"):
-                os.symlink(path, part / path.name)
-        (part / _FILE).write_bytes(saved.SerializeToString())
+    with contextlib.ExitStack() as stack:
+        try:
+            temporary = tempfile.TemporaryDirectory(prefix="keras-attention-")
+            part = pathlib.Path(stack.enter_context(temporary))
+            for path in version.absolute().iterdir():
+                if path.name not in (_FILE, "fingerprint.pb"):
+                    os.symlink(path, part / path.name)
+            (part / _FILE).write_bytes(saved.SerializeToString())
+        except OSError:  # No room for files. The whole of it loads, too.
+            part = version
         yield part
 
 
 class Later:
     """A signature that is loaded when it is first called.
+
+    It has weights of its own: the model's are then in memory twice.
 
     Args:
         version: the folder of the SavedModel.
@@ -64,10 +71,13 @@ class Later:
 
     def __init__(self, version: pathlib.Path, name: str):
         self._version, self._name = version, name
+        self._lock = threading.Lock()
 
     def __call__(self, **inputs) -> Mapping[str, tf.Tensor]:
         """The outputs of the signature, by their names."""
-        return self._loaded.signatures[self._name](**inputs)
+        with self._lock:
+            loaded = self._loaded
+        return loaded.signatures[self._name](**inputs)
 
     @functools.cached_property
     def _loaded(self):

@@ -204,6 +204,8 @@ second = time.perf_counter() - start
 
 answers = {}
 for name, signature in model.signatures.items():
+    if name == "inspect":
+        continue  # It looks inside, for people and not for programs.
     inputs = {"text": text}
     if "reference" in signature.structured_input_signature[1]:
         inputs["reference"] = translation
@@ -262,6 +264,7 @@ for name, outputs in found["answers"].items():
 # - `align` takes a `reference` too, and gives the model's `attention` as it
 #   writes that reference.
 # - `num_tokens` counts: `num_tokens` [B], and the model's `limit` [B].
+# - `inspect` takes an `answer` [B], and looks inside the model.
 #
 # The answers are those of the same model in this process. Texts are equal;
 # numbers agree up to rounding.
@@ -269,7 +272,7 @@ for name, outputs in found["answers"].items():
 # %%
 served = ka.load(FOLDER)  # Checks the files and takes the newest version.
 signatures = served.signatures
-assert set(found["answers"]) == set(signatures)
+assert set(found["answers"]) | {"inspect"} == set(signatures)
 
 
 def plain(value):
@@ -546,8 +549,8 @@ for record in tf.data.TFRecordDataset(str(warm_up)).as_numpy_iterator():
     outputs = signatures[name](**inputs)
     warmed_up.add(name)
     print(f"{name:16}", plain(inputs["text"]))
-# All but the count of tokens, which is quick.
-assert warmed_up | {"num_tokens"} == set(signatures)
+# All but the count of tokens, which is quick, and what looks inside.
+assert warmed_up | {"num_tokens", "inspect"} == set(signatures)
 
 # %% [markdown]
 # ## Versions, and how to know that a copy is whole

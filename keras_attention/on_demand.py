@@ -36,8 +36,9 @@ def modules(package: str, names: Iterable[str]) -> tuple[Callable, Callable]:
 def import_tensorflow() -> None:
     """Imports TensorFlow without Keras and without the lines that it prints.
 
-    TensorFlow imports Keras and JAX, if they are there, for who may need them.
-    Each takes as long as TensorFlow itself. Whoever needs them imports them.
+    TensorFlow imports Keras and JAX, if they are there, in case somebody needs
+    them. Each takes as long as TensorFlow itself. Whoever needs them imports
+    them. `tf.lite` then converts no function of JAX in this process.
 
     These lines say what it was built for and which drivers it misses. They come
     before it reads its own settings, so standard error is turned away during

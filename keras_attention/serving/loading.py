@@ -94,7 +94,8 @@ def load(
 def _labels(default) -> tuple[str, ...]:
     """The labels that the graph of a classifier holds.
 
-    Exports of before they were declared have one constant of as many texts.
+    Older exports declare no labels: their graph has one constant with as many
+    texts.
     """
     size = default.structured_outputs["probabilities"].shape[-1]
     graph = default.graph.as_graph_def()

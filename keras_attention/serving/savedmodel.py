@@ -11,7 +11,13 @@ import tensorflow as tf
 
 from keras_attention import files
 from keras_attention.data.vocabularies import text_operations
-from keras_attention.serving import destination, kinds, manifest, quick_search
+from keras_attention.serving import (
+    destination,
+    inspection,
+    kinds,
+    manifest,
+    quick_search,
+)
 
 MANIFEST = manifest.NAME
 WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")
@@ -51,7 +57,7 @@ def _write_warmup(model: tf.Module, version: pathlib.Path, name: str) -> None:
     path = folder / "tf_serving_warmup_requests"
     with tf.io.TFRecordWriter(str(path)) as writer:
         for signature, function in model.signatures.items():
-            if signature in ("num_tokens", "inspect"):
+            if signature in ("num_tokens", inspection.NAME):
                 continue  # It is quick; or seldom asked for.
             request = predict_pb2.PredictRequest()
             request.model_spec.name = name

@@ -113,7 +113,7 @@ def compare_with_steps(name, steps, maps):
     for key in steps.keys() & maps.keys():
         ours, theirs = np.array(maps[key]), steps[key]
         if key == "decoder" and name != "lstmn":
-            # Of each step, all layers: [B, T * L, H, room].
+            # All layers of each step: [B, T * L, H, room].
             num_layers = ours.shape[1]
             room = theirs.shape[-1]
             theirs = theirs.reshape(2, -1, num_layers, ours.shape[2], room)

@@ -137,8 +137,10 @@ def test_a_chapter_begins_without_lines_of_tensorflow(path):
     )
 
 
+@pytest.mark.slow
 def test_cells_that_are_alone_run_without_the_others(tmp_path):
     """The others keep what they printed, but they must be the same."""
+    pytest.importorskip("nbclient", reason="the extra `docs` is not installed")
     first = "# %%\nimport math\n\n"
     trained = "# %%\nprint('trained for an hour')\n\n"
     path = tmp_path / "00_new.py"

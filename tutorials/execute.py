@@ -25,7 +25,6 @@ import tempfile
 import time
 
 import jupytext
-import nbclient
 import nbformat
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -96,6 +95,8 @@ def execute(path):
 
 
 def _run(notebook):
+    import nbclient  # Not for those who only read a tutorial's cells.
+
     # Not in the clone, where an earlier run's models would be found.
     with tempfile.TemporaryDirectory() as folder:
         client = nbclient.NotebookClient(

@@ -161,7 +161,9 @@ def _advancing(rules, source_mask, num_beams, n_best, alpha, beta):
         cannot_improve = finished.score[:, n_best - 1] >= reachable
         return _Beams(
             token_ids=token_ids,
-            parents=parents,
+            # What is not alive follows the best, whatever it comes from: so
+            # hypotheses soon have one past.
+            parents=ops.where(alive, parents, parents[:, :1]),
             stopped=~ops.any(alive, axis=1) | cannot_improve,
             log_probs=log_probs,
             attention_sums=sums,
@@ -204,6 +206,7 @@ def beam_search(
     prefix_ids=None,
     no_repeat_ngram_size=0,
     room=None,
+    settle=None,
 ):
     """Extends the `num_beams` most probable hypotheses in parallel.
 
@@ -228,6 +231,7 @@ def beam_search(
         no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
             the package; 0 for none.
         room: the most tokens of any answer, for a compiler, see the package.
+        settle: how the model keeps a common past once, see the package.
 
     Returns:
         `SearchResult` with N = `n_best`.
@@ -249,7 +253,7 @@ def beam_search(
         no_repeat_ngram_size,
         room,
     )
-    parts = (step, memory, state, source_mask)
+    parts = (step, memory, state, source_mask, settle)
     loop, max_length = loop_of(rules, parts, num_beams, n_best, alpha, beta)
     _, beams, _ = ops.while_loop(*loop)
     return result_of(rules, max_length, beams, n_best)
@@ -260,23 +264,29 @@ def loop_of(rules, parts, num_beams, n_best, alpha, beta):
 
     Args:
         rules: `answers.Rules`.
-        parts: `(step, memory, state, source_mask)`.
+        parts: `(step, memory, state, source_mask, settle)`.
         num_beams, n_best, alpha, beta: see `beam_search`.
 
     Returns:
         `(loop, max_length)`: the arguments of `ops.while_loop`, see
         `positions.loop`, and an int.
     """
-    step, memory, state, source_mask = parts
+    step, memory, state, source_mask, settle = parts
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
     source_length = ops.shape(source_mask)[1]
     max_length = answers.max_length(rules)
-    step, state = ngrams.watched(step, state, rules)
+    step, state, settle = ngrams.watched(step, state, rules, settle)
+
+    def of_beams(structure):
+        return tree.map_structure(
+            lambda leaf: ops.repeat(leaf, num_beams, axis=0), structure
+        )
+
     # To the step, each beam is a row of a batch that is N times as large.
-    memory, state = tree.map_structure(
-        lambda leaf: ops.repeat(leaf, num_beams, axis=0), (memory, state)
-    )
+    state = of_beams(state)
+    if settle is None:
+        memory = of_beams(memory)
     loop = positions.loop(
         step,
         rows.every(batch_size, memory, state, rules.room),
@@ -284,6 +294,7 @@ def loop_of(rules, parts, num_beams, n_best, alpha, beta):
         _advancing(rules, source_mask, num_beams, n_best, alpha, beta),
         _initial_beams(rules, source_length, num_beams, beta),
         max_length,
+        settle,
     )
     return loop, max_length
 

@@ -25,7 +25,9 @@ def empty(batch_size, max_length, num_beams, source_length):
     return History(
         token_ids=buffers.empty_rows(*rows, dtype="int32"),
         parents=buffers.empty_rows(*rows, dtype="int32"),
-        attention_weights=buffers.empty_rows(*rows, source_length),
+        attention_weights=buffers.empty_rows(
+            *rows, source_length, is_wide=True
+        ),
     )
 
 
@@ -55,36 +57,44 @@ def trace_back(history, finished, max_length, pad_id):
     """
     # Beams hold back-pointers, and not whole hypotheses: to reorder these at
     # each step would copy all tokens and weights so far.
-    batch_size, length, _, source_length = ops.shape(history.attention_weights)
+    looks = buffers.whole(history.attention_weights)
+    batch_size, length, num_beams, source_length = ops.shape(looks)
 
-    def body(count, slots, ids, attention_weights):
+    def body(count, slots, ids, sources):
         position = length - 1 - count
         # The way back begins at the hypothesis' own END.
         inside = position < finished.lengths
-        token_ids, parents, looks = (one[:, position] for one in history)
-        here, before = buffers.pick((token_ids, parents), slots)
-        seen = buffers.pick(looks, before)
-        here = ops.where(inside, here, pad_id)
-        seen = ops.where(inside[:, :, None], seen, 0.0)
+        here, before = buffers.pick(
+            (history.token_ids[:, position], history.parents[:, position]),
+            slots,
+        )
         return (
             count + 1,
             ops.where(inside, before, slots),
-            buffers.write(ids, count, here),
-            buffers.write(attention_weights, count, seen),
+            buffers.write(ids, count, ops.where(inside, here, pad_id)),
+            buffers.write(sources, count, before),
         )
 
     rows = (batch_size, length, finished.slots.shape[1])
-    _, _, ids, attention_weights = ops.while_loop(
+    _, _, ids, sources = ops.while_loop(
         lambda count, *_: count < length,
         body,
         (
             ops.convert_to_tensor(0, dtype="int32"),
             finished.slots,
             buffers.empty_rows(*rows, dtype="int32"),
-            buffers.empty_rows(*rows, source_length),
+            buffers.empty_rows(*rows, dtype="int32"),
         ),
     )
     # The last position was written first.
-    ids = buffers.fill(ops.flip(ids, axis=1), max_length, pad_id)
-    weights = buffers.fill(ops.flip(attention_weights, axis=1), max_length)
+    ids, sources = ops.flip(ids, axis=1), ops.flip(sources, axis=1)
+    positions = ops.arange(length)[None, :, None]
+    places = positions * num_beams + sources  # [B, positions, K]
+    looks = ops.reshape(looks, (batch_size, length * num_beams, source_length))
+    weights = buffers.pick(looks, ops.reshape(places, (batch_size, -1)))
+    weights = ops.reshape(weights, (*rows, source_length))
+    inside = positions < finished.lengths[:, None]
+    weights = ops.where(inside[..., None], weights, 0.0)
+    ids = buffers.fill(ids, max_length, pad_id)
+    weights = buffers.fill(weights, max_length)
     return ops.swapaxes(ids, 1, 2), ops.swapaxes(weights, 1, 2)

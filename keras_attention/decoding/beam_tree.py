@@ -41,6 +41,7 @@ def beam_tree(
     forbidden_ids=(),
     prefix_ids=None,
     no_repeat_ngram_size=0,
+    settle=None,
 ):
     """`beam_search` for all `num_beams` hypotheses, and its beam as a tree.
 
@@ -67,7 +68,7 @@ def beam_tree(
         no_repeat_ngram_size,
     )
     batch_size = ops.shape(rules.max_lengths)[0]
-    parts = (step, memory, state, source_mask)
+    parts = (step, memory, state, source_mask, settle)
     (proceed, body, first), max_length = beam.loop_of(
         rules, parts, num_beams, num_beams, alpha, beta
     )

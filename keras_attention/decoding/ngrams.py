@@ -35,19 +35,19 @@ def check_size(size):
         )
 
 
-def watched(step, state, rules):
+def watched(step, state, rules, settle=None):
     """A step and a state that also know what each hypothesis has written.
 
     Args:
-        step, state: see the package.
+        step, state, settle: see the package.
         rules: `answers.Rules`.
 
     Returns:
-        `(step, state)`. The state is `(state, written)`. Both are as they
-        were if n-grams may come again.
+        `(step, state, settle)`. The state is `(state, written)`. All are as
+        they were if n-grams may come again.
     """
     if not rules.no_repeat_ngram_size:
-        return step, state
+        return step, state, settle
     shape = (
         ops.shape(rules.max_lengths)[0],
         rules.room or ops.max(rules.max_lengths, initial=1),
@@ -62,7 +62,12 @@ def watched(step, state, rules):
         logits, state, weights = step(token_ids, memory, state)
         return logits, (state, _append(written, token_ids)), weights
 
-    return watched_step, (state, written)
+    def watched_settle(memory, state, *arguments):
+        state, written = state
+        memory, state = settle(memory, state, *arguments)
+        return memory, (state, written)
+
+    return watched_step, (state, written), settle and watched_settle
 
 
 def _append(written, token_ids):

@@ -21,7 +21,7 @@ _Path = collections.namedtuple(
 )
 
 
-def loop(offer, choose, step, memory, state, source_mask, rules):
+def loop(offer, choose, step, memory, state, source_mask, rules, settle=None):
     """What extends one hypothesis a row, until END.
 
     Args:
@@ -33,6 +33,7 @@ def loop(offer, choose, step, memory, state, source_mask, rules):
         step, memory, state: see the package.
         source_mask: bool [B, S].
         rules: `answers.Rules`.
+        settle: see the package.
 
     Returns:
         The arguments of `ops.while_loop`, see `positions.loop`.
@@ -70,11 +71,15 @@ def loop(offer, choose, step, memory, state, source_mask, rules):
         ids=buffers.empty_rows(*room, value=rules.pad_id, dtype="int32"),
         lengths=ops.zeros((batch_size,), dtype="int32"),
         log_probability=ops.zeros((batch_size,), dtype="float32"),
-        attention_weights=buffers.empty_rows(*room, source_length),
+        attention_weights=buffers.empty_rows(
+            *room, source_length, is_wide=True
+        ),
     )
-    step, state = ngrams.watched(step, state, rules)
+    step, state, settle = ngrams.watched(step, state, rules, settle)
     computed = rows.every(batch_size, memory, state, rules.room)
-    return positions.loop(step, computed, read, advance, path, max_length)
+    return positions.loop(
+        step, computed, read, advance, path, max_length, settle
+    )
 
 
 def result(end, rules):

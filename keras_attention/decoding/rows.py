@@ -18,7 +18,7 @@ Rows.__doc__ = """The rows that are computed, A of the B in the batch.
 - `places`: int32 [B], where each row of the batch stands among them; 0 for a
   row that is left out. () if all are computed to the end.
 - `memory`, `state`: what the step gets. Their leaves are [A * N, ...], with N
-  hypotheses a row.
+  hypotheses a row; those of a memory that hypotheses share are [A, ...].
 """
 
 
@@ -61,7 +61,7 @@ def gather(structure, hypotheses):
     return _take(structure, ops.reshape(first + hypotheses, (-1,)))
 
 
-def without(rows, stopped, num_hypotheses):
+def without(rows, stopped, num_hypotheses, memory_is_shared=False):
     """The rows without those that have stopped, or all the same.
 
     To leave rows out takes a copy of the memory. So it waits until they are a
@@ -71,6 +71,8 @@ def without(rows, stopped, num_hypotheses):
         rows: `Rows`.
         stopped: bool [B].
         num_hypotheses: N.
+        memory_is_shared: whether the memory has a row for each of the A, and
+            not for each hypothesis.
     """
     if isinstance(rows.numbers, tuple):
         return rows
@@ -89,7 +91,8 @@ def without(rows, stopped, num_hypotheses):
         hypotheses = ops.arange(num_hypotheses, dtype="int32")
         chosen = kept[:, None] * num_hypotheses + hypotheses
         chosen = ops.reshape(chosen, (-1,))
-        memory, state = _take((rows.memory, rows.state), chosen)
+        memory = _take(rows.memory, kept if memory_is_shared else chosen)
+        state = _take(rows.state, chosen)
         return Rows(numbers, places, memory, state)
 
     is_worth_it = 4 * num_rows <= 3 * ops.shape(goes_on)[0]

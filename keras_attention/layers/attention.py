@@ -59,7 +59,10 @@ def matmul_of_heads(left, right):
         return ops.matmul(left, right)
     # The rows of the heads that share are rows of one product.
     batch, num_heads, length, width = ops.shape(left)
-    rows = ops.reshape(left, (batch, right.shape[1], -1, width))
+    num_shared = right.shape[-3]
+    # The number of rows said, and not -1: there may be no keys.
+    joined = left.shape[-3] // num_shared * length
+    rows = ops.reshape(left, (batch, num_shared, joined, width))
     product = ops.matmul(rows, right)
     shape = (batch, num_heads, length, ops.shape(right)[-1])
     return ops.reshape(product, shape)

@@ -50,6 +50,36 @@ def empty(batch_size, num_heads, max_length, key_dim, dtype):
     return GrowingCache(key=zeros(no_tokens), value=zeros(no_tokens))
 
 
+def can_settle(cache):
+    """Whether its first tokens can be taken over by `settle`."""
+    return isinstance(cache, GrowingCache)
+
+
+def settle(settled, cache, length, num_hypotheses):
+    """Takes the first tokens of a growing cache over, once for each text.
+
+    Args:
+        settled: `GrowingCache`, [B, G, S, key_dim]: the tokens before.
+        cache: `GrowingCache`, [B * num_hypotheses, G, T, key_dim].
+        length: int scalar. All hypotheses of a text have the same first
+            `length` tokens, those of `settled` among them.
+        num_hypotheses: N.
+
+    Returns:
+        `(settled, cache)`, of `length` and S + T - `length` tokens.
+    """
+    count = length - ops.shape(settled.key)[2]
+    pairs = list(zip(settled, cache, strict=True))
+    longer = (
+        ops.concatenate([before, rows[::num_hypotheses, :, :count]], axis=2)
+        for before, rows in pairs
+    )
+    return (
+        GrowingCache(*longer),
+        GrowingCache(*(rows[:, :, count:] for _, rows in pairs)),
+    )
+
+
 def write(cache, key, value, position):
     """Puts one more token into a cache.
 

@@ -9,6 +9,7 @@ from keras_attention.layers import (
     attention,
     caches,
     head_projections,
+    hypotheses,
     masks,
     weights,
 )
@@ -181,7 +182,9 @@ class MultiHeadAttention(head_projections.HeadProjections):
             training=training,
         )
 
-    def attend_one(self, query, key, value, mask=None, position=None):
+    def attend_one(
+        self, query, key, value, mask=None, position=None, num_hypotheses=1
+    ):
         """Like `attend`, for one query a row and without dropout.
 
         Its projections are products of two axes: around one of three axes
@@ -193,6 +196,8 @@ class MultiHeadAttention(head_projections.HeadProjections):
             mask: bool [B, S] or [1, S], True = attend.
             position: int scalar, that of the query, which a layer of
                 positions needs.
+            num_hypotheses: N. Keys, values and mask have a row for each N
+                consecutive queries. Without a layer of positions.
 
         Returns:
             `(context, attention_weights)`: [B, Dq], float32 [B, H, S].
@@ -206,15 +211,24 @@ class MultiHeadAttention(head_projections.HeadProjections):
                 "the position of the query. Received: position=None"
             )
         weights.check_ready(self, query)
-        query = self._linear(query, self.query_kernel, self.query_bias)
+        query = self._query_of_one(query, position)
         context, attention_weights = self._dot_products(
-            query=self._rotate(self._heads_of_one(query), position),
+            query=hypotheses.by_text(query, num_hypotheses),
             key=key,
             value=value,
             mask=None if mask is None else mask[:, None, None],
             start=position,
         )  # [B, H, 1, key_dim], [B, H, 1, S]
+        context = hypotheses.by_hypothesis(context, num_hypotheses)
+        attention_weights = hypotheses.by_hypothesis(
+            attention_weights, num_hypotheses
+        )
         return self._join_heads_of_one(context), attention_weights[:, :, 0]
+
+    def _query_of_one(self, query, position):
+        """[B, Dq] -> [B, H, 1, key_dim]."""
+        query = self._linear(query, self.query_kernel, self.query_bias)
+        return self._rotate(self._heads_of_one(query), position)
 
     def _dot_products(self, query, key, value, mask, start=0, dropout=None):
         """Equation 1, by the layer of positions where there is one."""
@@ -253,17 +267,22 @@ class MultiHeadAttention(head_projections.HeadProjections):
             self.compute_dtype,
         )
 
-    def step(self, query, cache, position):
+    def step(self, query, cache, position, settled=None, num_hypotheses=1):
         """Causal self-attention of one more token.
 
         Args:
             query: [B, Dq], the token at `position`.
             cache: as `initial_cache` or the last `step` returned it.
             position: int scalar, 0 for the first token.
+            settled: `GrowingCache` of the tokens before those of the cache,
+                one row for each `num_hypotheses` queries; see `caches.settle`.
+                Not with positions that add to scores or context.
+            num_hypotheses: N.
 
         Returns:
             `(context, attention_weights, cache)`: [B, Dq], [B, H, cached]
-            and the cache with this token in it.
+            and the cache with this token in it. With `settled`, the weights
+            are [B / N, H, N, settled and cached].
         """
         weights.check_ready(self, query)
         # One by one: kernels that are joined would be copied at each step.
@@ -275,6 +294,14 @@ class MultiHeadAttention(head_projections.HeadProjections):
             value=self._heads_of_one(value),
             position=position,
         )
+        if settled is not None:
+            context, attention_weights = hypotheses.attend_to_parts(
+                self._query_of_one(query, position),
+                hypotheses.Parts(settled.key, cache.key),
+                hypotheses.Parts(settled.value, cache.value),
+                num_hypotheses,
+            )
+            return self._join_heads_of_one(context), attention_weights, cache
         context, attention_weights = self.attend_one(
             query=query,
             key=cache.key,

@@ -267,7 +267,16 @@ class TransformerDecoderLayer(transformer_layer.TransformerLayer):
         shapes = self.compute_output_shape(inputs.shape, memory.shape)
         return attention.output_spec(shapes, self.compute_dtype)
 
-    def step(self, inputs, projected_memory, memory_mask, cache, position):
+    def step(
+        self,
+        inputs,
+        projected_memory,
+        memory_mask,
+        cache,
+        position,
+        settled=None,
+        num_hypotheses=1,
+    ):
         """One more token.
 
         Args:
@@ -276,6 +285,9 @@ class TransformerDecoderLayer(transformer_layer.TransformerLayer):
             memory_mask: bool [B, S], or None.
             cache: as `initial_cache` or the last `step` returned it.
             position: int scalar, 0 for the first token.
+            settled: see `MultiHeadAttention.step`.
+            num_hypotheses: N. The memory and its mask have a row for each N
+                consecutive inputs.
 
         Returns:
             `(outputs, attention_weights, cache)`: [B, D], [B, H, S], and
@@ -287,6 +299,8 @@ class TransformerDecoderLayer(transformer_layer.TransformerLayer):
             query=self.self_attention_residual.enter(inputs),
             cache=cache,
             position=position,
+            settled=settled,
+            num_hypotheses=num_hypotheses,
         )
         x = self.self_attention_residual.leave(inputs, context, False)
         key, value = projected_memory
@@ -295,6 +309,7 @@ class TransformerDecoderLayer(transformer_layer.TransformerLayer):
             key=key,
             value=value,
             mask=memory_mask,
+            num_hypotheses=num_hypotheses,
         )
         x = self.cross_attention_residual.leave(x, context, False)
         return self._feed_forward(x, False), attention_weights, cache

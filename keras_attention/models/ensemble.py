@@ -60,6 +60,22 @@ class Ensemble(seq2seq.Seq2Seq):
             for model, own in zip(self.members, memory, strict=True)
         )
 
+    def settling(self, memory, state, num_hypotheses):
+        made = [
+            model.settling(*own, num_hypotheses)
+            for model, *own in zip(self.members, memory, state, strict=True)
+        ]
+        memories, steps, settles = zip(*made, strict=True)
+        if None in settles:
+            return super().settling(memory, state, num_hypotheses)
+
+        def settle(memory, state, *arguments):
+            members = zip(settles, memory, state, strict=True)
+            taken = [one(*own, *arguments) for one, *own in members]
+            return tuple(zip(*taken, strict=True))
+
+        return memories, functools.partial(self._step, steps), settle
+
     def step(self, token_ids, memory, state):
         steps = [model.step for model in self.members]
         return self._step(steps, token_ids, memory, state)

@@ -108,6 +108,20 @@ class Seq2Seq(paper_model.PaperModel):
         """`step` for a search: what no step changes is computed here, once."""
         return self.step
 
+    def settling(self, memory, state, num_hypotheses):
+        """What a search takes that keeps a common past once for each text.
+
+        Args:
+            memory, state: before the first step.
+            num_hypotheses: N, as many as the search has for a text.
+
+        Returns:
+            `(memory, step, settle)`, see `decoding`. `settle` is None of a
+            model, or a state, that gains nothing by it: then the others are
+            the memory and `prepared_step()`.
+        """
+        return memory, self.prepared_step(), None
+
     def call_with_attention(self, inputs, training=None):
         """Like calling the model, and where each step looks.
 

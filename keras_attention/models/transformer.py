@@ -7,6 +7,7 @@ import keras
 from keras import ops
 
 from keras_attention import layers
+from keras_attention.layers import caches as layer_caches
 from keras_attention.models import seq2seq
 from keras_attention.tokens import PAD
 
@@ -245,10 +246,29 @@ class Transformer(seq2seq.Seq2Seq):
             "position": ops.zeros((batch_size,), dtype="int32"),
         }
 
+    def settling(self, memory, state, num_hypotheses):
+        """See `Seq2Seq`."""
+        step = self.prepared_step()
+        if not all(layer_caches.can_settle(one) for one in state["caches"]):
+            return memory, step, None
+        memory = {**memory, "settled": state["caches"]}
+        step = functools.partial(step, num_hypotheses=num_hypotheses)
+        return memory, step, self._settle
+
+    def _settle(self, memory, state, length, num_hypotheses):
+        pairs = [
+            layer_caches.settle(settled, cache, length, num_hypotheses)
+            for settled, cache in zip(
+                memory["settled"], state["caches"], strict=True
+            )
+        ]
+        settled, caches = (list(one) for one in zip(*pairs, strict=True))
+        return {**memory, "settled": settled}, {**state, "caches": caches}
+
     def prepared_step(self):
         """`step`, with the output's matrix turned round before the loop."""
         if self.target_embedding.quantization_mode:
-            return self.step  # An int8 matrix has scales, known to its layer.
+            return self._step  # An int8 matrix has scales, known to its layer.
         kernel = ops.transpose(self.target_embedding.embeddings)
         kernel = ops.cast(kernel, self.compute_dtype)  # [D, V]
         return functools.partial(self._step, output_kernel=kernel)
@@ -260,18 +280,31 @@ class Transformer(seq2seq.Seq2Seq):
         """
         return self._step(token_ids, memory, state)
 
-    def _step(self, token_ids, memory, state, output_kernel=None):
+    def _step(
+        self, token_ids, memory, state, output_kernel=None, num_hypotheses=1
+    ):
         # All rows are at one position; the sum lets a batch be empty.
         position = ops.sum(state["position"][:1])
         x = self._embed(
             self.target_embedding, token_ids[:, None], start=position
         )[:, 0]  # [B, D]
         caches = []
-        for layer, projected_memory, cache in zip(
-            self.decoder_layers, memory["layers"], state["caches"], strict=True
+        not_settled = [None] * len(self.decoder_layers)
+        for layer, projected_memory, cache, settled in zip(
+            self.decoder_layers,
+            memory["layers"],
+            state["caches"],
+            memory.get("settled", not_settled),
+            strict=True,
         ):
             x, attention_weights, cache = layer.step(
-                x, projected_memory, memory["mask"], cache, position
+                x,
+                projected_memory,
+                memory["mask"],
+                cache,
+                position,
+                settled,
+                num_hypotheses,
             )
             caches.append(cache)
         state = {"caches": caches, "position": state["position"] + 1}

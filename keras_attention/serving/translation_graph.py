@@ -227,7 +227,9 @@ the text, and {limits.max_target_offset} more.
     ):
         """Answers [b, n_best, T] to ids [b, S] of at most so many tokens."""
         with self.weights.in_use(weights):
-            arguments = self._search_arguments(source_ids, max_lengths, room)
+            arguments = self._search_arguments(
+                source_ids, max_lengths, num_beams, room
+            )
             arguments["room"] = room
             if num_beams == 1:
                 return decoding.greedy_search(**arguments)
@@ -235,14 +237,17 @@ the text, and {limits.max_target_offset} more.
                 **arguments, num_beams=num_beams, n_best=n_best
             )
 
-    def _search_arguments(self, source_ids, max_lengths, room=None):
+    def _search_arguments(self, source_ids, max_lengths, num_beams, room=None):
         """What every search takes."""
         memory = self.model.encode(source_ids)
         room = room or tf.maximum(tf.reduce_max(max_lengths), 1)
+        state = self.model.initial_state(memory, room)
+        memory, step, settle = self.model.settling(memory, state, num_beams)
         return {
-            "step": self.model.prepared_step(),
+            "step": step,
             "memory": memory,
-            "state": self.model.initial_state(memory, room),
+            "state": state,
+            "settle": settle,
             "source_mask": source_ids != PAD,
             "max_lengths": max_lengths,
             "alpha": self.length_penalty,
@@ -333,7 +338,7 @@ the text, and {limits.max_target_offset} more.
         with self.weights.in_use():
             result, tree = decoding.beam_tree(
                 **self._search_arguments(
-                    source_ids, self._max_lengths(source_ids)
+                    source_ids, self._max_lengths(source_ids), self.num_beams
                 ),
                 num_beams=self.num_beams,
             )

@@ -286,7 +286,7 @@ def test_a_size_that_is_none_is_refused(draw_chain, search, wrong):
 def test_runs_by_hand():
     """The docstring's example, two rows of unequal answers beside it."""
     rules = answers.Rules(np.array([6, 6]), START, END, PAD, (), None, 3)
-    step, state = ngrams.watched(lambda *a: ("logits", "s", "w"), "s", rules)
+    step, state, _ = ngrams.watched(lambda *a: ("logits", "s", "w"), "s", rules)
     for token_ids in ([START, START], [4, 7], [5, 7], [6, 7], [4, END]):
         logits, state, weights = step(tf.constant(token_ids), (), state)
         assert (logits, state[0], weights) == ("logits", "s", "w")

@@ -37,7 +37,7 @@ TABLE = {
     "layers": ({"layers"}, ARRAYS),
     "models.__init__": ({"models.catalog"}, set()),
     "models.catalog": (set(), set()),
-    "models.paper_model": ({"layers"}, ARRAYS),
+    "models.paper_model": ({"layers", "tokens"}, ARRAYS),
     "models.seq2seq": ({"models.paper_model", "tokens"}, ARRAYS),
     "models.language_model": ({"models.paper_model", "tokens"}, ARRAYS),
     "models.classifier": ({"models.paper_model", "tokens"}, ARRAYS),
@@ -47,9 +47,9 @@ TABLE = {
         ARRAYS,
     ),
     # The Transformer, but for where its positions are.
-    "models.roformer": (
-        {"layers", "tokens", "models.seq2seq", "models.transformer"},
-        ARRAYS,
+    **dict.fromkeys(
+        ["models.marian", "models.roformer"],
+        ({"layers", "models.transformer"}, ARRAYS),
     ),
     # RNNsearch, but for how it looks.
     **dict.fromkeys(

@@ -36,6 +36,7 @@ __all__ = [
     "LSTMN",
     "LanguageModel",
     "Luong",
+    "Marian",
     "MemoryNetwork",
     "MonotonicRNNSearch",
     "NeuralTuringMachine",
@@ -47,6 +48,7 @@ __all__ = [
     "SelfAttentiveEmbedding",
     "Seq2Seq",
     "StructuredRNNSearch",
+    "T5",
     "Transformer",
     "TransformerLanguageModel",
     "VisionTransformer",
@@ -82,6 +84,7 @@ if typing.TYPE_CHECKING:
     from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
     from keras_attention.models.lstmn import LSTMN
     from keras_attention.models.luong import Luong
+    from keras_attention.models.marian import Marian
     from keras_attention.models.memory_network import MemoryNetwork
     from keras_attention.models.monotonic_rnnsearch import MonotonicRNNSearch
     from keras_attention.models.neural_turing_machine import NeuralTuringMachine
@@ -95,6 +98,7 @@ if typing.TYPE_CHECKING:
     )
     from keras_attention.models.seq2seq import Seq2Seq
     from keras_attention.models.structured_rnnsearch import StructuredRNNSearch
+    from keras_attention.models.t5 import T5
     from keras_attention.models.transformer import Transformer
     from keras_attention.models.transformer_language_model import (
         TransformerLanguageModel,

@@ -47,6 +47,24 @@ CATALOG = {
         "phrases",
         ("mini", "tiny", "base", "big"),
     ),
+    "marian": Entry(
+        "Marian",
+        "Junczys-Dowmunt et al., Marian: Fast Neural Machine Translation in "
+        "C++",
+        2018,
+        "translation",
+        "phrases",
+        ("mini", "tiny", "base", "big"),
+    ),
+    "t5": Entry(
+        "T5",
+        "Raffel et al., Exploring the Limits of Transfer Learning with a "
+        "Unified Text-to-Text Transformer",
+        2020,
+        "translation",
+        "phrases",
+        ("mini", "tiny", "small", "base"),
+    ),
     "rnnsearch": Entry(
         "RNNSearch",
         "Bahdanau et al., Neural Machine Translation by Jointly Learning to "
@@ -291,6 +309,7 @@ CARRIED = ("rnn_language_model", "char_cnn_language_model")
 # Translators that can be told where to look: `call_with_attention`.
 GUIDED = ("transformer", "roformer", "rnnsearch", "structured_rnnsearch")
 GUIDED += ("monotonic_rnnsearch", "luong", "gnmt", "conv_seq2seq")
+GUIDED += ("marian", "t5")
 # Task -> the embedded corpus that is learned if no other is named, and the
 # models that learn it beside their own task.
 OTHER_TASKS = {

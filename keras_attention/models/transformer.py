@@ -8,7 +8,6 @@ from keras import ops
 
 from keras_attention import layers
 from keras_attention.models import seq2seq
-from keras_attention.tokens import PAD
 
 
 def _embedding(size, hidden_dim, **kwargs):
@@ -52,9 +51,14 @@ class Transformer(seq2seq.Seq2Seq):
         num_heads: heads; must divide `hidden_dim`.
         dropout: rate.
         norm_first: pre-norm or post-norm.
+        num_decoder_layers: layers of the decoder, if not `num_layers`.
+        activation: of the feed-forward networks, by name.
+        epsilon: what a normalisation adds to the variance.
+        control_ids: the ids of PAD, START and END, if not ours; see
+            `PaperModel`.
 
     Raises:
-        ValueError: If there is no layer.
+        ValueError: If encoder or decoder has no layer.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -101,10 +105,16 @@ class Transformer(seq2seq.Seq2Seq):
         num_heads=8,
         dropout=0.1,
         norm_first=True,
+        num_decoder_layers=None,
+        activation="relu",
+        epsilon=1e-6,
+        control_ids=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self._check_layers(num_layers)
+        if num_decoder_layers is None:
+            num_decoder_layers = num_layers
+        self._check_layers(min(num_layers, num_decoder_layers))
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,
@@ -114,14 +124,18 @@ class Transformer(seq2seq.Seq2Seq):
             "num_heads": num_heads,
             "dropout": dropout,
             "norm_first": norm_first,
+            "num_decoder_layers": num_decoder_layers,
+            "activation": activation,
+            "epsilon": epsilon,
+            "control_ids": control_ids,
         }
-        self.norm_first = norm_first
+        if control_ids is not None:
+            self.control_ids = control_ids
+        self.norm_first, policy = norm_first, self.dtype_policy
         self.embedding_scale = math.sqrt(hidden_dim)
-        policy = self.dtype_policy
-        self.target_embedding = _embedding(
+        self.target_embedding = self.source_embedding = _embedding(
             vocabulary_size, hidden_dim, dtype=policy, name="embedding"
         )
-        self.source_embedding = self.target_embedding
         if source_vocabulary_size is not None:
             self.source_embedding = _embedding(
                 source_vocabulary_size, hidden_dim, dtype=policy, name="source"
@@ -130,28 +144,28 @@ class Transformer(seq2seq.Seq2Seq):
         self.dropout = keras.layers.Dropout(
             dropout, dtype=policy, name="dropout"
         )
-        sizes = (num_heads, intermediate_dim, dropout, norm_first)
         self.encoder_layers = [
-            self._layer(
-                layers.TransformerEncoderLayer, *sizes, name=f"encoder_{index}"
-            )
+            self._layer(layers.TransformerEncoderLayer, f"encoder_{index}")
             for index in range(num_layers)
         ]
         self.decoder_layers = [
-            self._layer(
-                layers.TransformerDecoderLayer, *sizes, name=f"decoder_{index}"
-            )
-            for index in range(num_layers)
+            self._layer(layers.TransformerDecoderLayer, f"decoder_{index}")
+            for index in range(num_decoder_layers)
         ]
         if norm_first:
-            normalization = keras.layers.LayerNormalization
-            norm = {"epsilon": 1e-6, "dtype": policy}
-            self.encoder_norm = normalization(**norm, name="encoder_norm")
-            self.decoder_norm = normalization(**norm, name="decoder_norm")
+            self.encoder_norm = self._norm("encoder_norm")
+            self.decoder_norm = self._norm("decoder_norm")
 
-    def _layer(self, layer_class, *sizes, name):
+    def _norm(self, name):
+        return keras.layers.LayerNormalization(
+            epsilon=self.config["epsilon"], dtype=self.dtype_policy, name=name
+        )
+
+    def _layer(self, layer_class, name):
+        names = ("num_heads", "intermediate_dim", "dropout", "norm_first")
+        names += ("activation", "epsilon")
         return layer_class(
-            *sizes,
+            **{name: self.config[name] for name in names},
             positions=self._attention_positions(),
             dtype=self.dtype_policy,
             name=name,
@@ -182,7 +196,7 @@ class Transformer(seq2seq.Seq2Seq):
         return ops.cast(logits, "float32")
 
     def _encode(self, source_ids, training):
-        mask = layers.padding_mask(source_ids, PAD)  # [B, S]
+        mask = layers.padding_mask(source_ids, self.control_ids["pad_id"])
         x = self._embed(self.source_embedding, source_ids, training=training)
         for layer in self.encoder_layers:
             x, _ = layer(x, padding_mask=mask, training=training)

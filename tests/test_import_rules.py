@@ -59,6 +59,9 @@ TABLE = {
         ],
         ({"layers", "models.rnnsearch"}, ARRAYS),
     ),
+    # Published weights: names and arrays, then a model.
+    "published": ({"published"}, {"numpy", "safetensors"}),
+    "models.pretrained": ({"models.catalog", "published"}, set()),
     # Its objective is a reward.
     "models.self_critical": ({"tokens"}, ARRAYS),
     "models.intra_attention_summarizer": (
@@ -67,9 +70,10 @@ TABLE = {
     ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
-        {"data", "tokens", "files", "on_demand"},
+        {"data", "tokens", "files", "on_demand", "published"},
         GRAPH
         | {"tensorflow_datasets", "tensorflow_text", "sentencepiece"}
+        | {"tokenizers"}
         | {"backports", "babel", "num2words"},
     ),
     "evaluation": (

@@ -13,6 +13,7 @@ _CLASSES = {
     "Classifier": "classifier",
     "LanguageModel": "language_model",
     "Seq2Seq": "seq2seq",
+    "from_pretrained": "pretrained",
 }
 _MODULES = (*_CLASSES.values(), "self_critical", *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
@@ -53,6 +54,7 @@ __all__ = [
     "TransformerLanguageModel",
     "VisionTransformer",
     "catalog",
+    "from_pretrained",
 ]
 
 # As in `keras_attention`: what type checkers see, and what they must not.
@@ -88,6 +90,7 @@ if typing.TYPE_CHECKING:
     from keras_attention.models.memory_network import MemoryNetwork
     from keras_attention.models.monotonic_rnnsearch import MonotonicRNNSearch
     from keras_attention.models.neural_turing_machine import NeuralTuringMachine
+    from keras_attention.models.pretrained import from_pretrained
     from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
     from keras_attention.models.rnn_language_model import RNNLanguageModel
     from keras_attention.models.rnn_transducer import RNNTransducer

@@ -4,7 +4,7 @@ import pathlib
 import re
 import typing
 
-from keras_attention.published import files, gpt2, vit
+from keras_attention.published import files, gpt2, marian, vit
 
 # What `config.json` calls a family -> its file. Each has
 # - `MODEL`, the name of ours;
@@ -17,6 +17,7 @@ from keras_attention.published import files, gpt2, vit
 # - `copies(config)`: the names of tensors that must equal another one.
 FAMILIES = {
     "gpt2": gpt2,
+    "marian": marian,
     "vit": vit,
 }
 

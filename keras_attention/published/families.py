@@ -4,7 +4,7 @@ import pathlib
 import re
 import typing
 
-from keras_attention.published import files, gpt2, marian, vit
+from keras_attention.published import files, gpt2, marian, t5, vit
 
 # What `config.json` calls a family -> its file. Each has
 # - `MODEL`, the name of ours;
@@ -18,6 +18,8 @@ from keras_attention.published import files, gpt2, marian, vit
 FAMILIES = {
     "gpt2": gpt2,
     "marian": marian,
+    "mt5": t5,
+    "t5": t5,
     "vit": vit,
 }
 

@@ -18,7 +18,7 @@ GRAPH = ARRAYS | {"tensorflow"}
 BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
 BELOW_SERVING |= {"on_demand"}
 BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
-BELOW_TRAINING |= {"workers", "on_demand"}
+BELOW_TRAINING |= {"workers", "on_demand", "published"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
 TASKS |= {"serving", "training.objectives", "training.callbacks"}
 TASKS |= {"training.stages", "__version__", "tasks", "tokens", "files"}
@@ -29,7 +29,7 @@ TABLE = {
     # It imports TensorFlow without its noise, in a function.
     "on_demand": (set(), {"tensorflow"}),
     "tokens": (set(), None),
-    "config": ({"config", "models.catalog"}, {"yaml"}),
+    "config": ({"config", "models.catalog", "published"}, {"yaml"}),
     "files": (set(), set()),
     "workers": (set(), set()),
     "devices": ({"workers"}, {"tensorflow"}),

@@ -323,10 +323,12 @@ class Run(Choices):
     )
     init: str | None = choice(
         None,
-        "The weights to begin with: the folder of a run, or a file "
-        "(weights.npz, NAME.keras, NAME.weights.h5). They are matched by name "
-        "and shape. A run also gives its vocabulary, and its model, size, "
-        "model_arguments and task (`learns`) unless others are named.",
+        "The weights to begin with: the folder of a run, a file "
+        "(weights.npz, NAME.keras, NAME.weights.h5, NAME.safetensors), or a "
+        "published folder with config.json and model.safetensors. They are "
+        "matched by name and shape. A run also gives its vocabulary, and its "
+        "model, size, model_arguments and task (`learns`) unless others are "
+        "named. A published folder gives its model.",
         is_path=True,
     )
     seed: int = choice(1, "The seed of everything random.", at_least=0)

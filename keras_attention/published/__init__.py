@@ -9,10 +9,22 @@ weights.
 
 from keras_attention.published.families import (
     FAMILIES,
+    LEFT_TO_A_TRAINING,
     Weights,
+    belongs_to_data,
     choices,
     is_published,
     read,
 )
+from keras_attention.published.files import Tensors
 
-__all__ = ["FAMILIES", "Weights", "choices", "is_published", "read"]
+__all__ = [
+    "FAMILIES",
+    "LEFT_TO_A_TRAINING",
+    "Tensors",
+    "Weights",
+    "belongs_to_data",
+    "choices",
+    "is_published",
+    "read",
+]

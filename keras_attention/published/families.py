@@ -22,6 +22,15 @@ FAMILIES = {
     "t5": t5,
     "vit": vit,
 }
+# Arguments that a training has by its data, or by a choice of its own.
+LEFT_TO_A_TRAINING = (
+    "vocabulary_size",
+    "source_vocabulary_size",
+    "num_classes",
+)
+LEFT_TO_A_TRAINING += ("image_shape", "control_ids", "dropout")
+# Weights with a row for each token or class, by the beginning of their names.
+_OF_DATA = ("embedding/", "source/", "output_bias", "head/")
 
 
 class Weights(typing.NamedTuple):
@@ -44,6 +53,11 @@ def is_published(path) -> bool:
     """Whether a path is such a folder, or the file of weights in it."""
     folder = files.folder_of(path)
     return (folder / "config.json").is_file()
+
+
+def belongs_to_data(name: str) -> bool:
+    """Whether a weight, by our name, has a row for each token or class."""
+    return name.startswith(_OF_DATA)
 
 
 def _family(config, folder):

@@ -86,7 +86,7 @@ class Tensors:
     """The tensors of a folder by name, each read when it is asked for.
 
     Args:
-        folder: the folder.
+        path: the folder, or a file of weights.
 
     Attributes:
         shapes: name -> shape, of all tensors.
@@ -96,11 +96,11 @@ class Tensors:
         ImportError: If the package `safetensors` is not installed.
     """
 
-    def __init__(self, folder: pathlib.Path):
-        self.folder = folder
+    def __init__(self, path: pathlib.Path):
+        file = path if path.is_file() else weights_file(path)
+        self.folder = folder = file.parent
         self.shapes: dict = {}
         self._files: dict = {}
-        file = weights_file(folder)
         names = [file.name]
         if file.name == INDEX:
             names = sorted({*_read_json(file).get("weight_map", {}).values()})

@@ -7,57 +7,12 @@ import pytest
 
 from keras_attention import models, published
 
-numpy_files = pytest.importorskip(
-    "safetensors.numpy", reason="It writes the folders of these tests."
-)
-CONFIG = {
-    "model_type": "gpt2",
-    "vocab_size": 31,
-    "n_positions": 13,
-    "n_embd": 14,
-    "n_layer": 1,
-    "n_head": 7,
-    "bos_token_id": 30,
-    "eos_token_id": 30,
-}
-SHAPES = {
-    "wte.weight": (31, 14),
-    "wpe.weight": (13, 14),
-    "h.0.ln_1.weight": (14,),
-    "h.0.ln_1.bias": (14,),
-    "h.0.attn.c_attn.weight": (14, 42),
-    "h.0.attn.c_attn.bias": (42,),
-    "h.0.attn.c_proj.weight": (14, 14),
-    "h.0.attn.c_proj.bias": (14,),
-    "h.0.ln_2.weight": (14,),
-    "h.0.ln_2.bias": (14,),
-    "h.0.mlp.c_fc.weight": (14, 56),
-    "h.0.mlp.c_fc.bias": (56,),
-    "h.0.mlp.c_proj.weight": (56, 14),
-    "h.0.mlp.c_proj.bias": (14,),
-    "ln_f.weight": (14,),
-    "ln_f.bias": (14,),
-}
 IDS = np.array([[30, 7, 11, 13, 3]])
 
 
 @pytest.fixture
-def tensors(rng):
-    return {
-        name: rng.normal(size=shape).astype("float32")
-        for name, shape in SHAPES.items()
-    }
-
-
-@pytest.fixture
-def folder(tmp_path, tensors):
-    return write(tmp_path, tensors)
-
-
-def write(path, tensors, **choices):
-    (path / "config.json").write_text(json.dumps(CONFIG | choices))
-    numpy_files.save_file(tensors, path / "model.safetensors")
-    return path
+def folder(write_gpt2, tensors):
+    return write_gpt2(tensors)
 
 
 def test_the_file_itself_may_be_named(folder):
@@ -69,15 +24,17 @@ def test_the_file_itself_may_be_named(folder):
     assert not published.is_published(folder / "another")
 
 
-def test_masks_and_a_copy_of_the_embedding_are_no_weights(folder, tensors):
+def test_masks_and_a_copy_of_the_embedding_are_no_weights(
+    folder, tensors, write_gpt2
+):
     """Older files hold them."""
     expected = models.from_pretrained(folder)(IDS)
     tensors["h.0.attn.bias"] = np.ones((1, 1, 13, 13), "float32")
     tensors["lm_head.weight"] = tensors["wte.weight"].copy()
-    write(folder, tensors)
+    write_gpt2(tensors)
     np.testing.assert_array_equal(models.from_pretrained(folder)(IDS), expected)
     tensors["lm_head.weight"] = tensors["lm_head.weight"] + 1
-    write(folder, tensors)
+    write_gpt2(tensors)
     with pytest.raises(
         ValueError, match="lm_head.weight and wte.weight of .*eq"
     ):
@@ -85,13 +42,13 @@ def test_masks_and_a_copy_of_the_embedding_are_no_weights(folder, tensors):
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-def test_half_precision_is_read(folder, tensors, dtype):
+def test_half_precision_is_read(folder, tensors, dtype, write_gpt2):
     dtype = np.dtype(dtype) if dtype == "float16" else bfloat16()
     halves = {name: one.astype(dtype) for name, one in tensors.items()}
     expected = models.from_pretrained(
-        write(folder, {n: o.astype("float32") for n, o in halves.items()})
+        write_gpt2({n: o.astype("float32") for n, o in halves.items()})
     )(IDS)
-    ours = models.from_pretrained(write(folder, halves))
+    ours = models.from_pretrained(write_gpt2(halves))
     assert {weight.dtype for weight in ours.trainable_weights} == {"float32"}
     np.testing.assert_array_equal(ours(IDS), expected)
 
@@ -101,6 +58,7 @@ def bfloat16():
 
 
 def test_files_in_parts_are_read(folder, tensors):
+    numpy_files = pytest.importorskip("safetensors.numpy")
     expected = models.from_pretrained(folder)(IDS)
     (folder / "model.safetensors").unlink()
     places = {}
@@ -113,11 +71,13 @@ def test_files_in_parts_are_read(folder, tensors):
     np.testing.assert_array_equal(models.from_pretrained(folder)(IDS), expected)
 
 
-def test_all_that_does_not_fit_is_named_with_its_shape(folder, tensors):
+def test_all_that_does_not_fit_is_named_with_its_shape(
+    folder, tensors, write_gpt2
+):
     del tensors["h.0.ln_1.bias"]
     tensors["h.1.ln_1.bias"] = np.zeros(14, "float32")
     tensors["h.0.mlp.c_fc.bias"] = np.zeros(55, "float32")
-    write(folder, tensors)
+    write_gpt2(tensors)
     with pytest.raises(ValueError) as raised:
         models.from_pretrained(folder)
     message = str(raised.value)
@@ -129,14 +89,14 @@ def test_all_that_does_not_fit_is_named_with_its_shape(folder, tensors):
     assert f"Of another shape: {other} [56])." in message
 
 
-def test_more_layers_than_the_configuration_says(folder, tensors):
+def test_more_layers_than_the_configuration_says(folder, tensors, write_gpt2):
     """The message names four tensors and counts the others."""
     second = {
         name.replace("h.0", "h.1"): one
         for name, one in tensors.items()
         if name.startswith("h.0")
     }
-    write(folder, tensors | second)
+    write_gpt2(tensors | second)
     with pytest.raises(ValueError, match=r"Left over: .* and 8 more\."):
         models.from_pretrained(folder)
 
@@ -149,31 +109,35 @@ def test_more_layers_than_the_configuration_says(folder, tensors):
         ({"activation_function": "mish"}, "activation 'mish'. Those that"),
     ],
 )
-def test_other_models_are_refused(folder, tensors, choices, message):
-    write(folder, tensors, **choices)
+def test_other_models_are_refused(
+    folder, tensors, choices, message, write_gpt2
+):
+    write_gpt2(tensors, **choices)
     with pytest.raises(ValueError, match=message):
         models.from_pretrained(folder)
 
 
 def test_a_choice_that_is_not_there_is_named(folder):
-    config = {name: CONFIG[name] for name in CONFIG if name != "n_layer"}
+    config = json.loads((folder / "config.json").read_text())
+    del config["n_layer"]
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(ValueError, match="config.json does not say n_layer"):
         models.from_pretrained(folder)
 
 
-def test_what_is_no_folder_is_refused(tmp_path, tensors):
+def test_what_is_no_folder_is_refused(tmp_path, tensors, write_gpt2):
     with pytest.raises(ValueError, match="no folder gpt2. Nothing is downl"):
         models.from_pretrained("gpt2")
     with pytest.raises(ValueError, match="has no config.json. Give a folder"):
         models.from_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text("{")
-    with pytest.raises(ValueError, match="config.json cannot be read"):
-        models.from_pretrained(tmp_path)
-    (tmp_path / "config.json").write_text(json.dumps(CONFIG))
-    (tmp_path / "pytorch_model.bin").touch()
-    with pytest.raises(ValueError, match="pytorch_model.bin is of an older"):
-        models.from_pretrained(tmp_path)
-    (tmp_path / "model.safetensors").write_bytes(b"no")
+    folder = write_gpt2(tensors)
+    (folder / "model.safetensors").write_bytes(b"no")
     with pytest.raises(ValueError, match="model.safetensors cannot be read"):
-        models.from_pretrained(tmp_path)
+        models.from_pretrained(folder)
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").touch()
+    with pytest.raises(ValueError, match="pytorch_model.bin is of an older"):
+        models.from_pretrained(folder)
+    (folder / "config.json").write_text("{")
+    with pytest.raises(ValueError, match="config.json cannot be read"):
+        models.from_pretrained(folder)

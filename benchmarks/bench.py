@@ -1,23 +1,24 @@
 """Measures the speed of this package on this machine.
 
-    python benchmarks/bench.py train|decode|pipeline|start [--size S]
+    python benchmarks/bench.py train|decode|pipeline [--size S]
 
 Training is measured through `fit` with its input pipeline, decoding through an
 exported SavedModel and, without text, as the search that is in it. The weights
 are random: lengths are fixed, so speed does not depend on the weights. The
-programs in `peers/` measure others on the same data. The last line is one JSON
-object.
+programs in `peers/` measure others on the same data. `--size` is S, B, R or the
+name of a translator of the catalogue, which has its size `tiny`. The last line
+is one JSON object.
 """
 
 import argparse
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import platform
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -27,13 +28,18 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention import config as configuration
-from keras_attention import devices, tasks
+from keras_attention import devices, models, tasks
+from keras_attention.models import catalog
 from keras_attention.serving import loading, translator
 from keras_attention.tokens import END, PAD
 from keras_attention.training import parts, run_directory
 
 # Sizes of the workload: the model, a named size of it, what replaces it.
 SIZES = {
+    name: (name, "tiny", {})
+    for name, entry in catalog.CATALOG.items()
+    if entry.task == "translation"
+} | {
     "S": ("transformer", "tiny", {}),
     "B": ("transformer", "base", {"norm_first": True}),
     "R": ("rnnsearch", "tiny", {"units": 512, "readout_dim": 256}),
@@ -116,11 +122,12 @@ def matrix_flops(model, rows: int, source: int, target: int) -> float:
         rows, source, target: B, S and T of the batch, padding included.
 
     Returns:
-        Those of forward and backward: three times the forward ones.
+        Those of forward and backward: three times the forward ones. NaN for
+        another model.
     """
     sizes = model.config
     vocabulary = sizes["vocabulary_size"]
-    if "hidden_dim" in sizes:
+    if isinstance(model, models.Transformer):
         width, inner = sizes["hidden_dim"], sizes["intermediate_dim"]
         encoder = 4 * width**2 + 2 * width * inner + 2 * source * width
         decoder = 6 * width**2 + 2 * width * inner
@@ -128,7 +135,7 @@ def matrix_flops(model, rows: int, source: int, target: int) -> float:
         layers = sizes["num_layers"]
         macs = source * layers * (encoder + 2 * width**2)
         macs += target * (layers * decoder + width * vocabulary)
-    else:
+    elif type(model) is models.RNNSearch:
         units, readout = sizes["units"], sizes["readout_dim"]
         embedding = sizes["embedding_dim"]
         macs = source * (6 * units * (embedding + units) + 2 * units**2)
@@ -136,6 +143,8 @@ def matrix_flops(model, rows: int, source: int, target: int) -> float:
         decoder += 3 * units * (embedding + 3 * units)
         decoder += 2 * readout * (3 * units + embedding) + readout * vocabulary
         macs += target * decoder
+    else:
+        return math.nan
     return 3 * 2 * rows * macs
 
 
@@ -307,43 +316,6 @@ def feed(options) -> dict:
     }
 
 
-LOAD = """
-import sys, time, tensorflow, keras_attention as ka
-start = time.perf_counter()
-translator = ka.load(sys.argv[1])
-loaded = time.perf_counter()
-translator(["This is a sentence."])
-print(loaded - start, time.perf_counter() - loaded)
-"""
-
-
-def start(options) -> dict:
-    """Seconds until something answers, each in a new process."""
-
-    def seconds_of(*command):
-        start = time.perf_counter()
-        output = subprocess.run(
-            [sys.executable, *command], check=True, stdout=subprocess.PIPE
-        ).stdout
-        return time.perf_counter() - start, output
-
-    with tempfile.TemporaryDirectory() as folder:
-        folder = pathlib.Path(folder)
-        live, _ = random_translator(options, folder / "run")
-        live.export(folder / "model")
-        _, output = seconds_of("-c", LOAD, str(folder / "model"))
-        load, first = (float(value) for value in output.split())
-    return {
-        "benchmark": "start",
-        "system": "keras_attention",
-        "help_seconds": seconds_of("-m", "keras_attention", "--help")[0],
-        "import_tensorflow_seconds": seconds_of("-c", "import tensorflow")[0],
-        "import_seconds": seconds_of("-c", "import keras_attention.layers")[0],
-        "load_seconds": load,
-        "first_translation_seconds": first,
-    }
-
-
 def peak_memory_mb() -> float:
     """The most memory that this process has had, in MB."""
     if sys.platform == "linux":
@@ -369,7 +341,7 @@ def machine() -> dict:
     }
 
 
-MEASURES = {"train": train, "decode": decode, "pipeline": feed, "start": start}
+MEASURES = {"train": train, "decode": decode, "pipeline": feed}
 
 
 def main():

@@ -43,6 +43,29 @@ ROWS = {
         "learning_rate": 4e-3,
         "model_arguments": {"attention": "local-p"},
     },
+    "luong, local-m": {
+        "model": "luong",
+        "learning_rate": 4e-3,
+        "model_arguments": {"attention": "local-m"},
+    },
+    "bytenet, convolution": {
+        "model": "bytenet",
+        "model_arguments": {"joined_by": "convolution"},
+    },
+    # With two layers, none is residual. Three are half as fast as local-m.
+    "gnmt": {"model_arguments": {"num_layers": 2}},
+    # As many multiplications as in `transformer`, but for the gates.
+    "transformer, experts": {
+        "model": "transformer",
+        "learning_rate": 3e-3,
+        "warmup_steps": 1000,
+        "model_arguments": {
+            "feed_forward": {
+                "class_name": "keras_attention>MixtureOfExperts",
+                "config": {"num_experts": 8, "intermediate_dim": 128},
+            }
+        },
+    },
     "extended_neural_gpu": {
         "size": "mini",
         "model_arguments": {"filters": 96},

@@ -5,6 +5,8 @@ import pathlib
 import re
 import shutil
 
+import nbformat
+
 import keras_attention
 
 # Sphinx reads what lies below this folder; the tutorials lie beside it.
@@ -12,9 +14,16 @@ ROOT = pathlib.Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "tutorials"
 shutil.rmtree(PAGES, ignore_errors=True)
 PAGES.mkdir()
-for pattern in ("README.md", "[0-9]*.ipynb"):
-    for page in (ROOT / "tutorials").glob(pattern):
-        shutil.copy(page, PAGES)
+shutil.copy(ROOT / "tutorials" / "README.md", PAGES)
+for page in (ROOT / "tutorials").glob("[0-9]*.ipynb"):
+    notebook = nbformat.read(page, as_version=4)
+    for cell in notebook.cells:
+        for output in cell.get("outputs", ()):
+            # MyST looks for the words about a picture at the cell.
+            picture = output.get("metadata", {}).get("image/png", {})
+            if "alt" in picture:
+                cell.metadata["mystnb"] = {"image": {"alt": picture["alt"]}}
+    nbformat.write(notebook, PAGES / page.name)
 with open(PAGES / "README.md", "a") as index:
     index.write("\n```{toctree}\n:hidden:\n:glob:\n\n[0-9]*\n```\n")
 

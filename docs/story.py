@@ -112,7 +112,12 @@ def timeline(of_rows):
     axes = figure.add_axes((0, 0, 1, 1), xlim=(0, size[0]), ylim=(-size[1], 0))
     axes.set_axis_off()
     lefts = {lane: 0.6 + LANE * place for place, lane in enumerate(LANES)}
-    colors = dict(zip(LANES, drawing.COLORS, strict=False))
+    # Blue, orange and green as in the chapters: see `drawing.LOOKS`.
+    looks = (0, 4, 1, 5, 2)
+    colors = {
+        lane: drawing.COLORS[look]
+        for lane, look in zip(LANES, looks, strict=True)
+    }
     small = {"fontsize": 9, "va": "center"}
     for lane, left in lefts.items():
         axes.text(

@@ -4,24 +4,28 @@ import hashlib
 import os
 import pathlib
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+
+import tensorflow as tf
 
 from keras_attention import config as configuration
-from keras_attention import devices, tasks
-from keras_attention.models import ensemble
+from keras_attention import devices
 from keras_attention.serving import loading, manifest
-from keras_attention.training import loop, parts, restore, run_directory
+from keras_attention.training import run_directory
 
 if typing.TYPE_CHECKING:
-    # Which kind a folder holds is known when it is read. To type checkers and
-    # editors, a model therefore has the methods of all kinds.
+    # A SavedModel is loaded without Keras. So functions of runs import it.
+    from keras_attention import tasks
     from keras_attention.serving import (
         continuer,
         labeller,
         text_model,
         translator,
     )
+    from keras_attention.training import parts
 
+    # Which kind a folder holds is known when it is read. To type checkers and
+    # editors, a model therefore has the methods of all kinds.
     class Model(translator.Translator, continuer.Continuer, labeller.Labeller):
         """What `load` gives: a translator, a continuer or a labeller."""
 
@@ -79,12 +83,47 @@ def load(
             and is asked for one.
     """
     devices.share_cores()
-    directory = run_directory.at(path)
-    if directory.is_run:
-        return restore.load_run(
-            *read_run(path, num_beams, length_penalty, no_repeat_ngram_size)
+    search = (num_beams, length_penalty, no_repeat_ngram_size)
+    if run_directory.at(path).is_run:
+        from keras_attention.training import restore
+
+        return restore.load_run(*read_run(path, *search))
+    return _with_search(loading.load(path), path, *search)
+
+
+def load_some(
+    path: str | os.PathLike, names: Collection[str], is_brief: bool, *search
+) -> "Model":
+    """Loads some signatures of a SavedModel, see `loading.load`.
+
+    Args:
+        path, names, is_brief: as for `loading.load`.
+        *search: as for `load`.
+
+    Raises:
+        ValueError: As `load`.
+    """
+    devices.share_cores()
+    if is_brief:
+        tf.config.optimizer.set_experimental_options(
+            {"disable_meta_optimizer": True}
         )
-    loaded = typing.cast("Model", loading.load(directory.path))
+    return _with_search(loading.load(path, names, is_brief), path, *search)
+
+
+def _with_search(
+    model,
+    path,
+    num_beams=None,
+    length_penalty=None,
+    no_repeat_ngram_size=None,
+) -> "Model":
+    """A SavedModel, if it searches as it is asked to.
+
+    Raises:
+        ValueError: If it does not.
+    """
+    loaded = typing.cast("Model", model)
     given = _search_given(
         loaded.task, num_beams, length_penalty, no_repeat_ngram_size
     )
@@ -121,40 +160,14 @@ def load_ensemble(
         ValueError: If a path is no run of a translator, or if a vocabulary is
             another one than the first run's.
     """
-    for path in paths:
-        _, config, _ = read_run(path)
-        if config.task != "translation":
-            raise ValueError(
-                f"An ensemble is of translators. {path} does "
-                f"{config.task.replace('_', ' ')}."
-            )
-    first, *others = loaded = [
-        load(path, num_beams, length_penalty, no_repeat_ngram_size)
-        for path in paths
-    ]
-    tokenizers = _tokenizers(first)
-    for path, other in zip(paths[1:], others, strict=True):
-        if [one.model for one in _tokenizers(other)] != [
-            one.model for one in tokenizers
-        ]:
-            raise ValueError(
-                f"{path} has another vocabulary than {paths[0]}, so their "
-                "probabilities are of other tokens. An ensemble needs runs of "
-                "one vocabulary: train them on one corpus with the same "
-                "choices and other seeds."
-            )
-    together = ensemble.Ensemble([one.model for one in loaded])
-    together.build()
-    _, config, task = read_run(
-        paths[0], num_beams, length_penalty, no_repeat_ngram_size
+    from keras_attention import tasks
+    from keras_attention.tasks import ensembles
+
+    devices.share_cores()
+    search = _search_given(
+        "translation", num_beams, length_penalty, no_repeat_ngram_size
     )
-    return task.servable(config, together, tokenizers)
-
-
-def _tokenizers(translator) -> list:
-    """Those of source and target."""
-    graph = translator.graph
-    return [graph.source_tokenizer, graph.target_tokenizer]
+    return ensembles.load(paths, tasks.get("translation"), search)
 
 
 def checksum(path: str | os.PathLike) -> str:
@@ -177,7 +190,7 @@ def checksum(path: str | os.PathLike) -> str:
 
 def train(
     config: configuration.TrainingConfig, resume: bool = False
-) -> parts.Parts:
+) -> "parts.Parts":
     """Trains what a configuration says, and keeps the selected weights.
 
     It neither scores the model nor exports it, unlike `keras-attention train`.
@@ -195,6 +208,9 @@ def train(
         ValueError: If the folder holds another run, if the corpus cannot be
             read, or if the configuration cannot be trained.
     """
+    from keras_attention import tasks
+    from keras_attention.training import loop
+
     configuration.check_corpus(config.data.corpus)
     config = configuration.resolve(config)
     return loop.train(config, tasks.get(config.task), resume)
@@ -206,7 +222,7 @@ def read_run(
     length_penalty: float | None = None,
     no_repeat_ngram_size: int | None = None,
 ) -> tuple[
-    run_directory.RunDirectory, configuration.TrainingConfig, tasks.Task
+    run_directory.RunDirectory, configuration.TrainingConfig, "tasks.Task"
 ]:
     """A run's folder, its choices with the search to load it with, its task.
 
@@ -216,6 +232,8 @@ def read_run(
         ValueError: If the folder holds no run, or if a run is asked for a
             search that its task does not have.
     """
+    from keras_attention import tasks
+
     directory = run_directory.at(path)
     config = run_directory.read_config(directory)
     given = _search_given(

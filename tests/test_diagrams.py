@@ -10,23 +10,15 @@ from matplotlib import path as mpl_path
 
 from keras_attention.plotting import drawing
 
-NAMES = (
-    "attention_steps",
-    "chain_of_choices",
-    "encoder_decoder",
-    "hard_look",
-    "hidden_markov",
-    "memory_hops",
-    "soft_search",
-    "stop_or_go_on",
-    "summarizer",
-    "transducer",
-    "transformer",
-    "transformer_layer",
-    "translator",
-    "unrolled_rnn",
-    "window",
+TABLES = (
+    "distances",
+    "masks",
+    "numbers",
+    "picture_patches",
+    "three_sources",
+    "windows",
 )
+NAMES = tuple(name for name in diagrams.__all__ if name not in TABLES)
 each_diagram = pytest.mark.parametrize("name", NAMES)
 
 
@@ -191,9 +183,133 @@ def test_a_transformer_has_three_attentions_and_one_memory():
     figure = diagrams.transformer()
     kinds = [node.kind for node in figure.diagram.nodes]
     assert kinds.count("attention") == 3
-    assert {("memory", "cross"), ("causal", "cross")} <= edges(figure)
-    assert path_from(figure, "source")[-1] == "logits"
-    assert path_from(figure, "target")[-1] == "logits"
+    assert kinds.count("norm") == 5  # One behind each sublayer.
+    labels = {edge[:2]: edge for edge in edges(figure)}
+    assert ("memory", "cross") in labels
+    for name, start in (("source", "self"), ("target", "causal")):
+        assert {
+            (f"{name} ids", f"{name} words"),
+            (f"{name} words", f"{name} +"),
+            (f"{name} places", f"{name} +"),
+            (f"{name} +", start),
+        } <= edges(figure)
+    # What is added in each "add & norm": a sublayer, and what it has read.
+    into = {
+        target: {source for source, end in edges(figure) if end == target}
+        for _, target in edges(figure)
+    }
+    assert into["causal norm"] == {"causal", "target +"}
+    assert into["cross norm"] == {"cross", "causal norm"}
+    assert into["say norm"] == {"say", "cross norm"}
+    assert into["cross"] == {"causal norm", "memory"}
+    assert into["memory"] == {"think norm"}
+    assert path_from(figure, "say norm") == [
+        "say norm", "linear", "softmax", "p",
+    ]  # fmt: skip
+
+
+def test_heads_are_joined_by_one_matrix():
+    found = edges(diagrams.heads())
+    for head in "123":
+        assert {
+            ("x", f"W {head}"),
+            (f"W {head}", f"head {head}"),
+            (f"head {head}", "joined"),
+        } <= found
+    assert {("joined", "W_O"), ("W_O", "context")} <= found
+
+
+def test_attention_joins_the_streams_and_a_network_stays_beside_one():
+    found = edges(diagrams.stream())
+    assert {end for end in found if end[1] == "attention"} == {
+        ("from one", "attention"), ("from two", "attention"),
+        ("ask", "attention"),
+    }  # fmt: skip
+    assert {start for start, end in found if end == "+ 2"} == {
+        "+ 1", "network",
+    }  # fmt: skip
+
+
+def test_a_cache_grows_by_one_token_a_step():
+    figure = diagrams.cache(["START", "a", "b", "c"])
+    for t in range(1, 5):
+        kinds = [figure.diagram[f"{t} {j}"].kind for j in range(1, t + 1)]
+        assert kinds == ["vector"] * (t - 1) + ["dense"]
+        assert {end for start, end in edges(figure) if start == f"q_{t}"} == {
+            f"{t} {j}" for j in range(1, t + 1)
+        }
+
+
+def test_a_column_of_the_neural_gpu_sees_its_neighbours():
+    found = edges(diagrams.convolutional_gru())
+    for target in ("1 3", "2 3"):
+        below = int(target[0]) - 1
+        assert {start for start, end in found if end == target} == {
+            f"{below} {t}" for t in (2, 3, 4)
+        }
+
+
+def test_a_query_of_convs2s_is_made_of_state_and_embedding():
+    found = edges(diagrams.conv_layer())
+    into = {
+        target: {source for source, end in found if end == target}
+        for _, target in found
+    }
+    assert into["d"] == {"W_d", "g"}
+    assert into["look"] == {"d", "keys"}
+    assert into["c"] == {"look", "values"}
+    assert into["first"] == {"W_c", "gate"}
+    assert into["second"] == {"first", "inputs"}
+
+
+@pytest.mark.parametrize("name", diagrams.__all__)
+def test_a_reader_who_cannot_see_it_is_told_what_it_shows(name):
+    figure = draw(name) if name in NAMES else table(name)
+    assert len(figure.alt.split()) > 10
+
+
+def table(name):
+    square = np.tri(3) / 10
+    rgb = np.linspace(0, 1, 64).reshape(8, 8)
+    words = ["twenty", "-", "one"]
+    arguments = {
+        "distances": ({"a": square, "b": square},),
+        "masks": (words, {"a": (square, square > 0)}),
+        "numbers": (
+            words,
+            ["tens", "hyphen", "unit", "always"],
+            {
+                **dict.fromkeys(("x", "Q", "K"), np.ones((3, 4))),
+                **dict.fromkeys(("V", "context"), np.ones((3, 2))),
+                **dict.fromkeys(("scores", "weights"), square),
+            },
+        ),
+        "picture_patches": (rgb,),
+        "three_sources": (),
+        "windows": ({"a": square},),
+    }
+    return getattr(diagrams, name)(*arguments[name])
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_table_can_be_read_on_a_phone(name):
+    with drawing.style():
+        figure = table(name)
+        boxes = label_boxes(figure)
+    assert figure.get_size_inches()[0] <= 4.8
+    assert min(text.get_fontsize() for text in figure.axes[0].texts) >= 9
+    assert all(
+        figure.bbox.count_contains(box.corners()) == 4 for _, box in boxes
+    )
+    for (one, box), (two, other) in itertools.combinations(boxes, 2):
+        assert not box.overlaps(other), (one, two)
+
+
+def test_a_closed_cell_shows_no_weight():
+    weights, allowed = np.full((2, 2), 0.5), np.array([[1, 0], [1, 1]], bool)
+    figure = diagrams.masks(["a", "b"], {"causal": (weights, allowed)})
+    shown = [text.get_text() for text in figure.axes[0].texts]
+    assert shown.count("0.50") == 3 and shown.count("0") == 1
 
 
 def test_attention_is_a_score_a_softmax_and_a_sum():

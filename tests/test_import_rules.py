@@ -86,7 +86,7 @@ TABLE = {
     ),
     # The server turns requests to arrays and back: it knows no model.
     "server": (
-        {"server", "serving"},
+        {"server", "serving", "on_demand"},
         GRAPH
         | {"starlette", "uvicorn", "h11", "grpc", "grpc_health"}
         | {"google", "tensorflow_serving"},
@@ -94,13 +94,21 @@ TABLE = {
     "training": (BELOW_TRAINING | {"training"}, GRAPH | {"rich"}),
     "training.losses": ({"tokens"}, ARRAYS),
     "training.metrics": ({"tokens", "training.losses"}, ARRAYS),
-    "training.objectives": ({"training.losses"}, ARRAYS),
+    "training.blocks": (set(), {"tensorflow"}),
+    "training.objectives": (
+        {"layers", "training.blocks", "training.losses"},
+        ARRAYS,
+    ),
     "training.callbacks": (set(), ARRAYS),
     "training.schedules": (set(), ARRAYS),
     "training.optimizers": (set(), GRAPH),
     "tasks": (TASKS, GRAPH | {"babel"}),
     # One stage of a run answers the corpus of the next.
     "tasks.distillation": (
+        TASKS | {"training.restore", "training.run_directory"},
+        GRAPH,
+    ),
+    "tasks.ensembles": (
         TASKS | {"training.restore", "training.run_directory"},
         GRAPH,
     ),

@@ -403,3 +403,38 @@ def test_scores_by_length_draws_the_metric_asked_for():
 def test_scores_by_length_refuses_rows_without_the_metric(rows):
     with pytest.raises(ValueError, match="column 'bleu'. Received: "):
         plotting.scores_by_length(rows)
+
+
+def test_a_model_keeps_its_colour_in_every_picture():
+    rows = [row(0, 5, 20, 30.0)]
+    colors = set()
+    for names in (
+        ["one vector", "soft search"],
+        ["mine", "soft search", "yours"],
+        ["soft search", "soft search 2"],
+    ):
+        result = plotting.scores_by_length(dict.fromkeys(names, rows))
+        lines = dict(zip(names, result.axes[0].get_lines(), strict=True))
+        colors.add(lines["soft search"].get_color())
+        looks = {
+            (line.get_color(), line.get_linestyle()) for line in lines.values()
+        }
+        assert len(looks) == len(names)
+    assert len(colors) == 1
+    # No two models of one chapter's picture look alike.
+    for names in (
+        ("Cho", "Sutskever, backwards", "Sutskever, forwards"),
+        ("one vector", "two cursors", "soft search", "soft search 2"),
+        ("recurrence", "convolution", "dilated", "attention"),
+        ("simple RNN", "LSTM", "LSTMN", "character CNN", "stack"),
+    ):
+        assert len(set(drawing.looks(names))) == len(names)
+
+
+def test_a_notebook_keeps_the_words_about_a_picture():
+    figure = drawing.Figure(figsize=(1, 1))
+    assert figure._repr_png_().startswith(b"\x89PNG")
+    figure.alt = "An empty square."
+    picture, metadata = figure._repr_png_()
+    assert picture.startswith(b"\x89PNG")
+    assert metadata == {"alt": "An empty square."}

@@ -1,7 +1,10 @@
 """The tutorials run, and their notebooks are what they run to."""
 
 import ast
+import builtins
+import dis
 import importlib.util
+import inspect
 import os
 import pathlib
 import re
@@ -9,6 +12,7 @@ import subprocess
 import sys
 import textwrap
 
+import execute
 import jupytext
 import nbformat
 import pytest
@@ -51,6 +55,110 @@ def test_a_chapter_imports_what_there_is(path):
                 assert hasattr(module, name.name) or importlib.util.find_spec(
                     f"{node.module}.{name.name}"
                 ), f"{node.module}.{name.name}"
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_cell_that_is_alone_needs_the_first_one_only(path):
+    """And makes no name that the rest of the chapter uses."""
+    first, *others = (
+        cell for cell in jupytext.read(path).cells if cell.cell_type == "code"
+    )
+    known = set(dir(builtins)) | names(first.source)
+    rest = set().union(
+        *(names(cell.source) for cell in others if not execute.is_alone(cell))
+    )
+    for cell in filter(execute.is_alone, others):
+        made, imported = made_by(cell.source)
+        assert not used_by(cell.source) - known, cell.source
+        assert not made & (rest | names(first.source)), cell.source
+        known |= made | imported
+
+
+def names(source):
+    """All names in some code."""
+    nodes = list(ast.walk(ast.parse(source)))
+    found = {node.id for node in nodes if isinstance(node, ast.Name)}
+    return found.union(*imported_by(nodes))
+
+
+def imported_by(nodes):
+    """The names that imports make, for each import."""
+    return [
+        {(name.asname or name.name).split(".")[0] for name in node.names}
+        for node in nodes
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    ]
+
+
+def made_by(source):
+    """The names that code makes outside of its functions; those it imports."""
+    code = compile(source, "cell", "exec")
+    imported = set().union(*imported_by(ast.parse(source).body))
+    made = {
+        instruction.argval
+        for instruction in dis.get_instructions(code)
+        if instruction.opname in ("STORE_NAME", "STORE_GLOBAL")
+    }
+    return made - imported, imported
+
+
+def used_by(source):
+    """The names that code takes from outside."""
+
+    def loads(code):
+        for instruction in dis.get_instructions(code):
+            if instruction.opname in ("LOAD_NAME", "LOAD_GLOBAL"):
+                yield instruction.argval
+        for constant in code.co_consts:
+            if inspect.iscode(constant):
+                yield from loads(constant)
+
+    made, imported = made_by(source)
+    return set(loads(compile(source, "cell", "exec"))) - made - imported
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_the_list_has_the_minutes_of_the_chapter(path):
+    text = " ".join(path.read_text("utf-8").replace("\n# ", " ").split())
+    (minutes,) = re.findall(r"[Tt]akes about (\d+) minutes? on two cores", text)
+    readme = (FOLDER / "README.md").read_text("utf-8")
+    (row,) = [line for line in readme.splitlines() if path.stem in line
+              and line.startswith("|")]  # fmt: skip
+    assert row.split("|")[-2].strip() == minutes
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_chapter_begins_without_lines_of_tensorflow(path):
+    first = next(
+        cell for cell in jupytext.read(path).cells if cell.cell_type == "code"
+    )
+    assert first.source.startswith(
+        "from keras_attention import on_demand\n\non_demand.import_tensorflow()"
+    )
+
+
+@pytest.mark.slow
+def test_cells_that_are_alone_run_without_the_others(tmp_path):
+    """The others keep what they printed, but they must be the same."""
+    pytest.importorskip("nbclient", reason="the extra `docs` is not installed")
+    first = "# %%\nimport math\n\n"
+    trained = "# %%\nprint('trained for an hour')\n\n"
+    path = tmp_path / "00_new.py"
+    path.write_text(first + trained)
+    execute.execute(path)
+    alone = '# %% tags=["alone"]\nprint(math.sqrt(4))\n\n'
+    untrained = trained.replace("print(", "assert False and print(")
+    path.write_text(first + alone + untrained)
+    with pytest.raises(ValueError, match="has changed"):
+        execute.run_alone(path)
+    path.write_text(first + alone + trained)
+    execute.run_alone(path)
+    cells = nbformat.read(path.with_suffix(".ipynb"), as_version=4).cells
+    assert [cell.execution_count for cell in cells] == [1, 2, 3]
+    assert [cell.outputs[0].text for cell in cells[1:]] == [
+        "2.0\n",
+        "trained for an hour\n",
+    ]
 
 
 def with_solutions(path):

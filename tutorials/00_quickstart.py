@@ -22,8 +22,11 @@
 # sums of money as they are written in English, and as they are written in
 # German. Nothing is downloaded.
 #
-# Takes about five minutes on two cores. At the end a model that knows nothing
-# of this package's code turns "twenty-one" into "einundzwanzig".
+# Takes about 5 minutes on two cores. Most of them pass in one training, which
+# shows its progress. Each picture is shown where it is made, and is also
+# written to the folder `pictures`, here as in all chapters. At the end a model
+# that knows nothing of this package's code turns "twenty-one" into
+# "einundzwanzig".
 #
 # Here and in all chapters, lines that begin with `assert` check that the text
 # tells the truth. You may read past them.
@@ -35,6 +38,10 @@
 # or Andrej Karpathy's [Zero to Hero](https://karpathy.ai/zero-to-hero.html).
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import os
 import pathlib
 
@@ -52,7 +59,7 @@ keras.utils.set_random_seed(1)
 # %% [markdown]
 # This is what we are going to build, from text to text:
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.translator(path=PICTURES / "00_translator.png")
@@ -78,12 +85,12 @@ for pair in corpus.splits["test"].take(5).as_numpy_iterator():
 # ## Train
 #
 # One call learns a vocabulary of word pieces, builds a small Transformer and
-# fits it with Keras's `fit`. After each epoch it shows three translations of
-# sentences that were not trained on. `resume=True` makes the call safe to
-# repeat: a run that was stopped goes on, and one that is finished is left
-# alone. (Perplexity is $e$ to the mean negative log-probability of a token: 1
-# is perfect. The loss beside it is label-smoothed, chapter 6, and so does not
-# go to 0.)
+# fits it with Keras's `fit`. That takes some minutes, and a bar shows how far
+# it has come. After each epoch it shows three translations of sentences that
+# were not trained on. `resume=True` makes the call safe to repeat: a run that
+# was stopped goes on, and one that is finished is left alone. (Perplexity is
+# $e$ to the mean negative log-probability of a token: 1 is perfect. The loss
+# beside it is label-smoothed, chapter 6, and so does not go to 0.)
 
 # %%
 config = ka.config.make(
@@ -107,11 +114,11 @@ if not FAST:
 
 # %% [markdown]
 # How good is it? We translate the whole test set and count. Exact match is the
-# percentage of answers that equal the reference to the letter; BLEU counts
-# the runs of one to four words that both have (chapter 8 says what it is
-# worth, and why it never stands without its signature, the settings that it
-# was computed with). `num_beams=1` asks for the simplest search: always the
-# most probable next token.
+# percentage of answers that equal the reference to the letter. BLEU counts the
+# runs of one to four words that both have. (Chapter 8 says what it is worth.
+# The text in brackets is its *signature*, the settings that it was computed
+# with.) `num_beams=1` asks for the simplest search: always the most probable
+# next token.
 
 # %%
 pairs = list(corpus.splits["test"].as_numpy_iterator())
@@ -129,14 +136,20 @@ if not FAST:
 # %% [markdown]
 # ## Look at the attention
 #
-# While it writes, the model looks back at the source. Each row of the picture
-# is a token that it wrote; the darker a cell, the more the model looked there,
-# in the last of its layers. For "twenty-one" German says one-and-twenty:
-# "einund" (one-and) looks to the right, at the hyphen and at "one", and
-# "zwanzig" to the left, at "twenty". The two cross. How a network learns this
-# is the subject of chapter 3. ("▁" is the beginning of a word, "[END]" the end
-# of a text. By then the model has mixed each token with its neighbours, so a
-# look at the hyphen can serve as a look at "one".)
+# While it writes, the model looks back at the source. The next cell draws
+# where. All such maps in these chapters are read in one way:
+#
+# - **A row asks, and a column is asked.** Here a row is a token that the model
+#   wrote, and a column is a token of the source.
+# - The darker a cell, the more the row's token looked at the column's token. A
+#   row sums to 1.
+#
+# This map is that of the last layer. For "twenty-one" German says
+# one-and-twenty: "einund" (one-and) looks to the right, at the hyphen and at
+# "one", and "zwanzig" to the left, at "twenty". The two cross. How a network
+# learns this is the subject of chapter 3. ("▁" is the beginning of a word,
+# "[END]" the end of a text. By then the model has mixed each token with its
+# neighbours, so a look at the hyphen can serve as a look at "one".)
 
 # %%
 (shown,) = translator.with_attention(["twenty-one"])
@@ -155,6 +168,11 @@ if not FAST:
 figure
 
 # %% [markdown]
+# Colours have one meaning, too. In diagrams, blue is a recurrent state, orange
+# an attention, green a dense layer and pink a normalisation. In curves, blue is
+# a model without attention, orange one with attention beside a recurrence,
+# green one with attention alone, and pink one with convolutions.
+#
 # ## Export
 #
 # Tokenizer, model and search become one SavedModel: text in, text out.

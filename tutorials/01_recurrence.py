@@ -17,11 +17,11 @@
 # (there, first `!git clone https://github.com/keras-attention/keras_attention`,
 # `%cd keras_attention/tutorials` and `%pip install ..`)
 #
-# How can a network read a sequence of any length? A dense layer takes a
-# vector of one fixed size, but a sentence has as many words as it likes. This
-# chapter starts from a network that sees a window of a few words, measures
-# what it misses, and replaces the window by a *state* that is carried from
-# word to word: the recurrent network. Then it measures why such a network is
+# How can a network read a sequence of any length? A dense layer takes a vector
+# of one fixed size, but a sentence has as many words as it likes. This chapter
+# starts from a network that sees a window of a few words, and measures what it
+# misses. Then it replaces the window by a *state* that is carried from word to
+# word. That is the recurrent network. Then it measures why such a network is
 # hard to train, and how the gates of the LSTM and of the GRU help.
 #
 # Why begin here, when the subject is attention? Attention was invented to mend
@@ -29,11 +29,11 @@
 # only at the last one. To see what that is good for, one has to know what a
 # state is, how far back it reaches, and how little it holds.
 #
-# Takes about 2 minutes on two cores. At the end it prints a table of which
-# recurrent networks learn to recall the first token of a sequence, and how
-# long that sequence may be, and the number of words that a state can hold.
-# Comments give shapes: `[B, T, D]` is a batch of B rows, T steps and D
-# features; V is the size of the vocabulary.
+# Takes about 2 minutes on two cores. At the end it prints a table: which
+# recurrent networks learn to recall the first token of a sequence, and how long
+# may the sequence be? It also prints how many words a state can hold. Comments
+# give shapes: `[B, T, D]` is a batch of B rows, T steps and D features; V is
+# the size of the vocabulary.
 #
 # For other tellings see Andrej Karpathy's [Unreasonable Effectiveness of
 # Recurrent Neural
@@ -44,6 +44,10 @@
 # Learning](https://d2l.ai/chapter_recurrent-neural-networks/) (from scratch).
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import os
 import pathlib
 
@@ -65,7 +69,7 @@ keras.utils.set_random_seed(1)
 # other and keeps what matters in a state $h$. Left, as it is built; right, as
 # it runs.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.unrolled_rnn(path=PICTURES / "01_unrolled_rnn.png")
@@ -863,16 +867,18 @@ picture("01_jacobian_of_gates.png", lines, *AXES, limits=(1e-21, 1e3))
 # %% [markdown]
 # With open gates the gradient is alive after 100 steps. (In the LSTM it even
 # grows, by the paths that lead through $h$ and the gates.) With the usual
-# biases it vanishes: in the LSTM more slowly than in the RNN, in the GRU even
-# faster, since its gate starts at one half.
+# biases it vanishes. In the LSTM it does so more slowly than in the RNN. In the
+# GRU it is even faster, since its gate starts at one half.
 #
 # ## Recalling the first token
 #
 # Does the Jacobian tell us which network can learn? Here is a task that offers
-# no easy, short examples to start from: a sequence begins with one of four
-# letters, fillers follow, and at the end the network has to say which letter it
+# no easy, short examples to start from. A sequence begins with one of four
+# letters, and fillers follow. At the end the network has to say which letter it
 # was. A guess is right in a quarter of cases. The embeddings begin with
-# components of size 1, like the random inputs `x` above.
+# components of size 1, like the random inputs `x` above. The next cell trains
+# 15 networks, five at each of three lengths, and prints nothing. The cell
+# behind it prints the table.
 
 # %%
 NUM_LETTERS, NUM_FILLERS = 4, 8
@@ -957,8 +963,8 @@ if not FAST:
 # better than guessing. The LSTM and the GRU with a bias of 5 find the letter
 # over every length. With Keras's biases they do not: the LSTM's 1 is enough for
 # twenty tokens but not for eighty; the GRU's 0 is enough for neither. What
-# decides is where the gates stand, much as the Jacobians said, but not to the
-# letter: at twenty tokens the GRU with bias 0 does better than the SimpleRNN,
+# decides is where the gates stand, much as the Jacobians said. But they do not
+# say all: at twenty tokens the GRU with bias 0 does better than the SimpleRNN,
 # although its Jacobian starts out smaller. Training moves the gates, and the
 # Jacobian was measured before that.
 #

@@ -20,10 +20,10 @@
 # The networks of the last chapter read a sequence and predict its next token. A
 # translation is another sequence, of another length, in another order. How can
 # a recurrent network read one and write the other? In 2014 two groups gave the
-# same answer (Kalchbrenner and Blunsom had come close in 2013, with a
-# convolution as the reader): one network, the *encoder*, reads the whole source
-# into one vector, and a second one, the *decoder*, unfolds the vector into the
-# target. We build both of their models, train them on numbers in words, and
+# same answer. One network, the *encoder*, reads the whole source into one
+# vector. A second one, the *decoder*, unfolds the vector into the target.
+# (Kalchbrenner and Blunsom had come close in 2013, with a convolution as the
+# reader.) We build both of their models, train them on numbers in words, and
 # measure where they fail: the longer the source, the fewer translations are
 # right.
 #
@@ -37,6 +37,10 @@
 # what passes from the encoder to the decoder.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import itertools
 import os
 import pathlib
@@ -65,7 +69,7 @@ tf.get_logger().setLevel("ERROR")
 # what it has written. (The dashed arrows are the difference between the two
 # models, which we come to.)
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.encoder_decoder(path=PICTURES / "02_encoder_decoder.png")
@@ -536,7 +540,8 @@ print(texts(ids)[0])
 # divided by the number of its real labels. A `TokenCrossEntropy` that is given
 # weights no longer divides: it multiplies by them and sums, which is the loss
 # above. (Chapter 6 says what this is good for.) Everything else is `compile`
-# and `fit`.
+# and `fit`. The chapter trains six models, one of them four times as long, and
+# each prints a line for each epoch.
 
 
 # %%
@@ -821,8 +826,8 @@ ka.plotting.scores_by_length(
 # It does. Read forwards, the LSTM has hardly begun to learn when the training
 # is over; read backwards, it translates most of the short lists. (This is after
 # eight epochs: it shows what is learned soon, not what could be learned.) Cho's
-# model reads forwards and does well that way, but its decoder need not carry
-# the summary: it sees it at every step.
+# model reads forwards and does well that way. But its decoder need not carry
+# the summary, as it sees it at every step.
 #
 # In the picture the two upper lines fall to about zero on the right. The trick
 # brings the beginning of the source nearer, but it makes no more room.
@@ -831,7 +836,7 @@ ka.plotting.scores_by_length(
 #
 # The explanation on offer is that the source does not fit into the vector. If
 # we count, it does. There are 643 numbers to choose from (those that the
-# generator drew, out of the 1,000), so a list of seven is one of $643^7$, which
+# generator drew, out of the 1,000). So a list of seven is one of $643^7$. That
 # is about 65 bits, and three components in float32 have 96.
 
 # %%
@@ -847,9 +852,9 @@ assert 2 * np.log2(len(numbers)) < 19 < 2 * 32
 # But counting does not say how the list is to be packed so that, by following
 # gradients, one network can learn to pack it and a second one to unpack it. If
 # that is what is scarce, then a narrower vector, with nothing else changed,
-# must make the fall come earlier. So we put a waist into Cho's summary: a layer
-# that squeezes it to a given width, and one that brings it back to 128, so that
-# encoder and decoder stay as they were.
+# must make the fall come earlier. So we put a waist into Cho's summary: one
+# layer squeezes it to a given width, and the next brings it back to 128.
+# Encoder and decoder stay as they were.
 
 
 # %%

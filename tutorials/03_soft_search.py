@@ -37,6 +37,10 @@
 # has the textbook's version.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import itertools
 import math
 import os
@@ -349,7 +353,7 @@ print("lists by how far the cursor falls behind:", np.bincount(behind))
 # an arrow, the greater its weight. The search is the frame with the scores, and
 # the rest is the model further below.)
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.soft_search(path=PICTURES / "03_soft_search.png")
@@ -498,11 +502,11 @@ print("soft: alpha_j (h_j - c). hard: 0.")
 # %% [markdown]
 # ### The reversal again
 #
-# Back to the task that defeated the cursors. The model stays as it was,
-# except that $\alpha$ is now computed by an `AdditiveAttention`. There is no
-# decoder and so no state: the query is an embedding of the position $i$ that
-# is to be written, the key is an embedding of the position $j$, the value is
-# $h_j$ as before.
+# Back to the task that defeated the cursors. The model stays as it was, except
+# that $\alpha$ is now computed by an `AdditiveAttention`. There is no decoder
+# and so no state. The query is an embedding of the position $i$ that is to be
+# written. The key is an embedding of the position $j$. The value is $h_j$ as
+# before.
 
 
 # %%
@@ -539,11 +543,11 @@ if not FAST:
 # %% [markdown]
 # ## RNNsearch
 #
-# Now the whole model of Bahdanau, Cho and Bengio (2014, section 3 and
-# appendix A). Besides the search it has two more ideas: the encoder is
-# *bidirectional*, so that $h_j$ says what word $j$ means among the words on
-# both sides of it; and what the decoder receives at each step is not a fixed
-# summary but the context of that step.
+# Now the whole model of Bahdanau, Cho and Bengio (2014, section 3 and appendix
+# A). Besides the search it has two more ideas. The encoder is *bidirectional*,
+# so that $h_j$ says what word $j$ means among the words on both sides of it.
+# And at each step the decoder receives the context of that step, and no fixed
+# summary.
 #
 # $$
 # \begin{aligned}
@@ -661,14 +665,15 @@ assert np.allclose(next_state["context"][0], c, atol=1e-5)
 # %% [markdown]
 # ## Three kinds of model, the same lists
 #
-# Chapter 2's plain model, whose decoder sees one summary; two cursors in
-# step; and the search, trained twice from different initial parameters, to
-# see what depends on them. All get chapter 2's lists, its number of epochs
-# and its optimizer. The cursors now get what our first experiment lacked:
-# recurrence. Read by a bidirectional GRU, $h_j$ knows of its neighbours,
-# and if the line points a token too far to the left, the answer may still be
-# in there. Since the line does not depend on what is written, all contexts
-# are known beforehand, and the model is short:
+# Chapter 2's plain model, whose decoder sees one summary; two cursors in step;
+# and the search, trained twice from different initial parameters, to see what
+# depends on them. All get chapter 2's lists, its number of epochs and its
+# optimizer. The cursors now get what our first experiment lacked: recurrence.
+# Read by a bidirectional GRU, $h_j$ knows of its neighbours, and if the line
+# points a token too far to the left, the answer may still be in there. Since
+# the line does not depend on what is written, all contexts are known
+# beforehand, and the model is short. Each of the four trainings prints a line
+# for each epoch. They take most of the chapter's minutes.
 
 
 # %%
@@ -802,14 +807,15 @@ figure
 #
 # The model with one vector fails as in chapter 2, after as many epochs (from
 # other initial parameters, so the numbers differ a little). The search does not
-# fail at any length, with less than half of the parameters: with the same 8,000
-# lists and eight epochs, the overfitting of chapter 2 was the price of the one
-# vector. The cursors come far, too: a vector for each step, taken from about
-# the right position, is enough to be rid of the bottleneck. (Their network is a
-# plain one: 64 units like the search's, without its maxout; the model with one
-# vector has 128.) But the cursors fall off at the end of the scale. To see why,
-# sort the lists by how far the cursor falls behind, instead of by length. Long
-# lists tend to be farther behind, so the second table has only long ones.
+# fail at any length, with less than half of the parameters. It has the same
+# 8,000 lists and eight epochs. So the overfitting of chapter 2 was the price of
+# the one vector. The cursors come far, too: a vector for each step, taken from
+# about the right position, is enough to be rid of the bottleneck. (Their
+# network is a plain one: 64 units like the search's, without its maxout; the
+# model with one vector has 128.) But the cursors fall off at the end of the
+# scale. To see why, sort the lists by how far the cursor falls behind, instead
+# of by length. Long lists tend to be farther behind, so the second table has
+# only long ones.
 
 
 # %%
@@ -930,9 +936,9 @@ if not FAST:
 
 # %% [markdown]
 # The tens do, most units do not: the first row of the picture is not the rule.
-# A word can also be recognised from the annotations of its neighbours: the GRU
+# A word can also be recognised from the annotations of its neighbours. The GRU
 # has told the hyphen's annotation about "twenty" on its left and "two" on its
-# right, so one look at the hyphen can give both numerals. Is that the reason?
+# right. So one look at the hyphen can give both numerals. Is that the reason?
 # Take the neighbours away. In the same search, let an annotation know its token
 # and its position and nothing else ([chapter 5](05_transformer.ipynb) says how
 # a position becomes a vector). The decoder, which started from the backward
@@ -1031,12 +1037,12 @@ if not FAST:
 
 # %% [markdown]
 # Most of the numerals' links are true. Of Model 1's, between 15 and 20 % are
-# false: it knows which words belong together, but not where they stand, and of
-# two occurrences of "two" in a list it has to take one or the other. The search
-# can tell them apart, because its query, the state, knows how far the
-# translation has come. And that is a by-product of training to translate. The
-# search does not necessarily beat Model 1: compare the rows. The two searches
-# differ only in their initial parameters.
+# false. It knows which words belong together, but not where they stand. Of two
+# occurrences of "two" in a list it has to take one or the other. The search can
+# tell them apart, because its query, the state, knows how far the translation
+# has come. And that is a by-product of training to translate. The search does
+# not necessarily beat Model 1: compare the rows. The two searches differ only
+# in their initial parameters.
 #
 # Over all tokens the rate is worse. The decoder knows without another look that
 # a comma is due, or *und*, or *hundert*, and where nothing depends on the look,
@@ -1048,6 +1054,31 @@ if not FAST:
 # The name came last. The paper speaks of a soft search and of annotations;
 # "attention" was Yoshua Bengio's suggestion, says Bahdanau's letter, in one
 # of the last passes over the text.
+#
+# ## The same search in a picture and in sound
+#
+# The search does not know that it reads words. It asks for one thing: vectors
+# $h_1 \dots h_S$. So whatever can be cut into parts, with a vector for each
+# part, can be searched.
+
+# %% tags=["hide-input", "alone"]
+diagrams.three_sources(PICTURES / "03_three_sources.png")
+
+# %% [markdown]
+# *The weights are made up. The more orange a part, the more the search looks at
+# it.* A picture is cut into squares, and a convolutional network makes a vector
+# of each. The decoder writes a sentence about the picture, and searches the
+# squares before each word: before "bird" it looks where the bird is ([Xu et al.
+# 2015](https://arxiv.org/abs/1502.03044), "Show, attend and tell"). A recording
+# is cut into moments of some hundredths of a second. A recurrent network reads
+# them, and each moment has its state. The decoder writes letters or sounds, and
+# searches the moments before each of them ([Chorowski et al.
+# 2015](https://arxiv.org/abs/1506.07503); [Chan et al.
+# 2015](https://arxiv.org/abs/1508.01211)). In all three the search is the three
+# lines of this chapter: a score, a softmax, a weighted sum. Only what makes the
+# $h_j$ differs. Sound has a difference of its own: it is read in order and
+# never goes back. [Chapter 16](16_the_cursor.ipynb) builds cursors for that.
+# [Chapter 14](14_one_stack.ipynb) reads pictures with attention alone.
 #
 # ## What to take away
 #

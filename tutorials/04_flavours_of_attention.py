@@ -21,14 +21,13 @@
 # encoder's annotations answered. What is left when the translation is taken
 # away? A small function of three tensors, query, key and value, that fits on
 # three lines. Its flavours (additive, dot, general, concat, scaled) differ in
-# one line only, the score. This chapter writes each flavour by hand, checks
-# it against the package's layer, and then finds out what the one line
-# decides: what a score costs, what it can and cannot find, and when it stops
-# learning.
+# one line only, the score. This chapter writes each flavour by hand and checks
+# it against the package's layer. Then it finds out what the one line decides:
+# what a score costs, what it can and cannot find, and when it stops learning.
 #
-# Takes about a minute on two cores. Among other things it prints what a score
-# costs, a table of what four flavours learned on three tasks from the same
-# examples, and what a model learns with and without the factor $1 / \sqrt d$.
+# Takes about 1 minute on two cores. It prints what a score costs, and what four
+# flavours learned on three tasks from the same examples. It also prints what a
+# model learns with and without the factor $1 / \sqrt d$.
 #
 # Two overviews go well with this chapter: Lilian Weng's [Attention?
 # Attention!](https://lilianweng.github.io/posts/2018-06-24-attention/) lists
@@ -37,6 +36,10 @@
 # writes the same ones in other frameworks.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import math
 import os
 import pathlib
@@ -79,7 +82,7 @@ rng = np.random.default_rng(1)
 # annotation $h_j$ was key and value at once. Nothing above needs a state or an
 # annotation, or words, or an order, or even a network.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.attention_steps(PICTURES / "04_attention_steps.png")
@@ -137,10 +140,10 @@ np.testing.assert_allclose(context, [[521.0]])
 # | scaled dot | $q \cdot k / \sqrt{d}$ | nothing | Vaswani 2017, (1) |
 #
 # (The last column also gives the section or, in brackets, the equation.) $d$ is
-# the width of query and key, $[q; k]$ is one vector after the other, and the
-# $v$ of a score is a learned vector, not a value of the memory. Here they are,
-# written by hand. Keras multiplies rows, `x @ kernel`, and the papers multiply
-# columns, $W x$: hence the `.T`.
+# the width of query and key. $[q; k]$ is one vector after the other. The $v$ of
+# a score is a learned vector, not a value of the memory. Here they are, written
+# by hand. Keras multiplies rows, `x @ kernel`, and the papers multiply columns,
+# $W x$: hence the `.T`.
 
 
 # %%
@@ -570,7 +573,8 @@ print("labels", labels)
 # not know where to look is right in 1 of 8 cases.
 #
 # All four flavours get the same examples, the same optimizer and the same 400
-# steps. (Concat is additive, and a head is a kind of general.)
+# steps. These are twelve trainings, of some seconds each, which print nothing
+# before the table. (Concat is additive, and a head is a kind of general.)
 
 
 # %%
@@ -878,9 +882,9 @@ figure
 # less than a thousandth of the gradient is left for a typical query of
 # width 1024.
 #
-# Does it matter in training? Two alphabets again, but wide ones: letters are
-# random vectors of width 256, a capital and its small letter have nothing in
-# common, and queries and keys each go through a learned map before the dot. In
+# Does it matter in training? Two alphabets again, but wide ones. Letters are
+# random vectors of width 256, and a capital and its small letter have nothing
+# in common. Queries and keys each go through a learned map before the dot. In
 # each pair of runs all but the factor is the same. There are two pairs, for two
 # optimizers. (A smaller first kernel would make the same first scores. The
 # factor does more: each later step, too, moves the scores less.)
@@ -967,9 +971,9 @@ figure
 # The score is one choice, the place of attention in a decoder another. Chapter
 # 3's decoder looks *before* its step: the old state asks, and what it finds
 # goes into the GRU. Luong et al. (2015, section 3) let the decoder step first
-# and look *afterwards*. The new state $h_t$, which has read $y_{t-1}$, asks the
-# encoder's states $\bar h_s$, with any of the scores above, and a dense layer
-# joins the query and what was found into the *attention vector* $\tilde h_t$:
+# and look *afterwards*. The new state $h_t$ has read $y_{t-1}$. It asks the
+# encoder's states $\bar h_s$, with any of the scores above. A dense layer joins
+# the query and what was found into the *attention vector* $\tilde h_t$:
 #
 # $$
 # \begin{aligned}
@@ -1100,6 +1104,26 @@ np.testing.assert_allclose(context[0], outputs, atol=1e-5)
 # (2021) looked into trained Transformers and found much of that: keys of
 # feed-forward layers that answer to patterns of text, with values that raise
 # the words which tend to follow.
+
+# %% [markdown]
+# ## What readers ask
+#
+# > **Is a key a word?** It is a vector that is made of a word. Key and value of
+# > one word may be two vectors: how it wants to be found, and what it says when
+# > it is found.
+#
+# > **Why a softmax, and not the scores divided by their sum?** Scores may be
+# > negative, and their sum may be 0. The exponential makes all of them
+# > positive. It also makes differences of scores into ratios of weights, so
+# > that adding a number to all scores changes nothing.
+#
+# > **Why the square root of $d$, and not $d$?** The usual size of a number is
+# > the root of its variance. The variance of $q \cdot k$ is $d$, so its usual
+# > size is $\sqrt d$. Divided by $d$, scores would shrink as $1 / \sqrt d$, and
+# > a wide model would begin with a mean over all words.
+#
+# > **Is $\sqrt d$ a temperature?** It is: one that is fixed by the width. A
+# > trained model may still make its queries longer, and so its softmax colder.
 
 # %% [markdown]
 # ## What to take away

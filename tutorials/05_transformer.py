@@ -25,8 +25,9 @@
 #
 # Takes about 5 minutes on two cores. At the end the chapter prints how many
 # lists of numbers a small Transformer translates rightly, beside the models of
-# chapters 2 and 3, what it loses without self-attention, the cost of decoding
-# with and without a cache, and how much the model loses without each head.
+# chapters 2 and 3. It also prints what the model loses without self-attention,
+# what it loses without each head, and what decoding costs with and without a
+# cache.
 #
 # Others explain the Transformer well, too. Jay Alammar's [Illustrated
 # Transformer](https://jalammar.github.io/illustrated-transformer/) follows one
@@ -41,6 +42,10 @@
 # Hero](https://karpathy.ai/zero-to-hero.html) writes a GPT while you watch.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import functools
 import itertools
 import math
@@ -69,13 +74,15 @@ tf.get_logger().setLevel("ERROR")
 # %% [markdown]
 # ## What the recurrence costs
 #
-# A recurrent network computes $h_t = \tanh(x_t W + h_{t-1} U + b)$. What the
-# first word has to say to the last one is handed on from state to state, like
-# a message whispered down a row of people. To see how far a message has come,
-# give every position a worker of its own and let all work at the same time.
-# In one *tick* each worker reads its input and what its left neighbour held
-# one tick ago, and writes its new state. After $n$ ticks the row of $n$
-# workers holds exactly the states of the recurrent network.
+# A recurrent network computes $h_t = \tanh(x_t W + h_{t-1} U + b)$. (From here
+# on vectors are rows in equations, too, as in $x W$. So they are in chapter 1,
+# in this chapter's paper and in all code.) What the first word has to say to
+# the last one is handed on from state to state, like a message whispered down a
+# row of people. To see how far a message has come, give every position a worker
+# of its own and let all work at the same time. In one *tick* each worker reads
+# its input and what its left neighbour held one tick ago, and writes its new
+# state. After $n$ ticks the row of $n$ workers holds exactly the states of the
+# recurrent network.
 
 # %%
 LENGTH, WIDTH = 12, 8
@@ -236,8 +243,60 @@ print(f"weight on itself: {on_itself:.2f}, at random {1 / LENGTH:.2f}")
 #
 # Query and key have kernels of their own: the scores need not be symmetric.
 #
-# ## Several heads
+# ### One sentence with numbers
 #
+# Take "twenty - one" as three words. A word is a vector of four features: is it
+# a tens, is it the hyphen, is it a unit, and a 1 that is always there. We write
+# the three matrices by hand. $W_Q$ lets a tens look for a unit, a unit for a
+# tens, and the hyphen for both. $W_K$ changes nothing: a word is found by what
+# it is. $W_V$ hands over the number: 20 in the first feature, 1 in the second.
+# The biases are 0, and $\sqrt{d_k} = \sqrt 4 = 2$.
+
+# %% tags=["hide-input", "alone"]
+import diagrams
+
+three_words = ["twenty", "-", "one"]
+is_tens_hyphen_unit = np.array(
+    [[1.0, 0, 0, 1], [0, 1, 0, 1], [0, 0, 1, 1]]
+)  # [T, D]
+to_query = np.array([[0.0, 0, 4, 0], [2, 0, 2, 0], [4, 0, 0, 0], [0, 0, 0, 0]])
+to_key = np.eye(4)
+to_value = np.array([[20.0, 0], [0, 0], [0, 1], [0, 0]])
+three_queries = is_tens_hyphen_unit @ to_query
+three_keys = is_tens_hyphen_unit @ to_key
+three_values = is_tens_hyphen_unit @ to_value
+three_scores = three_queries @ three_keys.T / math.sqrt(4)
+three_weights = np.exp(three_scores)
+three_weights /= three_weights.sum(axis=1, keepdims=True)
+three_contexts = three_weights @ three_values
+np.testing.assert_allclose(three_scores[2], [2, 0, 0])
+np.testing.assert_allclose(three_weights[2], [0.79, 0.11, 0.11], atol=0.005)
+np.testing.assert_allclose(three_contexts[2], [15.7, 0.1], atol=0.05)
+diagrams.numbers(
+    three_words,
+    ["tens", "hyphen", "unit", "always"],
+    {
+        "x": is_tens_hyphen_unit,
+        "Q": three_queries,
+        "K": three_keys,
+        "V": three_values,
+        "scores": three_scores,
+        "weights": three_weights,
+        "context": three_contexts,
+    },
+    PICTURES / "05_numbers.png",
+)
+
+# %% [markdown]
+# Follow the last word, "one". Its query is $(4, 0, 0, 0)$: it looks for a tens.
+# The dot products with the three keys are 4, 0 and 0. Divided by 2 they are the
+# scores 2, 0 and 0. The softmax makes $e^2 = 7.39$, 1 and 1 of them, and
+# divides by their sum, 9.39: the weights 0.79, 0.11 and 0.11. The context is
+# $0.79 \cdot (20, 0) + 0.11 \cdot (0, 0) + 0.11 \cdot (0, 1) = (15.7, 0.1)$. So
+# "one" now knows that a twenty stands beside it. The hyphen asks for both, and
+# gets the same share of both. A larger $W_Q$ would make the weights sharper.
+#
+# ## Several heads
 # Attention returns one weighted average. Take the digits 2 and 7, and a
 # position that has to fetch both, to write "siebenundzwanzig". If one softmax
 # gives each half of its weight, 27 and 72 give the same context. Two softmaxes
@@ -260,7 +319,7 @@ assert (two_heads @ twenty_seven != two_heads @ seventy_two).all()
 # network with a ReLU in it can tell the digits apart. We measure three models
 # of equal size. Each looks at two digits with weights that depend on their
 # positions alone (positions are the keys, digits the values) and has to write
-# both in order.
+# both in order. The next cell trains the three, in seconds.
 
 
 # %%
@@ -345,6 +404,17 @@ if not FAST:
 # all weights at random.)
 
 
+# %% tags=["hide-input", "alone"]
+diagrams.heads(PICTURES / "05_multi_head.png")
+
+# %% [markdown]
+# A head is a *channel*: it carries $d_k$ numbers from one word to another, and
+# it has its own rule about who is connected with whom. One channel may carry
+# "which unit comes after this tens", and another "which number of the list is
+# this". The channels do not disturb each other, as each has its own columns.
+# Only $W_O$ mixes what they bring.
+
+
 # %%
 def randomise(layer, seed=1):
     """Draws all weights, biases too, from a normal distribution."""
@@ -415,12 +485,38 @@ heard = gradient_norms(layer, x) > 0
 assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
 
 # %% [markdown]
-# Each of the two is a *sublayer* $f$, and around each goes a **residual path**:
-# its output is added to its input, so that a sublayer only has to say what
-# should change, and gradients find a way past it. The sum is kept in range by
-# **layer normalisation**, which for each position subtracts the mean over the
-# features, divides by their standard deviation, and then scales and shifts by
-# the learned $\gamma$ and $\beta$:
+# ### Words talk, then each word thinks
+#
+# Here is a way to see a layer that many find the clearest. **Attention is
+# communication.** Each word holds up a sign (its key), asks a question (its
+# query) and has a message (its value). It takes a message from everyone whose
+# sign fits the question. Nothing is computed with the messages but a weighted
+# sum. **The feed-forward network is thinking.** Each word works on what it has
+# heard, for itself alone.
+#
+# What a word has in its hands is a vector of width $D$. It runs through all
+# layers, and each sublayer only *adds* to it. It is called the *residual
+# stream*. Every sublayer reads from the stream and writes into it. So a late
+# layer can read what an early one wrote, and a sublayer that has nothing to say
+# writes nearly 0.
+
+# %% tags=["hide-input", "alone"]
+diagrams.stream(PICTURES / "05_stream.png")
+
+# %% [markdown]
+# *One layer, for the word "one". The thick lines are the streams of the three
+# words, which run upwards. Normalisations are not drawn.* The picture says what
+# can go where. Information moves from one word to another only through an
+# attention. Within one word it moves up the stream, through any number of
+# layers. With 64 numbers in the stream and two layers, each sublayer has to
+# leave room for what the others write.
+#
+# Now the same in equations. Each of the two is a *sublayer* $f$, and around
+# each goes a **residual path**: its output is added to its input, so that a
+# sublayer only has to say what should change, and gradients find a way past it.
+# The sum is kept in range by **layer normalisation**, which for each position
+# subtracts the mean over the features, divides by their standard deviation, and
+# then scales and shifts by the learned $\gamma$ and $\beta$:
 #
 # $$\begin{aligned}
 # \text{LayerNorm}(x) &= \beta +
@@ -432,9 +528,7 @@ assert np.array_equal(heard, np.eye(LENGTH, dtype=bool))
 # In the picture the residual path is the line at the side. In post-norm it runs
 # through each normalisation; in pre-norm nothing stands on it.
 
-# %% tags=["hide-input"]
-import diagrams
-
+# %% tags=["hide-input", "alone"]
 diagrams.transformer_layer(PICTURES / "05_layer.png")
 
 # %% [markdown]
@@ -759,6 +853,35 @@ for row in range(2):
     np.testing.assert_allclose(attention_weights[row], by_hand, atol=1e-5)
 
 # %% [markdown]
+# Here are the masks on the sentence with numbers from above, with one place of
+# padding behind it. The scores are the same in all four panels. The padding has
+# the score 0 with everybody.
+
+# %% tags=["hide-input", "alone"]
+four_words = [*three_words, "PAD"]
+four_scores = np.pad(three_scores, ((0, 1), (0, 1)))
+not_padding = np.tile([True, True, True, False], (4, 1))
+not_future = np.tri(4, dtype=bool)
+masked = {}
+for mask_name, may_look in {
+    "no mask": np.ones((4, 4), bool),
+    "padding mask": not_padding,
+    "causal mask": not_future,
+    "both": not_padding & not_future,
+}.items():
+    exponentials_left = np.where(may_look, np.exp(four_scores), 0)
+    row_sums = exponentials_left.sum(axis=1, keepdims=True)
+    masked[mask_name] = exponentials_left / row_sums, may_look
+np.testing.assert_allclose(masked["both"][0][:3, :3].sum(axis=1), 1)
+np.testing.assert_allclose(masked["causal mask"][0][1, :2], [0.73, 0.27], 0.01)
+diagrams.masks(four_words, masked, PICTURES / "05_masks.png")
+
+# %% [markdown]
+# *A row asks and a column is asked. Grey is closed.* A padding mask closes a
+# column: nobody looks at the padding. A causal mask closes all above the
+# diagonal: nobody looks ahead. What is closed gets the score $-\infty$, so the
+# weight 0, and the weights that are left are larger: each row still sums to 1.
+# (The row of PAD has weights, too. Nobody reads what it finds.)
 # (Our functions by hand serve one sentence and one head at a time, so they take
 # the mask $[T, T]$ of that sentence.)
 #
@@ -767,18 +890,22 @@ for row in range(2):
 #
 # ## The whole model from the package's layers
 #
-# A layer of the decoder has three sublayers: causal self-attention over what
-# has been written, attention to the encoder's output (below, `encoded`), as in
-# chapter 3 but with the decoder's positions as queries, and a feed-forward
-# network. So there are three kinds of attention, in orange:
+# A layer of the decoder has three sublayers. The first is causal self-attention
+# over what has been written. The second is attention to the encoder's output
+# (below, `encoded`), as in chapter 3, but with the decoder's positions as
+# queries. The third is a feed-forward network. So there are three kinds of
+# attention, in orange. This is the paper's figure 1:
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 diagrams.transformer(PICTURES / "05_transformer.png")
 
 # %% [markdown]
-# Residual paths and normalisations, as in the picture of a layer, are left out.
-# The matrix of the target's embedding, transposed, turns the last
-# layer's output into logits (section 3.4). With
+# *Read it from below. "Add & norm" is the end of a residual path, here in the
+# paper's order, post-norm: add the sublayer's output to its input, then
+# normalise. Dropout is not drawn. Each attention has several heads.* The memory
+# goes to the cross-attention of *every* layer of the decoder. The last linear
+# layer has no matrix of its own: the matrix of the target's embedding,
+# transposed, turns the last layer's output into logits (section 3.4). With
 # `ka.layers.TransformerDecoderLayer`, which has all three sublayers, this is
 # the whole of `ka.models.transformer`. We want to look at the heads of a
 # trained model later, so the decoder also hands out what the second sublayer
@@ -893,8 +1020,9 @@ for row, size in enumerate((5, 3)):  # Without the padding.
 # ## Training
 #
 # The data are the lists of numbers of chapters 2 and 3, drawn in the same way:
-# one to seven numbers below a thousand, in English and German, 8,000 lists to
-# train on and 1,000 others to test on. The next cell makes them; skip it.
+# one to seven numbers below a thousand, in English and German. There are 8,000
+# lists to train on and 1,000 others to test on. The next cell makes them; skip
+# it.
 
 # %% tags=["hide-input"]
 COMMA = ("comma", ",")
@@ -987,6 +1115,10 @@ source, target = held_out[0]
 print(*(text for _, text in source), "|", *(text for _, text in target))
 
 # %% [markdown]
+# Each training below prints a line for each epoch. There are six: this one, two
+# recurrent models, and three Transformers without some attention. They take
+# most of the chapter's minutes.
+#
 # The model has two layers on each side, a width of 64 and four heads. It gets
 # as many epochs as the models of chapter 3. Warm-up and label smoothing come
 # from the paper; [chapter 6](06_training_well.ipynb) asks what they are good
@@ -1036,9 +1168,9 @@ model = train_transformer()
 # %% [markdown]
 # ## Beside the recurrent models
 #
-# To continue the picture of chapters 2 and 3, two of their models get the same
-# lists and the same number of epochs once more, with chapter 3's optimizer: the
-# model with one vector and the soft search.
+# To continue the picture of chapters 2 and 3, we train two of their models once
+# more: the one with one vector, and the soft search. They get the same lists,
+# the same number of epochs, and chapter 3's optimizer.
 
 # %%
 recurrent_sizes = {
@@ -1069,7 +1201,7 @@ models = {
 
 # %% [markdown]
 # As chapter 2 showed, a translation is right as a whole exactly if every token
-# is the likeliest after the right ones before it, so one call of a model tells
+# is the likeliest after the right ones before it. So one call of a model tells
 # how many are right.
 
 # %%
@@ -1228,6 +1360,14 @@ if not FAST:
 # lists. The query then looks at all that is there. No mask is needed: what is
 # not yet written is not in the lists.
 
+# %% tags=["hide-input", "alone"]
+diagrams.cache(path=PICTURES / "05_cache.png")
+
+# %% [markdown]
+# *Three steps, from above to below. Each computes one key and one value, and
+# looks at all that are there. The white ones were computed before and are
+# kept.* A query is used once, so it is not kept.
+
 
 # %%
 def cached_step(layer, x_t, keys, values):
@@ -1265,7 +1405,7 @@ for ours, theirs in zip((keys, values), cache, strict=True):
 
 # %% [markdown]
 # The layer has the room of all `max_length` tokens from the start and writes
-# into it, because a graph likes tensors whose size does not change; a mask then
+# into it, because a graph likes tensors whose size does not change. A mask then
 # hides the rest of the room. The price of a cache is that room: $2NLD$ numbers
 # for an answer of up to $L$ tokens, with $N$ layers of width $D$. And for the
 # whole model, what the steps compute is what one call computes:
@@ -1321,7 +1461,7 @@ assert again > 10 * cached
 #
 # ## What the heads do
 #
-# The numbers were composed by rule, so we know which word of the source each
+# The numbers were composed by rule. So we know which word of the source each
 # word of the target comes from: the one that says the same part of the same
 # number, such as its tens. We feed the model lists that it was never trained
 # on, together with their right answers. At the moment when a word is *written*,
@@ -1434,6 +1574,48 @@ if not FAST:
 # large model.) Look for exceptions in the rows above.
 
 # %% [markdown]
+# ## What readers ask
+#
+# > **Why divide by $\sqrt{d_k}$, and not by $d_k$?** A dot product of $d_k$
+# > independent terms of variance 1 has the variance $d_k$, so its usual size is
+# > $\sqrt{d_k}$ ([chapter 4](04_flavours_of_attention.ipynb) measures it).
+# > Divided by $\sqrt{d_k}$, scores are about as large as 1, whatever the width.
+# > Divided by $d_k$, they would shrink with the width, and all words would get
+# > nearly the same weight.
+#
+# > **Which order is right, "add, then normalise" or "normalise, then add"?**
+# > Both work. Post-norm is the paper's. Its gradient has to pass each
+# > normalisation, so it needs warm-up. Pre-norm leaves the stream free, and
+# > most large models have it. It needs one more normalisation at the end, as
+# > nothing has normalised the last sum. [Chapter 6](06_training_well.ipynb)
+# > trains both.
+#
+# > **Is True in a mask "look" or "do not look"?** Here True means look. Keras's
+# > layers say the same. PyTorch's `key_padding_mask` says the opposite, and
+# > some code adds a mask of 0 and $-\infty$ to the scores. All mean the same
+# > weights.
+#
+# > **Why not set the masked weights to 0 after the softmax?** Then a row would
+# > no longer sum to 1, as the masked words have taken their share already. The
+# > mask belongs before the softmax.
+#
+# > **Why may one matrix be embedding and last layer?** The logit of a word is
+# > the dot product of the decoder's output with the word's vector. So the
+# > output should look like the vector of the word that is due. This is called
+# > *tying* the weights (Press and Wolf 2017). It saves $V D$ weights, which are
+# > most of a small model. It makes sense because both use the vector in the
+# > same way: words that may stand in each other's place are alike.
+#
+# > **Why are embeddings multiplied by $\sqrt D$?** A tied embedding starts with
+# > small numbers, about $1 / \sqrt D$, so that the first logits are small. As
+# > an input it should be about as large as a position, whose entries are sines.
+# > The factor brings it there.
+#
+# > **What does the model know of a word that it has never seen in this place?**
+# > The same as of any other: the three matrices are the same for each place,
+# > and the place comes in only through the positions.
+
+# %% [markdown]
 # ## What to take away
 #
 # - The recurrence is not needed to relate the words of a sentence:
@@ -1448,6 +1630,8 @@ if not FAST:
 #   decoding can keep them.
 # - One attention is an average. Several heads keep apart what they fetch; so
 #   does one head with a network behind it, which each layer has.
+# - Attention is communication between words, a head is a channel, and the
+#   residual stream is what each word carries from layer to layer.
 # - What a head looks at, and what the model loses without it, are two
 #   measurements; where heads can stand in for each other, the second may be
 #   nothing.

@@ -17,11 +17,11 @@
 # (there, first `%pip install
 # git+https://github.com/keras-attention/keras_attention`)
 #
-# The model is right: each layer computes what its equation says. What makes
-# its training good, and what makes it fast? This chapter trains one small
-# Transformer by a recipe, and then changes one ingredient at a time: how
-# pairs are put into batches, label smoothing, warm-up, averaging of the
-# weights, the precision of the numbers, the number of devices. Each is
+# The model is right: each layer computes what its equation says. What makes its
+# training good, and what makes it fast? This chapter trains one small
+# Transformer by a recipe, and then changes one ingredient at a time. The
+# ingredients are the batches, label smoothing, warm-up, averaging of the
+# weights, the precision of the numbers, and the number of devices. Each is
 # explained, checked where there is an exact answer, and measured against what
 # chance alone changes. Some turn out not to matter for a model as small as
 # this, and then we say so.
@@ -30,6 +30,10 @@
 # a curve; the last section shows all choices side by side.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import os
 import pathlib
 import time
@@ -241,10 +245,10 @@ assert (labels.numpy() == END).any(axis=1).all()
 # ## The recipe, and what chance does
 #
 # The recipe is that of `keras-attention train`, for a smaller model and less
-# data: batches by tokens, label smoothing 0.1, Adam with the paper's betas, a
-# learning rate that warms up and then falls like half a cosine, gradients
-# clipped at norm 1, dropout 0.1, pre-norm layers. All of it goes through
-# Keras's own `compile` and `fit`.
+# data. Batches are made by tokens, and label smoothing is 0.1. Adam has the
+# paper's betas. Its learning rate warms up and then falls like half a cosine.
+# Gradients are clipped at norm 1, dropout is 0.1, and the layers are pre-norm.
+# All of it goes through Keras's own `compile` and `fit`.
 #
 # Before that, the cheapest test of a training. A model that knows nothing
 # should consider all $V$ pieces about equally likely; then its cross-entropy is
@@ -436,11 +440,11 @@ figure
 # enough for more than four batches by tokens. For equal work both rise much
 # alike, and beyond the end of the band there is nothing to compare with. A
 # likely reason why they end higher: rows of one length are often rows of one
-# kind (short targets are years and small numbers, long ones large numbers), so
-# that a batch by tokens is a less fair sample of the corpus and its gradient a
-# noisier one. That may be the price of bucketing, which is there for speed; it
-# would show more here, with only some dozens of batches, a few for each length,
-# than in a large training run.
+# kind. (Short targets are years and small numbers, long ones large numbers.) So
+# a batch by tokens is a less fair sample of the corpus, and its gradient is
+# noisier. That may be the price of bucketing, which is there for speed. It
+# would show less in a large training run. Here there are only some dozens of
+# batches, a few for each length.
 
 # %% [markdown]
 # ## Label smoothing
@@ -530,10 +534,10 @@ if not FAST:
 # The model that was trained with smoothing is too modest: it is right more
 # often than it says, as it was asked to. Without smoothing, confidence comes
 # close to accuracy, and the likelihood is better. What does smoothing gain in
-# return? The paper reports a worse perplexity and a better BLEU (5.4): real
+# return? The paper reports a worse perplexity and a better BLEU (5.4). Real
 # sentences can be translated in many ways, and a model that is too sure of one
-# of them is perhaps easily misled. Our phrases have one right translation
-# each, and here it gains nothing that chance would not give. Before you copy a
+# of them is perhaps easily misled. Our phrases have one right translation each,
+# and here it gains nothing that chance would not give. Before you copy a
 # setting from a paper, ask whether your data are like its data.
 
 # %% [markdown]
@@ -544,11 +548,11 @@ if not FAST:
 #
 # $$w \leftarrow w - \eta\, \frac{\hat m}{\sqrt{\hat v} + \varepsilon} .$$
 #
-# At the first step there is one gradient $g$ to average, so $\hat m = g$,
-# $\hat v = g^2$, and the quotient is the *sign* of $g$: every weight moves by
-# the whole learning rate $\eta$, however small its gradient, that is, however
-# little is known about where it should go. Nor does clipping help at this step,
-# since the size of the gradient divides out. A check on our model:
+# At the first step there is one gradient $g$ to average, so $\hat m = g$ and
+# $\hat v = g^2$. The quotient is the *sign* of $g$. So every weight moves by
+# the whole learning rate $\eta$, however small its gradient is, and however
+# little is known about where the weight should go. Nor does clipping help at
+# this step, since the size of the gradient divides out. A check on our model:
 
 
 # %%
@@ -750,8 +754,8 @@ if not FAST:
 # weights that knew less. When the progress ends, the average overtakes the
 # weights themselves, and after its 16 epochs it is no lower than the recipe's
 # lowest seed after 10. Where the rate falls to 0 the trembling stops by itself,
-# and there should be less to average away (which we have not measured here);
-# but an average can be had at any time, without knowing beforehand when the
+# and there should be less to average away. (We have not measured it here.) But
+# an average can be had at any time, without knowing beforehand when the
 # training will end.
 
 # %% [markdown]

@@ -27,10 +27,14 @@
 # model, where nobody can list anything.
 #
 # Takes about 3 minutes on two cores. At the end a table shows, for beams of 1
-# to 8, how many translations of a trained model are right, and how many of the
-# wrong ones are the fault of the search and how many of the model.
+# to 8, how many translations of a trained model are right. It also shows whose
+# fault the wrong ones are: the search's or the model's.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import collections
 import itertools
 import math
@@ -438,8 +442,8 @@ assert share[1] < 0.5 and 0.6 < share[2] < 0.8 and share[8] > 0.97
 assert worse > 0
 
 # %% [markdown]
-# Greedy search fails for more than half of the models, a beam of 8 for next to
-# none: most of what can be won is won by the first few hypotheses, and beams of
+# Greedy search fails for more than half of the models, and a beam of 8 for next
+# to none. Most of what can be won is won by the first few hypotheses. Beams of
 # 4 or 5 are usual. But note the last line: a wider beam is *not* sure to find
 # something better. A candidate that only the wide beam sees can look good for a
 # while and push out the one that the narrow beam kept. Beam search promises
@@ -578,8 +582,8 @@ for (num_beams, alpha), result in counted.items():
 
 # %% [markdown]
 # And it happens at a width that we can name. END is the fifth of the candidates
-# for the first token, so beams of up to 4 drop the empty answer at once, while
-# a beam of 5 keeps it among the finished ones, waiting to win. The beam of 5
+# for the first token. So beams of up to 4 drop the empty answer at once. A beam
+# of 5 keeps it among the finished ones, where it waits to win. The beam of 5
 # makes no mistake: it returns what is more probable. The beam of 4 is right
 # because its search is not good enough.
 
@@ -719,9 +723,9 @@ assert cooled[zwanzig] > 0.95  # Cold: greedy search.
 # %% [markdown]
 # At temperature 1 the right answer leads; from 0.4 down the greedy one does,
 # and at 0.05 little else is left. So sample at $\tau = 1$ to know what the
-# model believes, at a somewhat lower one for variety without nonsense, and use
-# a search to find the best: samples know nothing of each other and are often
-# the same, while a beam holds $N$ different hypotheses.
+# model believes. Sample at a somewhat lower one for variety without nonsense.
+# And use a search to find the best: samples know nothing of each other and are
+# often the same, while a beam holds $N$ different hypotheses.
 
 # %% [markdown]
 # ## A trained model
@@ -956,13 +960,13 @@ if not FAST:
     assert abs(normalised - blame[4]["right"]) < 0.03
 
 # %% [markdown]
-# A bigger beam does not hurt, and it does not help either: from a beam of 2 to
+# A bigger beam does not hurt, and it does not help either. From a beam of 2 to
 # one of 8, and from $\alpha = 0$ to 0.6, the share of right translations
 # changes by less than 3 percentage points. That is a finding about `phrases`,
 # whose sentences are short and have one right translation each. Where many good
 # translations of a long sentence share the probability, each of them gets
-# little, END keeps its share, and the curse is real: look at the length of your
-# outputs when you widen a beam.
+# little. END keeps its share, and the curse is real. So look at the length of
+# your outputs when you widen a beam.
 #
 # ## What to take away
 #

@@ -22,11 +22,15 @@
 # worth? We do it once on the command line, where everything is one command, and
 # once from Python, where every stage is yours to change.
 #
-# Takes about five minutes on two cores. At the end a small translator from
+# Takes about 5 minutes on two cores. At the end a small translator from
 # English to French has been exported, with a BLEU score that you know how to
 # read.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import os
 import pathlib
 import random
@@ -264,12 +268,12 @@ assert (pathlib.Path(exported) / "saved_model.pb").is_file()
 # %% [markdown]
 # ## Reading BLEU honestly
 #
-# BLEU (Papineni et al. 2002) counts how many of the translations' runs of one,
-# two, three and four words are also in the references (each at most as often as
-# it occurs there), takes the geometric mean of the four shares, and punishes
-# translations that are too short (the brevity penalty). It is a score of a
-# corpus, from 0 to 100. Six things to know before you believe one, or print
-# one.
+# BLEU (Papineni et al. 2002) counts runs of one, two, three and four words.
+# Which share of the translations' runs is also in the references (each at most
+# as often as it occurs there)? BLEU is the geometric mean of the four shares.
+# It punishes translations that are too short (the brevity penalty). It is a
+# score of a corpus, from 0 to 100. Six things to know before you believe one,
+# or print one.
 
 # %%
 run_translator = ka.load(run)
@@ -326,9 +330,10 @@ mean = sum(single) / len(single)
 print(f"corpus {by_variant['13a, cased']:.1f}, mean of sentences {mean:.1f}")
 
 # %% [markdown]
-# **3. One wrong word costs up to ten runs of words.** One wrong word in the
-# middle of six leaves five of six words, three of five pairs, one of four
-# triples and none of three runs of four; without smoothing that is a BLEU of 0.
+# **3. One wrong word costs up to ten runs of words.** Let one word in the
+# middle of six be wrong. Five of six words are left, three of five pairs, one
+# of four triples, and none of three runs of four. Without smoothing that is a
+# BLEU of 0.
 
 # %%
 reference = "the cat sat on the mat"

@@ -19,17 +19,21 @@
 #
 # How do I put the model where others can use it? They may have no Keras, not
 # even Python: a web page, a phone's backend, a program in C. This chapter
-# exports a translator as one folder that takes text and gives text, and calls
-# it in five ways: from Python with TensorFlow alone, from a bare session,
-# from C, over HTTP and over gRPC, where a small stand-in for TensorFlow
-# Serving answers. Along the way it looks at what is in the folder, at bad
-# input, and at what a batch costs and does not cost.
+# exports a translator as one folder that takes text and gives text. It calls it
+# in five ways: from Python with TensorFlow alone, from a bare session, from C,
+# over HTTP and over gRPC. A small stand-in for TensorFlow Serving answers the
+# last two. Along the way it looks at what is in the folder, at bad input, and
+# at what a batch costs and does not cost.
 #
 # Takes about 4 minutes on two cores. At the end the numbers of the chapter
 # are printed: how many held-out phrases the served model translates right,
 # and how long a text takes alone and in a batch.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import hashlib
 import http.server
 import importlib.util
@@ -163,11 +167,11 @@ assert 0 <= weights.stat().st_size - 4 * parameters < 100_000
 
 # %% [markdown]
 # Text goes in and text comes out because the tokenizer and the search are in
-# the graph. A model that is exported without them, from ids to logits, leaves
-# both to the client, which needs the same vocabulary, the same normalisation of
-# Unicode and the same beam search, written again in its own language. Any
-# difference lowers the quality and raises no error. And the client calls the
-# model once for each token, not once for each text.
+# the graph. A model that is exported without them goes from ids to logits, and
+# leaves both to the client. The client then needs the same vocabulary, the same
+# normalisation of Unicode and the same beam search, written again in its own
+# language. Any difference lowers the quality and raises no error. And the
+# client calls the model once for each token, not once for each text.
 #
 # ## From Python, with TensorFlow alone
 #
@@ -200,6 +204,8 @@ second = time.perf_counter() - start
 
 answers = {}
 for name, signature in model.signatures.items():
+    if name == "inspect":
+        continue  # It looks inside, for people and not for programs.
     inputs = {"text": text}
     if "reference" in signature.structured_input_signature[1]:
         inputs["reference"] = translation
@@ -258,6 +264,7 @@ for name, outputs in found["answers"].items():
 # - `align` takes a `reference` too, and gives the model's `attention` as it
 #   writes that reference.
 # - `num_tokens` counts: `num_tokens` [B], and the model's `limit` [B].
+# - `inspect` takes an `answer` [B], and looks inside the model.
 #
 # The answers are those of the same model in this process. Texts are equal;
 # numbers agree up to rounding.
@@ -265,7 +272,7 @@ for name, outputs in found["answers"].items():
 # %%
 served = ka.load(FOLDER)  # Checks the files and takes the newest version.
 signatures = served.signatures
-assert set(found["answers"]) == set(signatures)
+assert set(found["answers"]) | {"inspect"} == set(signatures)
 
 
 def plain(value):
@@ -542,8 +549,8 @@ for record in tf.data.TFRecordDataset(str(warm_up)).as_numpy_iterator():
     outputs = signatures[name](**inputs)
     warmed_up.add(name)
     print(f"{name:16}", plain(inputs["text"]))
-# All but the count of tokens, which is quick.
-assert warmed_up | {"num_tokens"} == set(signatures)
+# All but the count of tokens, which is quick, and what looks inside.
+assert warmed_up | {"num_tokens", "inspect"} == set(signatures)
 
 # %% [markdown]
 # ## Versions, and how to know that a copy is whole

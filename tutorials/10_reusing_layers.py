@@ -17,19 +17,22 @@
 # (there, first `%pip install
 # git+https://github.com/keras-attention/keras_attention`)
 #
-# I have another task: what can I reuse? The layers of this package are
-# ordinary Keras layers, and attention is not only for translation. This
-# chapter puts them into three small models of other kinds: one that reads a
-# text and has to find the word that matters, one that looks at an image and
-# has to compare its parts, and one with a score that we write ourselves, in
-# ten lines. Each is trained by `fit` on data made here, and each is compared
-# with a model without attention that must fail, or with an answer that is
-# known.
+# I have another task: what can I reuse? The layers of this package are ordinary
+# Keras layers, and attention is not only for translation. This chapter puts
+# them into three small models of other kinds. One reads a text and has to find
+# the word that matters. One looks at an image and has to compare its parts. One
+# has a score that we write ourselves, in ten lines. Each is trained by `fit` on
+# data made here, and each is compared with a model without attention that must
+# fail, or with an answer that is known.
 #
-# Takes about a minute on two cores. At the end a table with the scores of
+# Takes about 1 minute on two cores. At the end a table with the scores of
 # all models is printed.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import importlib.util
 import os
 import pathlib

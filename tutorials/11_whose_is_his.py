@@ -14,8 +14,8 @@
 # # 11. Whose is "his"?
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/11_whose_is_his.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # *The dog saw the cat because it was curious.* Who was curious? *The dog saw
 # the cat because it was colourful.* Who was colourful? The two sentences differ
@@ -23,20 +23,31 @@
 # its own: it comes from the company that the word keeps. This chapter asks how
 # a network can let words keep company, and starts with one that cannot.
 #
-# 1. A bag of vectors, in which no word sees another.
-# 2. XOR: what adding up can never say, and why a layer can.
-# 3. Two texts whose words ask each other: decomposable attention.
-# 4. One text that is asked several questions: the self-attentive embedding.
-# 5. A state that looks back: the LSTMN.
-# 6. A text whose words ask each other: the encoder, and who "it" is.
+# **Part one: a text that is asked.** A vector for each word. A bag of vectors,
+# in which no word sees another. XOR: what adding up can never say, and why a
+# layer can. Two texts whose words ask each other: decomposable attention. One
+# text that is asked several questions: the self-attentive embedding.
+#
+# **Part two: a text that asks itself.** A state that looks back: the LSTMN. A
+# text whose words ask each other: the encoder, and who "it" is.
+#
+# Part two needs nothing of part one but the cell with `fit`. A section that is
+# called an *aside* may be left out.
 #
 # Each model gets a corpus that a program of ours wrote, so all right answers
 # are known. "It can" and "it cannot" are then numbers. The chapter trains 13
-# small models, one after the other. That takes about eight minutes on two
-# cores, and each model prints a line when it is ready. The pictures are shown
-# here and kept in the folder `pictures`.
+# small models, one after the other: seven in part one and six in part two.
+#
+# Takes about 8 minutes on two cores. Each model prints a line when it is ready,
+# and nothing before. The pictures are shown here and kept in the folder
+# `pictures`. Vectors are columns in the equations of this chapter, as in its
+# papers, and rows in the code.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import collections
 import itertools
 import os
@@ -119,8 +130,104 @@ def accuracy(model, inputs, labels):
 
 
 # %% [markdown]
-# ## A bag of vectors
+# ## Part one: a text that is asked
 #
+# What does a word know by itself, and what can a question find in a text?
+#
+# ## A vector for each word
+#
+# A network knows a word by its vector. What is in it? A translator of captions
+# lies beside the chapters, in `savedmodels`: chapter 3's RNNsearch, trained on
+# 29,000 captions of pictures. Its first layer is a table with a row of 256
+# numbers for each piece of a word. These rows began as random numbers. Training
+# has moved them, with one aim: to translate. Which rows point the same way now?
+# The cosine of the angle between two rows says so. It is 1 for the same
+# direction, and about 0 for two random ones.
+#
+# $$\cos(u, v) = \frac{u \cdot v}{\lVert u \rVert\, \lVert v \rVert}$$
+#
+# The next cell reads the table out of the saved model. For some words it prints
+# the five pieces with the highest cosine, among those that begin a word. It
+# leaves out short pieces and capitals. (In its training, a word was sometimes
+# cut otherwise than usual. So "bik" is a piece, too.) The two words at the end
+# come from the table of what the translator *writes*.
+
+
+# %% tags=["alone"]
+import diagrams
+import sentencepiece
+from tensorflow.core.protobuf import saved_model_pb2
+
+CAPTIONS = (
+    pathlib.Path(diagrams.__file__)
+    .parents[2]
+    .joinpath("savedmodels", "multi30k_en_de_rnnsearch", "1")
+)
+
+
+def word_table(number):
+    """Pieces and vectors: of what it reads (0), or of what it writes (1)."""
+    program = saved_model_pb2.SavedModel()
+    program.ParseFromString((CAPTIONS / "saved_model.pb").read_bytes())
+    functions = program.meta_graphs[0].graph_def.library.function
+    spelling, *_ = (
+        node.attr["model"].s
+        for function in functions
+        for node in function.node_def
+        if node.op == "SentencepieceOp"
+    )
+    vocabulary = sentencepiece.SentencePieceProcessor(model_proto=spelling)
+    pieces = [vocabulary.id_to_piece(i) for i in range(len(vocabulary))]
+    saved = tf.train.load_checkpoint(str(CAPTIONS / "variables" / "variables"))
+    name = f"_variables/{number}/.ATTRIBUTES/VARIABLE_VALUE"
+    return pieces, saved.get_tensor(name).astype("float32")
+
+
+def neighbours(word, pieces, vectors, count=5):
+    """The words whose vectors are nearest in direction, nearest first."""
+    # A word begins with this sign for a space.
+    are_words = [
+        piece[0] == "\u2581" and len(piece) > 3 and piece[1:].islower()
+        for piece in pieces
+    ]
+    lengths = np.linalg.norm(vectors, axis=1)
+    asked_for = pieces.index("\u2581" + word)
+    cosines = vectors @ vectors[asked_for] / lengths / lengths[asked_for]
+    best = [i for i in np.argsort(-cosines) if are_words[i] and i != asked_for]
+    return {pieces[i][1:]: round(float(cosines[i]), 2) for i in best[:count]}
+
+
+if CAPTIONS.exists():
+    near = {}
+    for number_of_table, asked_words in (
+        (0, ("bicycle", "running", "woman", "blue", "two", "guitar")),
+        (1, ("rot", "zwei")),
+    ):
+        read_table = word_table(number_of_table)
+        for asked_word in asked_words:
+            near[asked_word] = neighbours(asked_word, *read_table)
+            print(f"{asked_word:8}", near[asked_word])
+    assert {"bike", "bicycles"} <= set(near["bicycle"])
+    assert {"run", "runs"} <= set(near["running"])
+    assert {"red", "black", "green", "yellow"} <= set(near["blue"])
+    assert {"blau", "grün"} <= set(near["rot"])
+else:
+    print("no saved model here: clone the repository to see the neighbours")
+
+# %% [markdown]
+# A bicycle is near a bike, and running is near runs. Blue is near other
+# colours. In the table of what is written, *rot* (red) is near *schwarz*,
+# *blau* and *grün* (black, blue, green). Nobody said that these are colours.
+# They stand in the same places of the same kinds of captions, so training
+# pushes their vectors the same way. (Not each neighbour makes sense to us. A
+# table of 8,000 rows has rows that are near by chance. Models such as word2vec,
+# Mikolov et al. 2013, learn nothing but such vectors, from neighbouring words
+# alone.)
+#
+# But a row is the same in every sentence. The row of "it" cannot say who "it"
+# is in *this* sentence. For that, the words of the sentence must meet.
+#
+# ## A bag of vectors
 # Give each word a vector, take the mean of a text's vectors, and let a small
 # network read a label off the mean. That is a *bag of vectors*: cheap, and hard
 # to beat where the words alone tell (Iyyer et al. 2015).
@@ -275,6 +382,13 @@ for label, premise, hypothesis in pairs["train"][:4]:
 #
 # Two bags of almost the same size stand beside it.
 
+# %% tags=["hide-input", "alone"]
+diagrams.decomposable(PICTURES / "11_decomposable.png")
+
+# %% [markdown]
+# *Texts of two words each. Read it from below.* The next cell trains both
+# models.
+
 # %%
 vocabulary_size = len(place) + END + 1
 keras.utils.set_random_seed(2)
@@ -370,7 +484,7 @@ if not FAST:
 # It may look at any other word, as the row without a frame does: what it finds
 # is not itself, and that is all that $G$ has to see.
 #
-# ### An identity
+# ### Aside: a bag is attention that does not look
 #
 # What is left of the model without attention? With $F = 0$ all scores
 # are 0, all weights are equal, and each word meets the *mean* of the other
@@ -404,9 +518,9 @@ if not FAST:
 # the *task* ask: $r$ questions that are learned, the same ones for each text.
 # The paper calls each of them a *hop*. (They are asked side by side. The hops
 # of chapter 14 are something else: there, the second look needs what the first
-# one has found.) First an LSTM of each direction reads the text, so that the
-# state at "red" knows of the "my" before it. Then each hop spreads its weight
-# over the states. $H$ now has a row for each of the $n$ states.
+# one has found.) First an LSTM of each direction reads the text. So the state
+# at "red" knows of the "my" before it. Then each hop spreads its weight over
+# the states. $H$ now has a row for each of the $n$ states.
 #
 # $$A = \mathrm{softmax}(W_2 \tanh(W_1 H^\top)) \qquad M = A H$$
 #
@@ -482,12 +596,13 @@ print(f"equal weights would put {share:.2f} on it")
 # hops look elsewhere. Their map need not point at what decided it. The hops
 # only collect.
 #
-# ### Hops that find
+# ### Aside: hops that find
 #
-# Can the hops be made to point at the words that decide the label? The next
-# texts have 30 to 40 words. Two of them matter: one of sixteen capital letters
-# and one of sixteen small letters. All others are numbers that say nothing. The
-# label names the two letters, so there are 256 labels.
+# (Part two begins with "A state that looks back".) Can the hops be made to
+# point at the words that decide the label? The next texts have 30 to 40 words.
+# Two of them matter: one of sixteen capital letters and one of sixteen small
+# letters. All others are numbers that say nothing. The label names the two
+# letters, so there are 256 labels.
 #
 # We help the hops in two ways. A state should tell mainly of its own word. So
 # we start the bias of the forget gates at -6, where chapter 1 starts it at 1.
@@ -577,6 +692,11 @@ ka.plotting.attention_heat_map(
 # map may point at what decides, or elsewhere. Here the training makes the
 # difference.
 #
+# ## Part two: a text that asks itself
+#
+# Now nobody comes from outside. The words of a text ask the other words of the
+# same text.
+#
 # ## A state that looks back
 #
 # An LSTM goes on from its last state. So this one state must carry all that it
@@ -597,6 +717,12 @@ ka.plotting.attention_heat_map(
 # word finds 0.) Then comes an ordinary step of an LSTM. It has $\tilde h_t$ and
 # $\tilde c_t$ in place of $h_{t-1}$ and $c_{t-1}$.
 #
+
+# %% tags=["hide-input", "alone"]
+diagrams.looking_back(PICTURES / "11_looking_back.png")
+
+# %% [markdown]
+# *Word 4 of a text, $t = 4$. The arrows from below are all the states so far.*
 # What is that good for? Let us ask for much, and give the state little room. A
 # text is eight tokens and a question. Each of the eight is a key with its
 # value, such as 3→5, so there are 64 such tokens. Each of the keys 0 to 7 has
@@ -642,7 +768,8 @@ print(f"who names the commonest value is right in {100 * commonest:.1f} %")
 # Our LSTM is a language model of the package, and so is the LSTMN: each
 # predicts the next token, as the models of chapter 1 do. The next token after
 # the question is the answer. We give the LSTM 16 units and the LSTMN 14. Then
-# both have about as many parameters. A second LSTM is four times as wide.
+# both have about as many parameters. A second LSTM is four times as wide. The
+# next cell trains the three on 60,000 texts, and prints each when it is ready.
 
 # %%
 readers, recalled = {}, {}
@@ -754,8 +881,8 @@ if not FAST:
 # one in twenty may be too many. An animal that stands in many training pairs is
 # a good guess there, and stands in few of the test's.) One layer helps, but
 # does not do it. Two do, with this seed. So two layers can do it, but not each
-# training finds the way: with the seeds 1, 2, 4 and 5 they have 100 % of the
-# test, and with seed 3 they have 43 %.
+# training finds the way. With the seeds 1, 2, 4 and 5 they have 100 % of the
+# test. With seed 3 they have 43 %.
 #
 # Why two? Because the question is not *where is the animal* but *where is the
 # animal that did it*. In the first layer "it" cannot ask for that: what an
@@ -1021,6 +1148,8 @@ if not FAST:
 #
 # ## References
 #
+# - Mikolov et al. 2013, [Efficient Estimation of Word Representations in Vector
+#   Space](https://arxiv.org/abs/1301.3781)
 # - Iyyer et al. 2015, [Deep Unordered Composition Rivals Syntactic Methods for
 #   Text Classification](https://aclanthology.org/P15-1162)
 # - Parikh et al. 2016, [A Decomposable Attention Model for Natural Language

@@ -14,8 +14,8 @@
 # # 12. How far apart?
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/12_how_far_apart.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # In German a verb may stand at the end of a sentence, and its subject at the
 # start. A model that translates it has to bring the two together. How many
@@ -26,12 +26,20 @@
 # 2017). This chapter counts operations, then looks at what the count decides:
 # what can be learned, and how long it takes.
 #
-# Takes about six minutes on two cores. Among other things it prints the fewest
-# layers between two positions for four kinds of layers, what each kind learns
-# about a far word, and how many lists of numbers a small ConvS2S translates
-# rightly. At the end a ByteNet reverses strings, and a Neural GPU adds numbers.
+# Takes about 6 minutes on two cores. Seven models are trained without a word:
+# four small readers, two ByteNets and a Neural GPU, each followed by its
+# figures; a ConvS2S prints a line for each epoch. Pictures are shown here and
+# kept in the folder `pictures`. Vectors are columns in the equations of this
+# chapter. The chapter prints the fewest layers between two positions for four
+# kinds of layers, and what each kind learns about a far word. Then it prints
+# how many lists of numbers a small ConvS2S translates rightly. At the end a
+# ByteNet reverses strings, and a Neural GPU adds numbers.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import functools
 import math
 import os
@@ -315,10 +323,12 @@ for n, *row in zip(DISTANCES, *counts.values(), strict=True):
 with drawing.style():
     figure = drawing.Figure(figsize=(6, 3.8), layout="constrained")
     axes = figure.subplots()
-    for index, (name, row) in enumerate(counts.items()):
+    for look, (name, row) in zip(
+        drawing.looks(counts), counts.items(), strict=True
+    ):
         axes.plot(
-            DISTANCES, row, color=drawing.COLORS[index],
-            marker=drawing.MARKERS[index], label=name,
+            DISTANCES, row, color=drawing.COLORS[look],
+            marker=drawing.MARKERS[look], label=name,
         )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
@@ -331,10 +341,11 @@ figure  # noqa: B018
 # *Both axes are logarithmic. The lower a line, the nearer are far words.* At a
 # distance of 64 it takes 64 steps, 32 layers, 6 dilated layers, or one
 # attention. This is the last column of table 1 of Vaswani et al. (2017), with
-# $k = 3$: $n$, $n / (k - 1)$, $\log n$ and 1. (The table has dilated
-# convolutions alone; section 4 has $n / k$ for those without gaps.) Attention
-# has a path of its own for each pair of positions. In a stack of convolutions
-# the paths of many pairs go through the same outputs in between.
+# $k = 3$: $n$, $n / (k - 1)$, $\log n$ and 1. (The paper gives orders of
+# growth, without constants: $n / k$ for convolutions without gaps, in section
+# 4, and $\log_k n$ for dilated ones, in the table.) Attention has a path of its
+# own for each pair of positions. In a stack of convolutions the paths of many
+# pairs go through the same outputs in between.
 
 # %%
 if not FAST:
@@ -405,8 +416,10 @@ for kind, value in accuracy.items():
 # Chance is one in eight. The dilated convolutions and the attention know the
 # letter. The RNN could know it, since its state reaches all 64 words back. But
 # its gradient has to come back through 64 steps, and can shrink at each of them
-# (chapter 1). The six short convolutions are at chance, and their gradient at
-# the first letter says why: it is exactly 0.
+# (chapter 1). The six short convolutions are at chance, and the gradient at the
+# first letter says why. For a stack of this depth it is exactly 0, with any
+# weights. The cell checks it for a stack whose weights are all positive, where
+# no two paths can cancel.
 
 # %%
 if not FAST:
@@ -459,10 +472,12 @@ for name, times in clock.items():
 with drawing.style():
     figure = drawing.Figure(figsize=(6, 3.8), layout="constrained")
     axes = figure.subplots()
-    for index, (name, times) in enumerate(clock.items()):
+    for look, (name, times) in zip(
+        drawing.looks(clock), clock.items(), strict=True
+    ):
         axes.plot(
-            LENGTHS, 1000 * np.array(times), color=drawing.COLORS[index],
-            marker=drawing.MARKERS[index], label=name,
+            LENGTHS, 1000 * np.array(times), color=drawing.COLORS[look],
+            marker=drawing.MARKERS[look], label=name,
         )  # fmt: skip
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
@@ -501,17 +516,40 @@ if not FAST:
 # encoder's is centred: $x_{t-1}$, $x_t$, $x_{t+1}$.
 #
 # Each layer of the decoder then asks the source by itself. At step $i$ the
-# query $d_i$ is made of $h_i$ and of the word that was written last. $z_j$ is
-# the encoder's output at word $j$ of the source. $e_j$ is what went in there,
-# the embeddings of the word and of its position:
+# query $d_i$ is made of $h_i$ and of $g_i$, the embedding of the word that was
+# written last and of its position. $z_j$ is the encoder's output at word $j$ of
+# the source. $e_j$ is what went in there, the embeddings of the word and of its
+# position. The source has $m$ words.
 #
-# $$a_{ij} = \frac{\exp(d_i \cdot z_j)}{\sum_l \exp(d_i \cdot z_l)},
-#   \qquad c_i = \sum_j a_{ij} (z_j + e_j)$$
+# $$d_i = \sqrt{\tfrac12}\,(W_d h_i + b_d + g_i) \qquad
+# a_{ij} = \frac{\exp(d_i \cdot z_j)}{\sum_l \exp(d_i \cdot z_l)} \qquad
+# c_i = \sqrt{m} \sum_j a_{ij} (z_j + e_j)$$
 #
 # $z_j$ is the *key*, and knows its neighbours. $z_j + e_j$ is the *value*, and
-# knows the word. $c_i$ is projected and added to $h_i$, and around each layer
-# goes a residual path. `ka.models.ConvSeq2Seq` is this model. (It also scales
-# some of these sums. Its documentation says how.)
+# knows the word. The layer's output $o_i$ has two sums, one with what was
+# found, and one with the layer's own input $x_i$ (a residual path):
+#
+# $$o_i = \sqrt{\tfrac12}\,\Big(\sqrt{\tfrac12}\,(h_i + W_c c_i + b_c)
+# + x_i\Big)$$
+#
+# Why the factors? The sum of two independent numbers of variance 1 has the
+# variance 2. Times $\sqrt{1/2}$, it is 1 again, so that numbers do not grow
+# from layer to layer. A mean of $m$ such numbers has the variance $1/m$, and
+# $\sqrt m$ brings it back. An encoder's layer has one such sum: $z^l =
+# \sqrt{1/2}\,(h^l + z^{l-1})$. The first layer's input is a dense layer of
+# $e_j$, or $g_i$, and another dense layer brings the encoder's last output to
+# the width of $e_j$.
+
+# %% tags=["hide-input", "alone"]
+import diagrams
+
+diagrams.conv_layer(PICTURES / "12_conv_layer.png")
+
+# %% [markdown]
+# *One layer of ConvS2S's decoder. Read it from below.* `ka.models.ConvSeq2Seq`
+# is this model. (The factor of $d_i$ is from the authors' code; the paper's
+# equation has none. The package does not normalise the weights, as the paper
+# does.)
 #
 # Here it gets the lists of numbers of chapters 2, 3 and 5, where German turns
 # *twenty-one* round. The next cell draws the lists; skip it.
@@ -734,6 +772,29 @@ if not FAST:
 # translation may be longer than its source, so there are more columns than
 # words.)
 #
+# A layer is a *block*. Its input $x$ has $2d$ numbers for each place. The block
+# makes $d$ numbers of them, looks through its window, and makes $2d$ numbers
+# again. A LayerNorm and a ReLU stand before each of the three, and the input is
+# added at the end. With $k = 3$ places and the dilation $r$, the decoder's
+# block is
+#
+# $$\rho(x) = \max(0, \mathrm{LayerNorm}(x)) \qquad
+# u_t = \rho(W_1\, \rho(x_t) + b_1)$$
+#
+# $$v_t = b_2 + \sum_{j=0}^{2} W_{2,j}\, u_{t - (2 - j)\, r} \qquad
+# \mathrm{block}(x)_t = x_t + W_3\, \rho(v_t) + b_3$$
+#
+# The encoder's window is centred: it has $u_{t-r}$, $u_t$ and $u_{t+r}$. Column
+# $t$ and the embedding of the last word are added, and go through the decoder's
+# blocks. Two more layers, each with its own LayerNorm and ReLU before it, make
+# the logits.
+
+# %% tags=["hide-input", "alone"]
+diagrams.bytenet_block(PICTURES / "12_bytenet_block.png")
+
+# %% [markdown]
+# *A block of ByteNet. The window in the middle works at half the width.*
+#
 # One set of five layers has the dilations 1, 2, 4, 8 and 16. The encoder's
 # windows are centred, so it sees 31 words to each side. The decoder's look back
 # alone, so it sees 63 positions, its own included. We measure the decoder's
@@ -766,11 +827,12 @@ assert not seen[:17].any()
 # - To *reverse* it, the first step needs the last letter. The encoder has to
 #   bring it to the first column, from up to five columns away.
 #
-# A small ByteNet learns each task anew. Each step of training has 64 random
-# strings, and reversing gets more steps. Then we draw 1,000 strings, drop those
-# that training has had, and count how many are right to the last letter, END
-# included. (The decoder is given the right letters so far, as in training.
-# Where all of its answers are right, greedy search writes the same string.)
+# A small ByteNet learns each task anew, and prints a line when it is ready.
+# Each step of training has 64 random strings, and reversing gets more steps.
+# Then we draw 1,000 strings, drop those that training has had, and count how
+# many are right to the last letter, END included. (The decoder is given the
+# right letters so far, as in training. Where all of its answers are right,
+# greedy search writes the same string.)
 
 # %%
 LONGEST = 6
@@ -845,8 +907,33 @@ for task, num_steps in STRING_STEPS.items():
 # a vector for each word, called a column. A step rewrites all columns at once,
 # as a graphics processor would: that is the name. Each column sees its
 # neighbours, and gates like those of a GRU say what stays. After $n$ steps each
-# can have heard of all $n$ words. The *Extended* Neural GPU (Kaiser and Bengio
-# 2016) then writes its output word by word, and translates.
+# can have heard of all $n$ words.
+#
+# Let $s$ be all columns, and let $U * s$ be a convolution: at column $t$ it is
+# $b + U_{-1} s_{t-1} + U_0 s_t + U_1 s_{t+1}$. One step, the *convolutional
+# GRU*, is chapter 1's GRU with convolutions in the place of its matrices:
+#
+# $$u = \sigma'(U_u * s) \qquad r = \sigma'(U_r * s) \qquad
+# \tilde s = \tanh(U * (r \odot s)) \qquad
+# s' = u \odot s + (1 - u) \odot \tilde s$$
+#
+# $$\sigma'(x) = \max\big(0, \min(1,\ 1.2\, \sigma(x) - 0.1)\big)$$
+#
+# The sharpened sigmoid $\sigma'$ reaches 0 and 1, which a sigmoid does not.
+# Where $u$ is exactly 1, a column stays exactly what it was, over any number of
+# steps.
+
+# %% tags=["hide-input", "alone"]
+diagrams.convolutional_gru(PICTURES / "12_neural_gpu.png")
+
+# %% [markdown]
+# *Two steps, from below to above. Drawn is what the middle column hears: three
+# columns after one step, all five after two.* Columns may be several rows high;
+# then the windows are 3 by 3, as in a picture. Ours have one row.
+#
+# The *Extended* Neural GPU (Kaiser and Bengio 2016) then writes its output word
+# by word, and translates. Its decoder is another such GRU. What it has written
+# stands on a *tape* beside the columns, and the windows see it, too.
 #
 # Can `ka.models.ExtendedNeuralGPU` add? A sum is a text here. The lowest bit
 # stands first, and the sum has one bit more. The next cell prints eleven plus
@@ -864,8 +951,9 @@ assert addition.pair(11, 6, num_bits=4) == ("1101+0110", "10001")
 # The model below is small: it has a column of 48 numbers for each character. It
 # trains on numbers of at most 10 bits. At first they have at most three. The
 # limit rises, and is 10 from the middle of the training on. Kaiser and
-# Sutskever have such a *curriculum*, too. The tests have 500 sums each, of 10,
-# 20 and 40 bits. None of them is in training.
+# Sutskever have such a *curriculum*, too. The training prints nothing before
+# its table. The tests have 500 sums each, of 10, 20 and 40 bits. None of them
+# is in training.
 
 # %%
 ADDING_STEPS = 3 if FAST else 1000

@@ -14,8 +14,8 @@
 # # 13. Where am I?
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/13_where_am_i.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # Attention is a sum over a set, and a set has no order. [Chapter
 # 5](05_transformer.ipynb) gave the order back by adding sinusoids to the words.
@@ -25,11 +25,17 @@
 # seventh model without any. It measures what each knows about texts that are
 # longer than any it was trained on.
 #
-# Takes about five minutes on two cores, as each model is trained from three
-# seeds. It prints how much each of the seven gets right at one, two, four and
-# eight times the length of training.
+# Takes about 5 minutes on two cores. Most of them pass in one cell, which
+# trains each of the seven from three seeds and prints nothing until all are
+# ready. Pictures are shown here and kept in the folder `pictures`. The chapter
+# prints how much each of the seven gets right at one, two, four and eight times
+# the length of training.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import os
 import pathlib
 
@@ -100,10 +106,11 @@ np.testing.assert_allclose(of_shuffled[:, -1], last[:, -1], atol=1e-5)
 # place $t$ has a vector $p_t$. This vector is **learned** (Gehring et al.
 # 2017), or it is made of **sinusoids** (Vaswani et al. 2017). What does a score
 # then know of places? Leave out the biases and the division by $\sqrt d$. With
-# $W = W_Q W_K^\top$ the score has four parts:
+# $W = W_Q W_K^\top$ the score has four parts (vectors are rows, as in chapter
+# 5):
 #
-# $$(x_t + p_t)^\top W (x_s + p_s) = x_t^\top W x_s + x_t^\top W p_s +
-# p_t^\top W x_s + p_t^\top W p_s .$$
+# $$(x_t + p_t)\, W (x_s + p_s)^\top = x_t W x_s^\top + x_t W p_s^\top +
+# p_t W x_s^\top + p_t W p_s^\top .$$
 #
 # The last part is about two places, and could be a function of their distance.
 # Chapter 5 built such a $W$ for sinusoids. The two parts in the middle mix a
@@ -172,11 +179,52 @@ changes = {
 # $$e_{ts} = \frac{q_t \cdot k_s}{\sqrt{d}} + b_{s - t} .$$
 #
 # Far distances share a number: they fall into *buckets* that get wider and
-# wider, and the last one has all the rest.
+# wider. Let there be $N$ buckets for earlier words, and let $n = t - s$ be the
+# distance. The first half of the buckets has one distance each. In the second
+# half the width grows with the logarithm, and from the distance $M$ on
+# (`max_distance`) all are in the last one:
 #
-# **ALiBi** (Press et al. 2022) learns nothing. Its $b_{s - t}$ is
-# $-m \cdot |t - s|$, with a fixed slope $m$ for each head: what is far is
-# faint.
+# $$\mathrm{bucket}(n) = \begin{cases} n & n < N / 2 \\[4pt]
+# \min\Big(N - 1,\; \dfrac N2 + \Big\lfloor \dfrac N2 \cdot
+# \dfrac{\log(2 n / N)}{\log(2 M / N)} \Big\rfloor\Big) & \text{otherwise}
+# \end{cases}$$
+#
+# $\lfloor\ \rfloor$ rounds down. If a layer may look ahead, later words have
+# $N$ buckets of their own.
+#
+# **ALiBi** (Press et al. 2022) learns nothing. Its $b_{s - t}$ is $-m_h \cdot
+# |t - s|$: what is far is faint. The slope $m_h$ of head $h$ of $H$ is fixed,
+# one power of two after the other:
+#
+# $$m_h = 2^{-8 h / H}, \qquad h = 1, \dots, H .$$
+#
+# With 8 heads the slopes are $\frac12, \frac14, \dots, \frac1{256}$. With 2
+# heads, as in this chapter, they are $\frac1{16}$ and $\frac1{256}$. The next
+# picture has both biases with small numbers.
+
+# %% tags=["hide-input", "alone"]
+import diagrams
+
+six_places = np.arange(6)
+six_apart = six_places[:, None] - six_places  # t - s: [T, S]
+four_buckets = ka.layers.BucketedBias(4, max_distance=8, bidirectional=False)
+small_buckets = ops.convert_to_numpy(four_buckets.buckets(-six_apart))
+first_slope = ka.layers.alibi_slopes(8)[0]
+assert small_buckets[5].tolist() == [3, 3, 2, 2, 1, 0] and first_slope == 1 / 2
+diagrams.distances(
+    {
+        "ALiBi: the bias, slope 1/2": first_slope * -six_apart,
+        "T5: the bucket, N = 4, M = 8": small_buckets,
+    },
+    path=PICTURES / "13_biases.png",
+)
+
+# %% [markdown]
+# *A row asks, a column is asked, both by their places in the text. Grey is the
+# future.* Each diagonal has one number, as only the distance counts. ALiBi adds
+# this number to the score. T5 looks up a learned number for the bucket: here
+# the distances 2 and 3 share one.
+#
 #
 # **RoPE** (Su et al. 2021) turns query and key by angles that grow with their
 # places. We write it down with complex numbers. Two features are one number. To
@@ -191,7 +239,7 @@ changes = {
 # The places went in one by one, and only the distance comes out. The score is
 # the sum over all pairs, and each pair has its own speed: pair $j$, counted
 # from 0, has $\theta_j = 10000^{-2j/d}$. These are the clocks of chapter 5
-# (there they turn the other way), put where they can do more: they turn queries
+# (there they turn the other way), put where they can do more. They turn queries
 # and keys with all that these say, and are not added to the words.
 #
 # The next cell writes down each of the four by hand, first RoPE, then Shaw, T5
@@ -278,15 +326,16 @@ apart = np.arange(FAR + 1)
 with drawing.style():
     figure = drawing.Figure(figsize=(7.4, 2.8), layout="constrained")
     left, middle, right = figure.subplots(1, 3)
-    left.step(apart, bucketed.buckets(-apart), where="mid")
+    color_t5, color_alibi, color_rope = drawing.COLORS[4:7]
+    left.step(apart, bucketed.buckets(-apart), where="mid", color=color_t5)
     left.set_title("T5: the bucket")
-    for head, slope in enumerate(slopes):
-        middle.plot(apart, -slope * apart, color=drawing.COLORS[head])
+    for slope, dash in zip(slopes, ("-", "--"), strict=True):
+        middle.plot(apart, -slope * apart, dash, color=color_alibi)
     middle.set_title("ALiBi: the bias, two heads")
     # All features 1: what the rotation alone does to a product.
     ones = np.ones((1, 1, FAR + 1, 32))
     rotated = turned(ones, apart)[0, 0]
-    right.plot(apart, rotated @ rotated[0] / 32)
+    right.plot(apart, rotated @ rotated[0] / 32, color=color_rope)
     right.set_title("RoPE: query and key alike")
     for axes in (left, middle, right):
         axes.set_xlabel("distance")
@@ -297,7 +346,8 @@ figure
 # %% [markdown]
 # The left panel has the bucket of each distance to an earlier word. (There are
 # 8 such buckets here, and 8 for later words.) The middle one has what ALiBi
-# adds to the score. The right one has the product of two equal vectors after
+# adds to the score, with a solid line for the first head and a dashed one for
+# the second. The right one has the product of two equal vectors after
 # RoPE has turned them, as a share of what it is at the distance 0.
 #
 # Each has a view of distance of its own. T5's buckets tell near places apart
@@ -321,7 +371,8 @@ figure
 # earlier words here, as a causal layer sees no later ones.
 #
 # Each of the seven is trained three times, from three seeds: what one seed
-# learns may be luck.
+# learns may be luck. These are 21 trainings. They are silent, and take most of
+# the chapter's minutes.
 
 # %%
 VOCABULARY, BACK, TRAINED_AT = 10, 3, 24
@@ -536,7 +587,8 @@ for kind in ("Shaw", "T5", "RoPE"):
 # Second, some distances are *new*. A text of 24 words has none above 23. Shaw
 # has nothing new to meet there, as all distances from 8 on are one. But T5's
 # last bucket begins at 27, so that its number is as it was drawn. Let us give
-# T5 a last bucket that begins earlier, within the training's texts:
+# T5 a last bucket that begins earlier, within the training's texts, and train
+# it from the three seeds:
 
 
 # %%
@@ -650,9 +702,9 @@ assert np.abs(roformer(sentence) - transformer(sentence)).max() > 1e-3
 # \alpha_t(s) = \text{align}_t(s)\,
 # \exp\left(-\frac{(s - p_t)^2}{2 (D / 2)^2}\right).$$
 #
-# $S$ is the number of words in the source, so that $p_t$ lies between 0 and
-# $S$. $v_p$ and $W_p$ are learned. $\text{align}_t$ is the softmax of the
-# scores within the window.
+# (Here vectors are columns, as in that paper.) $S$ is the number of words in
+# the source, so that $p_t$ lies between 0 and $S$. $v_p$ and $W_p$ are learned.
+# $\text{align}_t$ is the softmax of the scores within the window.
 #
 # The window has a hard edge, through which no gradient comes. The Gaussian is
 # there for that: through it $p_t$ learns.
@@ -692,26 +744,49 @@ for got, expected in zip(
 ):
     np.testing.assert_allclose(got, expected, atol=1e-5)
 
-# %% tags=["hide-input"]
-_, global_weights = everywhere(query=state, value=source)
-figure = ka.plotting.attention_heat_map(
-    source_tokens=[str(place) for place in range(12)],
-    target_tokens=[str(place) for place in range(5)],
-    attention_weights=ops.concatenate([global_weights, *windows.values()]),
-    names=["global", "local-m", "local-p"],
-    axis_names=("place in the source", "place in the target"),
-    path=PICTURES / "13_local.png",
-)
-figure
+# %% tags=["hide-input", "alone"]
+nine_words = np.arange(9)
+in_turn, predicted = np.arange(5.0), np.array([1.2, 3.5, 2.5, 5.4, 6.6])
+windows_of = {}
+for window_name, centres in (("local-m", in_turn), ("local-p", predicted)):
+    away = nine_words - centres[:, None]  # s - p_t: [T, S]
+    # All scores are equal here.
+    even = (abs(away) <= 2) / np.sum(abs(away) <= 2, axis=1, keepdims=True)
+    fainter = np.exp(-(away**2) / 2) if window_name == "local-p" else 1.0
+    windows_of[f"{window_name}, D = 2"] = even * fainter
+np.testing.assert_allclose(windows_of["local-m, D = 2"].sum(axis=1), 1)
+assert (windows_of["local-p, D = 2"].sum(axis=1) < 1).all()
+diagrams.windows(windows_of, PICTURES / "13_windows.png")
 
 # %% [markdown]
-# The same scores, three times. The first panel has them seen whole. In the
-# second, the window moves along: find its five places in each row, or as many
-# as there are. In the third, a random network places the window, here and
-# there.
+# *A row is a word that is written, a column a word of the source, and grey lies
+# outside of the window. All scores are equal, so the picture shows nothing but
+# the windows.* With local-m the window moves on by one word in each row. With
+# local-p it stands where the network says: here at 1.2, 3.5, 2.5, 5.4 and 6.6.
+# The Gaussian makes the words at the edge faint. With $D = 2$ it is $e^{-(s -
+# p_t)^2 / 2}$.
 #
 # ALiBi has something of this: each head is a soft window around the query's own
 # place. The steeper the slope, the narrower the window.
+#
+# ## What readers ask
+#
+# > **Which features make a pair in RoPE?** Here features 0 and 1, 2 and 3, and
+# > so on, as in the paper. Other code pairs feature $j$ with feature $j + d/2$:
+# > the first half of the vector with the second. Both are right. A score is a
+# > sum over pairs, so it does not matter where a pair stands. But trained
+# > weights fit one of the two. To bring them to the other, put the columns of
+# > $W_Q$ and $W_K$ of each head in the other order.
+#
+# > **Does RoPE turn values, too?** No. It turns queries and keys, as only their
+# > product makes the score. What is handed over is not turned.
+#
+# > **Why the number 10,000?** It sets the slowest hand. With $d = 64$ the
+# > slowest pair takes some 47,000 places for one turn, so that no two places of
+# > a usual text look alike to it. Models for long texts take a larger base.
+#
+# > **Does position 0 or position 1 come first?** It makes no difference to what
+# > looks at distances. Here places count from 0.
 #
 # ## What to take away
 #

@@ -14,8 +14,8 @@
 # # 14. One stack, no source
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/14_one_stack.ipynb)
-# (there, first `%pip install scikit-learn
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install scikit-learn ..`)
 #
 # Every translator so far has two halves: an encoder, which reads, and a
 # decoder, which writes. The decoder already reads, too: it reads what it has
@@ -33,11 +33,19 @@
 # - it keeps more with every token, and so memory limits the number of texts in
 #   a batch.
 #
-# Takes about 7 minutes on two cores. The first cell also has `train`. This
+# Takes about 7 minutes on two cores. Pictures are shown here and kept in the
+# folder `pictures`. The chapter trains 13 models: one stack for the language,
+# five language models side by side, three readers of prompts, a painter, and a
+# recogniser of pictures from three seeds. A training is silent, and a line is
+# printed when it is ready. The first cell also has `train`. This
 # function trains all models but the one that recognises pictures. Its learning
 # rate rises for 100 steps. Then it falls to 0 along half a cosine.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import collections
 import math
 import os
@@ -90,10 +98,8 @@ def train(model, token_ids, labels, epochs, batch_size=64):
 # attention to itself, attention to the source, and a feed-forward network.
 # Without a source the middle one goes, and its normalisation with it. We count
 # the weights that go: the four kernels and biases of an attention, and the
-# $\gamma$ and the $\beta$ of a normalisation. (The layer that is left is
-# `SelfAttentionLayer`. Its feed-forward network has GELU, a smooth relative of
-# ReLU. Neither has weights. Both layers below have four heads, and 64 units in
-# the feed-forward network.)
+# $\gamma$ and the $\beta$ of a normalisation. (Both layers below have four
+# heads, and 64 units in the feed-forward network.)
 
 # %%
 WIDTH = 32
@@ -106,6 +112,57 @@ normalisation_weights = 2 * WIDTH
 assert decoder_layer.count_params() - layer.count_params() == (
     attention_weights + normalisation_weights
 )
+
+# %% [markdown]
+# The layer that is left is `SelfAttentionLayer`. Its feed-forward network has
+# *GELU* in the place of ReLU, a smooth relative (Hendrycks and Gimpel 2016).
+# GELU multiplies $x$ by the probability that a normal number is below $x$. The
+# form with tanh is the one that GPT-2 and this package compute:
+#
+# $$\mathrm{GELU}(x) = \tfrac12\, x\, \Big(1 + \tanh\big(\sqrt{2 / \pi}\;
+# (x + 0.044715\, x^3)\big)\Big)$$
+#
+# The models of this chapter are *pre-norm* (chapter 5): they normalise before
+# each sublayer, and once more behind the last layer. With rows as vectors,
+# token ids $w_t$, $E$ for the table of embeddings and $P_t$ for the position,
+# the whole stack is
+#
+# $$\begin{aligned}
+# x_t &= \sqrt D\, E_{w_t} + P_t \\
+# y &= x + \mathrm{MultiHead}(\mathrm{LayerNorm}(x)) \qquad
+# z = y + \mathrm{GELU}(\mathrm{LayerNorm}(y)\, W_1 + b_1)\, W_2 + b_2 \\
+# \mathrm{logits} &= \mathrm{LayerNorm}(z)\, E^\top
+# \end{aligned}$$
+#
+# The middle line is one layer, and the next layer takes its $z$ for $x$. The
+# last line is after the last layer. Its matrix is the table of embeddings,
+# turned: the weights are *tied*, and there is no bias. (With learned positions,
+# as GPT-2 has them, there is no factor $\sqrt D$.)
+
+# %% tags=["hide-input", "alone"]
+steps_of_x = np.linspace(-3, 3, 121)
+cubic = math.sqrt(2 / math.pi) * (steps_of_x + 0.044715 * steps_of_x**3)
+gelu_of_x = 0.5 * steps_of_x * (1 + np.tanh(cubic))
+np.testing.assert_allclose(
+    gelu_of_x,
+    keras.activations.gelu(steps_of_x, approximate=True),
+    atol=1e-5,
+)
+print(f"GELU(-1) {gelu_of_x[40]:.2f}, GELU(1) {gelu_of_x[80]:.2f}")
+with drawing.style():
+    gelu_figure = drawing.Figure(figsize=(4.6, 2.8), layout="constrained")
+    gelu_figure.alt = (
+        "Two curves over x from -3 to 3. ReLU is 0 up to 0 and then equals x. "
+        "GELU is near it, but smooth, and dips a little below 0 left of 0."
+    )
+    gelu_axes = gelu_figure.subplots()
+    gelu_axes.plot(steps_of_x, np.maximum(0, steps_of_x), "--", label="ReLU",
+                   color=drawing.INK)  # fmt: skip
+    gelu_axes.plot(steps_of_x, gelu_of_x, label="GELU", color=drawing.COLORS[2])
+    gelu_axes.set_xlabel("x")
+    drawing.finish(gelu_axes)
+    drawing.save(gelu_figure, PICTURES / "14_gelu.png")
+gelu_figure
 
 # %% [markdown]
 # Nothing else changes. A *language model* ([chapter 1](01_recurrence.ipynb))
@@ -178,8 +235,8 @@ def loss_of(model, token_ids, labels):
 
 
 # %% [markdown]
-# `mini` learns for four epochs. The loss below is that of training, with
-# dropout.
+# `mini` learns for four epochs, silently. The loss below is that of training,
+# with dropout.
 
 # %%
 token_ids, labels = to_ids(corpus["train"])
@@ -228,6 +285,42 @@ if not FAST:
 # does not tell what a verb must agree with. (From the command line,
 # `keras-attention train --model transformer_language_model` trains `mini` on
 # all sentences of the corpus.)
+#
+# ### Bits per character
+#
+# A perplexity depends on the tokens: a model of letters has a low one, as a
+# letter is easier to guess than a word. To compare models with different
+# tokens, count the *bits per character*. A loss in nats, divided by $\ln 2$, is
+# in bits. A text of $T$ tokens and $C$ characters costs
+#
+# $$\text{bits per character} = \frac{T}{C} \cdot \frac{\text{loss}}{\ln 2}
+# = \frac{T}{C}\, \log_2(\text{perplexity}) .$$
+#
+# END counts as a token and as a character, as it says that a text is over. The
+# next cell does this for the source itself. (A blind guess among 26 letters and
+# a space costs $\log_2 27 = 4.75$ bits.)
+
+# %% tags=["alone"]
+some_sentences = sentences.generate(train=10)["test"]
+num_tokens_of_them = sum(len(text.split()) + 1 for text in some_sentences)
+num_characters = sum(len(text) + 1 for text in some_sentences)
+nats_a_token = (
+    -sum(map(sentences.log_probability, some_sentences)) / num_tokens_of_them
+)
+bits_a_character = num_tokens_of_them / num_characters
+bits_a_character *= nats_a_token / math.log(2)
+print(f"{num_characters / num_tokens_of_them:.2f} characters a token")
+print(
+    f"{nats_a_token:.3f} nats a token, perplexity {math.exp(nats_a_token):.2f}"
+)
+print(f"{bits_a_character:.3f} bits a character")
+assert bits_a_character < math.log2(27)
+
+# %% [markdown]
+# The grammar leaves much less than one bit open at each letter: most letters
+# follow from those before.
+#
+# ### Draw from it
 #
 # A language model is a distribution over texts, so we can draw from it.
 # `sampling_search` draws a token with the probability that the model gives it,
@@ -327,6 +420,31 @@ assert 82_000 < min(parameters.values())
 assert max(parameters.values()) < 87_000
 
 # %% [markdown]
+# The character CNN makes the vector of a word in four steps (Kim et al. 2016).
+# $C$ has the embeddings of the word's letters, with a sign before the first and
+# one behind the last. Filter $f$ of width $w$ looks at $w$ letters from letter
+# $i$ on, and only the largest of its answers stays:
+#
+# $$y_f = \max_i\; \tanh\Big(b_f + \sum_{j=0}^{w-1} H_{f,j} \cdot C_{i+j}\Big)$$
+#
+# So a filter may learn to find an ending such as "-ing", wherever it stands.
+# Then comes a *highway* layer (Srivastava et al. 2015), which mixes the answers
+# and may also leave them as they are:
+#
+# $$t = \sigma(y W_T + b_T) \qquad
+# z = t \odot \max(0,\ y W_H + b_H) + (1 - t) \odot y$$
+#
+# $b_T$ begins at $-2$, so that at first the gate $t$ is about $0.12$ and most
+# of $y$ passes. A last matrix brings $z$ to the width that the LSTM reads.
+
+# %% tags=["hide-input", "alone"]
+import diagrams
+
+diagrams.highway(PICTURES / "14_highway.png")
+
+# %% [markdown]
+# *A highway layer. The gate $t$ says how much of $y$ is replaced.*
+#
 # The LSTM behind the character CNN has a *projection* (Sak et al. 2014). A
 # matrix makes its output narrower, before it goes on to the softmax and returns
 # at the next word. Let $n$ be the number of units, $d$ the width of the inputs,
@@ -354,10 +472,10 @@ print(f"8,192 cells: {lstm_weights(8192, 1024):,} weights")
 print(f"projected to 1,024: {lstm_weights(8192, 1024, 1024):,} weights")
 
 # %% [markdown]
-# Now all five learn from the same 11,520 sentences, for four epochs. The table
-# has two more rows for comparison. *Words alone* counts how often each word
-# occurs in this part, and predicts the same at each place. The source itself is
-# the floor, as above.
+# Now all five learn from the same 11,520 sentences, for four epochs. Each
+# prints its row when it is ready. The table has two more rows for comparison.
+# *Words alone* counts how often each word occurs in this part, and predicts the
+# same at each place. The source itself is the floor, as above.
 #
 # The last column is the time that 1,000 tokens of training take. It leaves out
 # the time in which TensorFlow builds a model's graph: each model trains on 20
@@ -394,10 +512,13 @@ for name in language_models:
 with drawing.style():
     figure = drawing.Figure(figsize=(6.4, 2.8), layout="constrained")
     axes = figure.subplots()
-    for place, (name, color) in enumerate(
-        zip(language_models, drawing.COLORS, strict=False)
+    looks = drawing.looks(language_models)
+    for place, (name, look) in enumerate(
+        zip(language_models, looks, strict=True)
     ):
-        axes.plot(scores[name], place, "o", color=color, markersize=9)
+        axes.plot(
+            scores[name], place, "o", color=drawing.COLORS[look], markersize=9
+        )
     axes.axvline(
         floor, color=drawing.INK, linestyle="--", label="the source itself"
     )
@@ -732,14 +853,31 @@ figure
 # To *recognise* a picture, we need not write it. Take the causal mask away, so
 # that each token sees all others. Let the tokens be patches of 2 x 2 pixels: a
 # dense layer makes one vector of the four pixels. Put one more token in front,
-# a learned vector. From its output a dense layer computes the logits of the ten
-# digits. This is the Vision Transformer (Dosovitskiy et al. 2021). Its layers
+# a learned vector, the *class token*. Each of the 17 tokens gets the learned
+# vector of its position. With $v^n$ for the four pixels of patch $n$, in a row:
+#
+# $$x = [c;\ v^1 E;\ \dots;\ v^{16} E] + P \qquad
+# \mathrm{logits} = \mathrm{LayerNorm}(z_0)\, W + b$$
+#
+# The semicolons put rows one below the other, $P$ has a row for each position,
+# and $z_0$ is the last layer's output at the class token. (The dense layer has
+# a bias, too.)
+
+# %% tags=["hide-input", "alone"]
+first_four = datasets.load_digits().images[4] / 16
+diagrams.picture_patches(first_four, path=PICTURES / "14_patches.png")
+
+# %% [markdown]
+# *A picture becomes a sentence of 17 tokens, row by row.* Without positions the
+# stack would see a heap of patches.
+#
+# This is the Vision Transformer (Dosovitskiy et al. 2021). Its layers
 # are `SelfAttentionLayer`, too, and each has as many weights as a layer of the
 # stack that drew. The next cell checks that.
 #
 # The pictures are small, and a digit is always in the same place. So a logistic
 # regression of the 64 pixels, which has no layer at all, stands beside it. Both
-# learn from the same pictures. The stack is trained from three seeds.
+# learn from the same pictures. The stack is trained from three seeds, silently.
 
 # %%
 images = digits.images[..., None].astype("float32") / 16
@@ -864,10 +1002,10 @@ with drawing.style():
             bytes_of(gru.initial_state(1, length)) for length in lengths
         ],
     }
-    for (name, curve), color in zip(
-        curves.items(), drawing.COLORS, strict=False
+    for (name, curve), look in zip(
+        curves.items(), drawing.looks(curves), strict=True
     ):
-        axes.plot(lengths, curve, "o-", color=color, label=name)
+        axes.plot(lengths, curve, "o-", color=drawing.COLORS[look], label=name)
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("tokens")
@@ -889,6 +1027,24 @@ figure
 # above, 1,000 MB are enough for the activations of about 80 texts of 128
 # tokens, but for only 4 texts of 1,024. In this way memory limits the batch,
 # and the longer the texts, the more.
+#
+# ## What readers ask
+#
+# > **Is a language model an encoder or a decoder?** It has one stack, so the
+# > words do not fit. It is called *decoder-only*, as its mask is the decoder's.
+# > Without the mask the same stack is called *encoder-only*.
+#
+# > **Why is the last normalisation needed?** In pre-norm nothing normalises the
+# > last sum. It is the sum of all that the layers have written, and larger the
+# > more layers there are. Without the normalisation, logits would grow with the
+# > depth.
+#
+# > **Why is there no bias in the last layer, and no matrix?** The matrix is
+# > there: it is the table of embeddings. What a bias would say, how frequent a
+# > word is, the stack can write into the stream itself.
+#
+# > **Does the class token see the picture?** At first it is the same for each
+# > picture. In each layer it asks all patches, and adds what it finds.
 #
 # ## What to take away
 #
@@ -984,6 +1140,10 @@ figure
 #
 # ## References
 #
+# - Srivastava et al. 2015, Highway Networks,
+#   [arXiv:1505.00387](https://arxiv.org/abs/1505.00387)
+# - Hendrycks and Gimpel 2016, Gaussian Error Linear Units,
+#   [arXiv:1606.08415](https://arxiv.org/abs/1606.08415)
 # - Mikolov et al. 2010, [Recurrent Neural Network Based Language
 #   Model](https://doi.org/10.21437/Interspeech.2010-343)
 # - Sak et al. 2014, Long Short-Term Memory Based Recurrent Neural Network

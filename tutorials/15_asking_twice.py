@@ -14,8 +14,8 @@
 # # 15. Asking twice
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/15_asking_twice.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # *Ben took the cup. Anna walked to the hall. Ben ran to the barn. Where is the
 # cup?* You look for the cup, and find that Ben took it. Then you look for Ben,
@@ -30,10 +30,14 @@
 # 4. Looks that choose one sentence, and what it is worth to be told which one.
 # 5. A memory that is written to.
 #
-# Takes about three minutes on two cores. Pictures are shown here and kept in
-# the folder `pictures`.
+# Takes about 3 minutes on two cores. A training prints nothing until its model
+# is ready. Pictures are shown here and kept in the folder `pictures`.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import collections
 import itertools
 import os
@@ -150,7 +154,7 @@ assert ceiling(2, num_links=2) == 1
 # asked $K$ times. The picture shows $K = 2$. The text below it explains the
 # letters.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 import diagrams
 
 diagrams.memory_hops(path=PICTURES / "15_memory_hops.png")
@@ -576,8 +580,9 @@ if not FAST:
 #
 # ### One map a hop
 #
-# Here is a story of the test set, about a thing. Columns are hops, rows are
-# sentences, and each column sums to 1. Frames mark the same two sentences in
+# Here is a story of the test set, about a thing. This one map lies on its side,
+# since sentences are long: a *column* asks, the hop, and a row is asked, the
+# sentence. So each column sums to 1. Frames mark the same two sentences in
 # each column: the facts that support the answer.
 
 # %%
@@ -603,8 +608,8 @@ ka.plotting.attention_heat_map(
 
 # %% [markdown]
 # One story is an anecdote. The next cell measures all test questions about
-# things: how much weight has each hop on the sentence that says who had the
-# thing (the first fact), and how much on the one that says where that person
+# things. How much weight has each hop on the sentence that says who had the
+# thing (the first fact)? And how much on the one that says where that person
 # was (the second)?
 
 # %%

@@ -43,11 +43,15 @@
 # Section 10 compares what they have learned, and section 11 shows what no
 # forward path can do.
 #
-# Takes about five minutes on two cores. Pictures are shown here and kept in the
-# folder `pictures`. The text counts from 1, as the papers do. The code counts
-# from 0.
+# Takes about 5 minutes on two cores. A training prints nothing until its model
+# is ready. Pictures are shown here and kept in the folder `pictures`. The text
+# counts from 1, as the papers do. The code counts from 0.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import collections
 import itertools
 import math
@@ -418,7 +422,7 @@ for name, j, i in itertools.product(taken, range(4), range(3)):
 # each target token $y_i$ comes from one source position $a_i$. Two tables say
 # how:
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 diagrams.hidden_markov(path=PICTURES / "16_hidden_markov.png")
 
 # %% [markdown]
@@ -585,7 +589,7 @@ if not FAST:
 # The *RNN transducer* takes the lattice of section 2, and lets networks say
 # what $y(j, i)$ and $\varnothing(j, i)$ are:
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 diagrams.transducer(path=PICTURES / "16_transducer.png")
 
 # %% [markdown]
@@ -781,7 +785,7 @@ if not FAST:
 # much, the far ones little. It has $K$ such bells, and each can only glide
 # forwards.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 diagrams.window(path=PICTURES / "16_window.png")
 
 # %% [markdown]
@@ -1000,7 +1004,7 @@ assert outside > 0.8 and inside < 0.2
 # attention* takes the soft search's weights as chances, and *draws* one place
 # $d$. The context is $h_d$ alone.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 diagrams.hard_look(path=PICTURES / "16_hard_look.png")
 
 # %% [markdown]
@@ -1223,7 +1227,7 @@ if not FAST:
 # cursor begins at the place where it stopped before. At each letter it *stops*
 # with the probability $p_{ij}$, or goes on to the next letter.
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 diagrams.stop_or_go_on(path=PICTURES / "16_stop_or_go_on.png")
 
 # %% [markdown]
@@ -1317,7 +1321,7 @@ if not FAST:
 # stands? Kim et al. say yes. Let each letter be chosen or not, $z_j \in \{0,
 # 1\}$, and let neighbours have a say in each other:
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 diagrams.chain_of_choices(path=PICTURES / "16_chain_of_choices.png")
 
 # %% [markdown]

@@ -31,11 +31,16 @@
 # computes the same function as before. The others give something up, and the
 # table at the end says what.
 #
-# Takes about four minutes on two cores. Among other things it prints what each
-# trick costs, how well four experts divide a function among themselves, and how
-# much memory attention needs for 8,192 tokens.
+# Takes about 5 minutes on two cores. Pictures are shown here and kept in the
+# folder `pictures`. Among other things it prints what each trick costs, how
+# well four experts divide a function among themselves, and how much memory
+# attention needs for 8,192 tokens.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import os
 import pathlib
 import subprocess
@@ -197,7 +202,9 @@ assert bills["G-LSTM, 4 groups"] == (8 * WIDTH**2 // 4,) * 2
 # entropy is known, and say how probable each next word is. *Perplexity* is
 # $e$ to the mean loss. A model of perplexity 12 is as unsure as if 12 words
 # were equally likely. No model gets below the source's own perplexity, but for
-# chance. (More of this source is in [chapter 14](14_one_stack.ipynb).)
+# chance. (More of this source is in [chapter 14](14_one_stack.ipynb).) The next
+# cells train five models, one after the other, and print nothing before all are
+# ready.
 
 # %%
 NUM_SENTENCES = 640 if FAST else 32_000

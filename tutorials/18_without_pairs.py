@@ -36,10 +36,14 @@
 # 4. A summariser with two attentions that know its past.
 # 5. A mark for a whole text, and its gradient.
 #
-# Takes about six minutes on two cores. Pictures are shown here and kept in the
-# folder `pictures`.
+# Takes about 6 minutes on two cores. A training prints nothing until its model
+# is ready. Pictures are shown here and kept in the folder `pictures`.
 
 # %%
+from keras_attention import on_demand
+
+on_demand.import_tensorflow()  # Without its lines about this machine.
+
 import os
 import pathlib
 
@@ -638,7 +642,7 @@ np.testing.assert_allclose(earlier_weights(e[None])[0], expected, rtol=1e-5)
 #
 # All together:
 
-# %% tags=["hide-input"]
+# %% tags=["hide-input", "alone"]
 diagrams.summarizer(path=PICTURES / "18_summarizer.png")
 
 # %% [markdown]

@@ -3,6 +3,12 @@
     python -m pip install -e ".[docs,backends]"
     python tutorials/execute.py            # all, or the names of some
     python tutorials/execute.py --text     # after a change of text alone
+    python tutorials/execute.py --alone    # of text, and of cells tagged alone
+
+A cell is tagged `alone` if it needs nothing but the first code cell and other
+such cells before it, draws no random numbers of Keras, and makes no name that
+the rest of the chapter uses: a diagram, say, or a formula with numbers. With
+`--alone` these cells run, and the others keep what they printed.
 
 A tutorial is a script, NAME.py; NAME.ipynb is made from it, with what it
 printed and drew. Pictures go to docs/pictures, all else to a folder that is
@@ -19,7 +25,6 @@ import tempfile
 import time
 
 import jupytext
-import nbclient
 import nbformat
 
 FOLDER = pathlib.Path(__file__).resolve().parent
@@ -85,18 +90,25 @@ def _write(notebook, path):
 def execute(path):
     """Runs one tutorial; a cell that fails raises its error."""
     notebook = _read(path)
+    _run(notebook)
+    _write(notebook, path.with_suffix(".ipynb"))
+
+
+def _run(notebook):
+    import nbclient  # Not for those who only read a tutorial's cells.
+
     # Not in the clone, where an earlier run's models would be found.
     with tempfile.TemporaryDirectory() as folder:
         client = nbclient.NotebookClient(
             notebook,
             timeout=None,
+            startup_timeout=600,  # A busy machine starts slowly.
             kernel_name="python3",
             resources={"metadata": {"path": folder}},
         )
         client.execute()
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # Times of day.
-    _write(notebook, path.with_suffix(".ipynb"))
 
 
 def rewrite_text(path):
@@ -117,6 +129,42 @@ def rewrite_text(path):
     _write(notebook, path.with_suffix(".ipynb"))
 
 
+def run_alone(path):
+    """Runs the cells that stand alone; the others keep what they printed."""
+    notebook = _read(path)
+    executed = nbformat.read(path.with_suffix(".ipynb"), as_version=4)
+    old, new = (
+        [cell for cell in one.cells if cell.cell_type == "code"]
+        for one in (executed, notebook)
+    )
+    kept = [cell for cell in new[1:] if not is_alone(cell)]
+    before = [cell for cell in old[1:] if not is_alone(cell)]
+    if [cell.source for cell in kept] != [cell.source for cell in before]:
+        raise ValueError(
+            "Code that is not tagged `alone` has changed. Run `python "
+            f"tutorials/execute.py {path.stem}` to execute all of it."
+        )
+    part = nbformat.v4.new_notebook(
+        cells=[new[0], *(cell for cell in new[1:] if is_alone(cell))],
+        metadata=notebook.metadata,
+    )
+    _run(part)
+    for cell, done in zip(kept, before, strict=True):
+        cell.outputs = done.outputs
+    for count, cell in enumerate(new, start=1):
+        cell.execution_count = count
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = count
+    notebook.metadata = executed.metadata
+    _write(notebook, path.with_suffix(".ipynb"))
+
+
+def is_alone(cell):
+    """Whether a cell says that it needs the first one only."""
+    return "alone" in cell.metadata.get("tags", ())
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -126,15 +174,22 @@ def main():
     parser.add_argument(
         "--text", action="store_true", help="run nothing: take text over"
     )
+    parser.add_argument(
+        "--alone",
+        action="store_true",
+        help="run the cells tagged `alone`, and take text over",
+    )
     arguments = parser.parse_args()
     paths = [FOLDER / f"{name}.py" for name in arguments.names]
     os.environ.pop("KERAS_ATTENTION_FAST", None)
     os.environ["PYTHONPATH"] = f"{ROOT}{os.pathsep}{FOLDER}"
     os.environ["KERAS_ATTENTION_PICTURES"] = str(ROOT / "docs" / "pictures")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     for path in paths or sorted(FOLDER.glob("[0-9]*.py")):
         if arguments.text:
             rewrite_text(path)
+            continue
+        if arguments.alone:
+            run_alone(path)
             continue
         start = time.monotonic()
         execute(path)

@@ -1,10 +1,13 @@
 """CTranslate2 with our weights: the search alone, ids in, ids out.
 
     python decode_ctranslate2.py WORKLOAD --num_beams 4 --batch_size 32
+    python decode_ctranslate2.py WORKLOAD --num_beams 4 --point ROWS LENGTH
 
-`WORKLOAD` is what `benchmarks/workload.py` wrote. Prints one JSON line. With
-the environment variable CT2_USE_MKL=0 it multiplies with oneDNN, which may be
-faster than its default (see README.md): try both.
+The second command translates random ids, as a point of `benchmarks/costs.py`:
+answers are as long as their sources. `--compute_type` takes int8 and bfloat16,
+too. `WORKLOAD` is what `benchmarks/workload.py` wrote. Prints one JSON line.
+With the environment variable CT2_USE_MKL=0 it multiplies with oneDNN, which may
+be faster than its default (see README.md): try both.
 """
 
 import argparse
@@ -61,6 +64,14 @@ def fill_layer(spec, weights, layer):
     fill_linear(spec.ffn.linear_1, weights, f"{layer}/feed_forward/contract/")
 
 
+def positions(length, width):
+    """Sinusoids, as `layers.sinusoidal_positions`."""
+    frequencies = np.exp(np.arange(width // 2) * (-2 * np.log(10000.0) / width))
+    angles = np.arange(length)[:, None] * frequencies
+    both = np.stack([np.sin(angles), np.cos(angles)], -1)
+    return both.reshape(length, width).astype("float32")
+
+
 def make_model(weights, sizes, folder):
     """Writes a CTranslate2 model of our Transformer's weights."""
     spec = transformer_spec.TransformerSpec.from_config(
@@ -100,10 +111,21 @@ def main():
     parser.add_argument("--compute_type", default="float32")
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--point", type=int, nargs=2)
     arguments = parser.parse_args()
     sizes = json.loads((arguments.workload / "sizes.json").read_text())
     weights = dict(np.load(arguments.workload / "weights.npz"))
     sources = json.loads((arguments.workload / "sources.json").read_text())
+    if arguments.point:
+        arguments.batch_size, arguments.steps = arguments.point
+        vocabulary_size = len(weights["embedding/embeddings"])
+        sources = np.random.default_rng(1).integers(
+            4, vocabulary_size, arguments.point
+        )
+        sources = [[*row[:-1], 3] for row in sources.tolist()]
+        weights["positions"] = positions(
+            arguments.steps + 1, weights["positions"].shape[1]
+        )
     names = {0: "<pad>", 1: "<unk>", 2: "<start>", 3: "</s>"}
     numbers = {name: index for index, name in names.items()}
     sources = [[names.get(i, str(i)) for i in row] for row in sources]
@@ -154,6 +176,7 @@ def main():
                 "batch_size": batch_size,
                 "sentences_per_second": batch_size * len(times) / sum(times),
                 "median_ms": 1000 * statistics.median(times),
+                "ms": 1000 * statistics.median(times),
                 "same_answers": f"{sum(same)} of {len(same)}",
             }
         )

@@ -1,10 +1,14 @@
-"""PyTorch, eager: the same model, batches, loss and optimizer.
+"""PyTorch: the same model, batches, loss and optimizer.
 
-    python train_pytorch.py WORKLOAD --size S --precision float32
+    python train_pytorch.py WORKLOAD --size S --precision float32 [--compile]
+    python train_pytorch.py --point ROWS LENGTH VOCABULARY
 
 Transformers are `torch.nn`'s own layers, with one embedding matrix for
-source, target and output; RNNsearch is a loop over a `GRUCell`. Prints one
-JSON line.
+source, target and output; RNNsearch is a loop over a `GRUCell`. With
+`--compile`, the model and the loss go through `torch.compile` with shapes that
+vary. (The loop of RNNsearch would be compiled anew for each length.) The
+second command trains on random ids, as a point of `benchmarks/costs.py`. Prints
+one JSON line.
 """
 
 import argparse
@@ -34,12 +38,14 @@ def positions(length, width):
 
 
 class Transformer(nn.Module):
-    def __init__(self, vocabulary_size, layers, width, inner, heads, drop):
+    def __init__(
+        self, vocabulary_size, layers, width, inner, heads, drop, longest
+    ):
         super().__init__()
         self.embedding = nn.Embedding(vocabulary_size, width)
         nn.init.normal_(self.embedding.weight, std=0.5 * width**-0.5)
         self.dropout = nn.Dropout(drop)
-        self.register_buffer("positions", positions(512, width))
+        self.register_buffer("positions", positions(longest, width))
         self.transformer = nn.Transformer(
             width,
             heads,
@@ -125,24 +131,49 @@ class RNNSearch(nn.Module):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("workload", type=pathlib.Path)
+    parser.add_argument("workload", type=pathlib.Path, nargs="?")
     parser.add_argument("--size", default="S", choices=["S", "B", "R"])
     parser.add_argument("--precision", default="float32")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--point", type=int, nargs=3)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     torch.manual_seed(1)
-    batches = np.load(arguments.workload / "batches.npz")
-    count = len(batches.files) // 2
-    if arguments.size == "R":
-        model = RNNSearch(8000)
+    vocabulary_size = 8000
+    if arguments.point:
+        rows, length, vocabulary_size = arguments.point
+        ids = np.random.default_rng(1).integers(
+            4, vocabulary_size, (rows, length + 1)
+        )
+        batches = {"source_0": ids[:, 1:], "target_0": ids}
     else:
-        model = Transformer(8000, *SIZES[arguments.size].values())
+        batches = dict(np.load(arguments.workload / "batches.npz"))
+    count = len(batches) // 2
+    if arguments.size == "R":
+        model = RNNSearch(vocabulary_size)
+    else:
+        longest = max(batch.shape[1] for batch in batches.values())
+        model = Transformer(
+            vocabulary_size, *SIZES[arguments.size].values(), longest
+        )
     print(sum(p.numel() for p in model.parameters()), "parameters")
     model.train()
     optimizer = torch.optim.Adam(model.parameters(), 1e-3, (0.9, 0.98), 1e-9)
     low = arguments.precision == "bfloat16"
+
+    def loss_of(source, inputs, labels):
+        logits = model(source, inputs)
+        return functional.cross_entropy(
+            logits.flatten(0, 1).float(),
+            labels.flatten(),
+            ignore_index=0,
+            label_smoothing=0.1,
+        )
+
+    if arguments.compile:
+        loss_of = torch.compile(loss_of, dynamic=True)
 
     def step(index):
         source = torch.from_numpy(batches[f"source_{index}"]).long()
@@ -150,19 +181,16 @@ def main():
         inputs, labels = target[:, :-1], target[:, 1:]
         optimizer.zero_grad(set_to_none=True)
         with torch.autocast("cpu", torch.bfloat16, enabled=low):
-            logits = model(source, inputs)
-            loss = functional.cross_entropy(
-                logits.flatten(0, 1).float(),
-                labels.flatten(),
-                ignore_index=0,
-                label_smoothing=0.1,
-            )
+            loss = loss_of(source, inputs, labels)
         loss.backward()
         optimizer.step()
         return int((labels != 0).sum()), loss.item()
 
+    start = time.perf_counter()
+    # The first ones compile.
     for index in range(3):
         step(index % count)
+    warm_up = time.perf_counter() - start
     times, tokens, start, index = [], 0, time.perf_counter(), 3
     while time.perf_counter() - start < arguments.seconds or len(times) < 5:
         before = time.perf_counter()
@@ -174,10 +202,13 @@ def main():
         json.dumps(
             {
                 "system": f"pytorch {torch.__version__}",
+                "compiled": arguments.compile,
                 "size": arguments.size,
                 "precision": arguments.precision,
                 "tokens_per_second": tokens / sum(times),
                 "median_step_ms": 1000 * statistics.median(times),
+                "ms": 1000 * statistics.median(times),
+                "warm_up_seconds": warm_up,
                 "steps": len(times),
                 "loss": loss,
             }

@@ -5,6 +5,7 @@ This module imports neither TensorFlow nor Keras.
 
 import dataclasses
 import pathlib
+from collections.abc import Collection
 from typing import Annotated
 
 import cyclopts
@@ -128,7 +129,13 @@ def check_ensemble(model: str, others) -> None:
             )
 
 
-def load(path: str, search: Search, ensemble=()):
+def load(
+    path: str,
+    search: Search,
+    ensemble=(),
+    names: Collection[str] | None = None,
+    is_brief: bool = False,
+):
     """A model, with the search that is asked for.
 
     A SavedModel is loaded with its own beams, and takes others with a call.
@@ -137,6 +144,8 @@ def load(path: str, search: Search, ensemble=()):
         path: of the model.
         search: what is asked for.
         ensemble: other runs whose probabilities count as much.
+        names: the signatures of a SavedModel that will be asked, or None.
+        is_brief: whether few texts will be asked.
     """
     from keras_attention import runs
 
@@ -144,8 +153,11 @@ def load(path: str, search: Search, ensemble=()):
     if ensemble:
         paths = [path, *ensemble]
         return runs.load_ensemble(paths, search.num_beams, *asked)
-    num_beams = search.num_beams if is_run(path) else None
-    return runs.load(path, num_beams, *asked)
+    if is_run(path):
+        return runs.load(path, search.num_beams, *asked)
+    if names is None:
+        return runs.load(path, None, *asked)
+    return runs.load_some(path, names, is_brief, None, *asked)
 
 
 def refuse_for_task(names: list[str], task: str) -> None:

@@ -91,6 +91,20 @@ def of(model, lines: list[str], options) -> AskedLines:
     )
 
 
+def signatures(options) -> set[str]:
+    """The signatures of a SavedModel that `of` and `--attention` ask.
+
+    Args:
+        options: `commands.predict.Options`.
+    """
+    names = {"n_best"} if options.n_best or options.scores else set()
+    # Which is greedy depends on the model.
+    names = names or {"serving_default"} | (
+        {"greedy"} if options.num_beams else set()
+    )
+    return names | ({"with_attention"} if options.attention else set())
+
+
 def refuse(problems: dict[int, str], num_lines: int) -> None:
     """Ends with an error if there are bad lines.
 

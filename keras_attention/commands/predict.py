@@ -129,7 +129,14 @@ def read(
         many_lines.write_parts(model, input, options)
         return None
     arguments.import_tensorflow()
-    loaded = arguments.load(model, options, ensemble)
+    loaded = arguments.load(
+        model,
+        options,
+        ensemble,
+        asked_lines.signatures(options),
+        # Whoever types texts waits for them; a stream may be long.
+        is_brief=bool(words),
+    )
     return asked_lines.of(loaded, words or _standard_input(), options)
 
 

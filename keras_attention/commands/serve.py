@@ -163,6 +163,8 @@ def serve(
 
     if options.model_config_file:
         configs = model_configs.from_file(options.model_config_file)
+        for config in configs:
+            arguments.check_model(str(config.folder))
     else:
         configs = [
             model_configs.from_folder(path, options.model_name)

@@ -112,6 +112,8 @@ def train(
     configuration.check_corpus(data.corpus)
     checks.check_links(optimizer.guided_alignment)
     choices = configuration.resolve(choices)
+    if not resume:
+        beginnings.check_teachers(choices.training.distillation_teachers)
     if choices.run.init and not resume:
         beginnings.weights_of(choices.run.init)
     from keras_attention import files, workers

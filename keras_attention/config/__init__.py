@@ -64,6 +64,8 @@ GROUP_OF = {
 # What makes a vocabulary. `subword_sampling` only uses it.
 VOCABULARY = ("vocabulary_type", "target_vocabulary_type", "vocabulary_size")
 VOCABULARY += ("max_piece_length", "normalization", "joint_vocabulary")
+# Choices whose paths become absolute.
+PATHS = ("corpus", "init", "guided_alignment", "distillation_teachers")
 # Choices that ship with the package: `train --config NAME`.
 RECIPES = {
     path.stem: path
@@ -282,7 +284,12 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
     links = config.optimizer.guided_alignment
     if links not in (None, "hmm"):
         links = str(pathlib.Path(links).absolute())
+    teachers = config.training.distillation_teachers
+    if teachers is not None:
+        found = beginnings.folders(teachers)
+        teachers = ",".join(str(folder.absolute()) for folder in found)
     missing = {"corpus": corpus, "init": init, "guided_alignment": links}
+    missing["distillation_teachers"] = teachers
     missing |= handed
     if handed:  # A vocabulary of one type is handed on as such.
         missing.setdefault("target_vocabulary_type", None)
@@ -302,7 +309,6 @@ def _fill(config: TrainingConfig) -> TrainingConfig:
         **{
             name: value
             for name, value in missing.items()
-            if given[name] is None
-            or name in ("corpus", "init", "guided_alignment")
+            if given[name] is None or name in PATHS
         },
     )

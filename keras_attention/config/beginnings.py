@@ -15,6 +15,31 @@ def run_of(path: str) -> pathlib.Path | None:
     return folder if (folder / "config.yaml").is_file() else None
 
 
+def folders(names: str | None) -> list[pathlib.Path]:
+    """The folders that a choice names, with commas between them."""
+    given = [name.strip() for name in (names or "").split(",")]
+    return [pathlib.Path(name).expanduser() for name in given if name]
+
+
+def check_teachers(names: str | None) -> None:
+    """Refuses teachers that are no runs with weights.
+
+    Args:
+        names: the choice `distillation_teachers`.
+
+    Raises:
+        ValueError: If one has none.
+    """
+    for folder in folders(names):
+        for file in ("config.yaml", "weights.npz"):
+            if not (folder / file).is_file():
+                raise ValueError(
+                    f"{folder} has no {file}. --distillation_teachers needs "
+                    "the folders of runs that have finished at least one "
+                    "epoch, with commas between them."
+                )
+
+
 def weights_of(path: str) -> pathlib.Path:
     """The file of weights: the path itself, or that of the folder.
 

@@ -67,11 +67,7 @@ def check_together(config: TrainingConfig) -> None:
                     else f"write one of {', '.join(catalog.OTHER_TASKS)}."
                 )
             )
-    if config.training.distillation_epochs and task != "translation":
-        raise ValueError(
-            "distillation_epochs is for translators only. Leave it out for "
-            f"{model}."
-        )
+    _check_distillation(config)
     if config.vocabulary.target_vocabulary_type and task != "translation":
         raise ValueError(
             "target_vocabulary_type is for translators only. Leave it out for "
@@ -105,6 +101,26 @@ def check_together(config: TrainingConfig) -> None:
             "optimizer=sgd needs a learning_rate, such as 30 for a language "
             "model with clip_norm=0.15. The default is Adam's, and far too "
             "small for sgd."
+        )
+
+
+def _check_distillation(config: TrainingConfig) -> None:
+    """Checks that translations are learned, if there are any.
+
+    Raises:
+        ValueError: If the model is no translator, or if nobody learns what the
+            teachers translate.
+    """
+    training = config.training
+    if training.distillation_epochs and config.task != "translation":
+        raise ValueError(
+            "distillation_epochs is for translators only. Leave it out for "
+            f"{config.architecture.model}."
+        )
+    if training.distillation_teachers and not training.distillation_epochs:
+        raise ValueError(
+            "distillation_teachers translate for the epochs of a distillation. "
+            "Give distillation_epochs, too, or leave out the teachers."
         )
 
 

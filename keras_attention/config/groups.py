@@ -285,6 +285,13 @@ class Training(Choices):
         "at half the learning rate. 0 turns it off.",
         at_least=0,
     )
+    distillation_teachers: str | None = choice(
+        None,
+        "Finished runs of translators with one vocabulary, with commas between "
+        "their folders. They translate the training set together, in place of "
+        "the model itself. With `init`, the model begins the N epochs with "
+        "these weights, and there is no normal training before.",
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -18,7 +18,10 @@ Each search takes functions and tensors and knows no model:
   twice (Paulus et al. 2017, section 2.5, with n = 3): a token that would write
   them again has log 0, and the others are not normalised again. END is always
   possible. The tokens of a prefix count, and are never refused. With 1, no
-  token comes twice.
+  token comes twice;
+- `room`: int or None, the most tokens of any answer, none of `max_lengths`
+  being more. XLA compiles a search that knows it: all tensors then keep their
+  shapes, and all rows are computed to the end.
 
 Weights of several heads are averaged. A row's result does not depend on the
 other rows.
@@ -26,7 +29,7 @@ other rows.
 A graph of TensorFlow may not know the size of the batch. Rows that have
 stopped are then left out of the step: it gets fewer tokens, and the rows of
 `memory` and `state` that go with them. So whatever belongs to a row has to be
-in these two. XLA cannot compile such a graph.
+in these two. XLA cannot compile such a graph: see `room`.
 
 A language model has no source. Its searches take
 `without_source(model.step)`, an empty `memory` and `None` as `source_mask`:
@@ -47,6 +50,7 @@ the result's weights are 0.
 """
 
 from keras_attention.decoding.beam import beam_search
+from keras_attention.decoding.beam_tree import BeamTree, beam_tree
 from keras_attention.decoding.forced import (
     forced_search,
     sequence_log_probability,
@@ -61,8 +65,10 @@ from keras_attention.decoding.search_result import SearchResult
 from keras_attention.decoding.source import without_source
 
 __all__ = [
+    "BeamTree",
     "SearchResult",
     "beam_search",
+    "beam_tree",
     "coverage_penalty",
     "forced_search",
     "greedy_search",

@@ -9,8 +9,8 @@ from keras_attention.decoding import ngrams
 Rules = collections.namedtuple(
     "Rules",
     "max_lengths start_id end_id pad_id forbidden_ids prefix_ids "
-    "no_repeat_ngram_size",
-    defaults=(0,),
+    "no_repeat_ngram_size room",
+    defaults=(0, None),
 )
 Rules.__doc__ = """Which tokens a hypothesis may hold.
 
@@ -22,6 +22,7 @@ Rules.__doc__ = """Which tokens a hypothesis may hold.
   `pad_id`; or None.
 - `no_repeat_ngram_size`: how many tokens in a row may not come twice; 0 for
   no limit.
+- `room`: int, the most tokens of any answer; or None, if the limits tell.
 """
 
 
@@ -33,6 +34,7 @@ def check_rules(
     forbidden_ids,
     prefix_ids,
     no_repeat_ngram_size,
+    room=None,
 ):
     """The `Rules` of a search.
 
@@ -68,7 +70,13 @@ def check_rules(
         forbidden_ids,
         prefix_ids,
         no_repeat_ngram_size,
+        room,
     )
+
+
+def max_length(rules):
+    """How many positions a search has at most, at least one."""
+    return rules.room or ops.max(rules.max_lengths, initial=1)
 
 
 def must_end(rules, position):

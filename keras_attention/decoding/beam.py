@@ -45,7 +45,7 @@ def _initial_beams(rules, source_length, num_beams, beta):
     first = ops.equal(ops.arange(num_beams), 0)[None, :]
     # They are of use for the coverage penalty alone.
     sums = ops.zeros((*shape, source_length), "float32") if beta else ()
-    max_length = ops.max(rules.max_lengths, initial=1)
+    max_length = answers.max_length(rules)
     return _Beams(
         token_ids=ops.full(shape, rules.start_id, dtype="int32"),
         parents=zeros,  # At first all beams are the same.
@@ -174,7 +174,12 @@ def _advancing(rules, source_mask, num_beams, n_best, alpha, beta):
     return advance
 
 
-def _check_width(num_beams, n_best):
+def check_width(num_beams, n_best):
+    """Refuses a beam that has no place for as many hypotheses as are wanted.
+
+    Raises:
+        ValueError: Unless 1 <= n_best <= num_beams.
+    """
     if not 1 <= n_best <= num_beams:
         raise ValueError(
             "Expected 1 <= n_best <= num_beams. Received: "
@@ -198,6 +203,7 @@ def beam_search(
     forbidden_ids=(),
     prefix_ids=None,
     no_repeat_ngram_size=0,
+    room=None,
 ):
     """Extends the `num_beams` most probable hypotheses in parallel.
 
@@ -221,6 +227,7 @@ def beam_search(
         prefix_ids: what each answer begins with, see the package.
         no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
             the package; 0 for none.
+        room: the most tokens of any answer, for a compiler, see the package.
 
     Returns:
         `SearchResult` with N = `n_best`.
@@ -230,7 +237,7 @@ def beam_search(
             n-grams' size is negative, if END is forbidden, or for another
             rank of `max_lengths` or `prefix_ids`.
     """
-    _check_width(num_beams, n_best)
+    check_width(num_beams, n_best)
     penalties.check_penalties(alpha, beta)
     rules = answers.check_rules(
         max_lengths,
@@ -240,11 +247,31 @@ def beam_search(
         forbidden_ids,
         prefix_ids,
         no_repeat_ngram_size,
+        room,
     )
+    parts = (step, memory, state, source_mask)
+    loop, max_length = loop_of(rules, parts, num_beams, n_best, alpha, beta)
+    _, beams, _ = ops.while_loop(*loop)
+    return result_of(rules, max_length, beams, n_best)
+
+
+def loop_of(rules, parts, num_beams, n_best, alpha, beta):
+    """The loop of a search, and the most positions that it has.
+
+    Args:
+        rules: `answers.Rules`.
+        parts: `(step, memory, state, source_mask)`.
+        num_beams, n_best, alpha, beta: see `beam_search`.
+
+    Returns:
+        `(loop, max_length)`: the arguments of `ops.while_loop`, see
+        `positions.loop`, and an int.
+    """
+    step, memory, state, source_mask = parts
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
     source_length = ops.shape(source_mask)[1]
-    max_length = ops.max(rules.max_lengths, initial=1)
+    max_length = answers.max_length(rules)
     step, state = ngrams.watched(step, state, rules)
     # To the step, each beam is a row of a batch that is N times as large.
     memory, state = tree.map_structure(
@@ -252,17 +279,21 @@ def beam_search(
     )
     loop = positions.loop(
         step,
-        rows.every(batch_size, memory, state),
+        rows.every(batch_size, memory, state, rules.room),
         functools.partial(_read, rules, num_beams, source_length),
         _advancing(rules, source_mask, num_beams, n_best, alpha, beta),
         _initial_beams(rules, source_length, num_beams, beta),
         max_length,
     )
-    _, beams, _ = ops.while_loop(*loop)
+    return loop, max_length
+
+
+def result_of(rules, max_length, beams, n_best):
+    """The `SearchResult` of what the loop has left of its beams."""
     # The others were only needed to know when the width is full.
     finished = tree.map_structure(lambda leaf: leaf[:, :n_best], beams.finished)
     ids, weights = beam_history.trace_back(
-        beams.history, finished, max_length, pad_id
+        beams.history, finished, max_length, rules.pad_id
     )
     return search_result.SearchResult(
         ids,

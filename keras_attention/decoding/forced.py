@@ -33,7 +33,10 @@ def forced_search(
     lengths = ops.sum(ops.cast(real, "int32"), axis=1)
     source_mask = source.mask_of(source_mask, ops.shape(labels)[0])
 
-    def choose(logits, position, _):
+    def offer(logits, _):
+        return logits
+
+    def choose(logits, position):
         token_ids = ops.take(labels, position, axis=1)
         log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         chosen = ops.take_along_axis(log_probs, token_ids[:, None], axis=1)
@@ -42,7 +45,7 @@ def forced_search(
         return token_ids, ops.where(padding, 0.0, chosen[:, 0])
 
     rules = answers.Rules(lengths, start_id, end_id, pad_id, (), None)
-    loop = one_path.loop(choose, step, memory, state, source_mask, rules)
+    loop = one_path.loop(offer, choose, step, memory, state, source_mask, rules)
     path = one_path.result(ops.while_loop(*loop), rules)
     # A row of padding alone has no END.
     real = real[:, None, : ops.shape(path.ids)[2]]  # [B, 1, L]

@@ -27,6 +27,7 @@ def greedy_search(
     forbidden_ids=(),
     prefix_ids=None,
     no_repeat_ngram_size=0,
+    room=None,
 ):
     """Takes the most probable token at each step.
 
@@ -39,6 +40,7 @@ def greedy_search(
         prefix_ids: what each answer begins with, see the package.
         no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
             the package; 0 for none.
+        room: the most tokens of any answer, for a compiler, see the package.
 
     Returns:
         `SearchResult` with N = 1.
@@ -56,11 +58,14 @@ def greedy_search(
         forbidden_ids,
         prefix_ids,
         no_repeat_ngram_size,
+        room,
     )
     source_mask = source.mask_of(source_mask, ops.shape(rules.max_lengths)[0])
 
-    def choose(logits, position, blocked_ids):
-        offers = next_tokens.best_extensions(logits, 1, rules, blocked_ids)
+    def offer(logits, blocked_ids):
+        return next_tokens.best_extensions(logits, 1, rules, blocked_ids)
+
+    def choose(offers, position):
         log_probs, token_ids = next_tokens.within_limits(
             *offers, position, rules
         )
@@ -69,7 +74,7 @@ def greedy_search(
         token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
         return token_ids[:, 0], log_probs[:, 0]
 
-    loop = one_path.loop(choose, step, memory, state, source_mask, rules)
+    loop = one_path.loop(offer, choose, step, memory, state, source_mask, rules)
     # Penalties cannot change the only hypothesis of a row: they come last.
     path = one_path.result(ops.while_loop(*loop), rules)
     score = penalties.score(

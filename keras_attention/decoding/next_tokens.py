@@ -91,14 +91,16 @@ def best_extensions(logits, count, rules, blocked_ids=()):
         # a softmax is one operation in TensorFlow, exp and sum are two.
         greatest = buffers.pick(ops.softmax(logits, axis=-1), token_ids[:, :1])
         normaliser = best[:, :1] - ops.log(greatest)
-    left_out = ops.equal(token_ids, rules.end_id)
-    for token_id in rules.forbidden_ids:
-        left_out = ops.logical_or(left_out, ops.equal(token_ids, token_id))
+    left_out = ops.any(
+        ops.equal(token_ids[:, :, None], (*rules.forbidden_ids, rules.end_id)),
+        axis=-1,
+    )
     best = ops.where(left_out, IMPOSSIBLE, best - normaliser)
     end = logits[:, rules.end_id, None] - normaliser
-    end_ids = ops.full_like(token_ids[:, :1], rules.end_id)
-    log_probs = ops.concatenate([best, end], axis=1)
-    return log_probs, ops.concatenate([token_ids, end_ids], axis=1)
+    return (
+        ops.concatenate([best, end], axis=1),
+        ops.pad(token_ids, ((0, 0), (0, 1)), constant_values=rules.end_id),
+    )
 
 
 def within_limits(log_probs, token_ids, position, rules):
@@ -132,8 +134,9 @@ def within_limits(log_probs, token_ids, position, rules):
 def top_k(values, k):
     """The k greatest of each row and their places, greatest first.
 
-    In two rounds, as sorting k out of a vocabulary is slow: the k blocks
-    with the greatest maxima hold the k greatest values.
+    In rounds, as sorting k out of a vocabulary is slow: the k blocks with the
+    greatest maxima hold the k greatest values. XLA sorts all that it is given,
+    so each round looks at about 100 values.
 
     Args:
         values: [B, V].
@@ -144,7 +147,7 @@ def top_k(values, k):
     """
     size = values.shape[-1]
     k = min(k, size)
-    # About 100 blocks; a small V, or one without such a divisor: one round.
+    # About 100 blocks; a small V, or one without such a divisor: no more round.
     num_blocks = next((n for n in range(80, 161) if size % n == 0), size)
     if num_blocks == size or k >= num_blocks:
         best, indices = ops.top_k(values, k)
@@ -152,8 +155,9 @@ def top_k(values, k):
     width = size // num_blocks
     blocks = ops.reshape(values, (-1, num_blocks, width))
     _, chosen = ops.top_k(ops.max(blocks, axis=-1), k)
-    chosen = ops.cast(ops.sort(chosen, axis=-1), "int32")
+    # In the order of the vocabulary: of equal values the first comes first.
+    chosen = -ops.top_k(-ops.cast(chosen, "int32"), k)[0]
     places = chosen[:, :, None] * width + ops.arange(width, dtype="int32")
     places = ops.reshape(places, (-1, k * width))
-    best, indices = ops.top_k(buffers.pick(values, places), k)
-    return best, buffers.pick(places, ops.cast(indices, "int32"))
+    best, indices = top_k(buffers.pick(values, places), k)
+    return best, buffers.pick(places, indices)

@@ -50,7 +50,7 @@ def watched(step, state, rules):
         return step, state
     shape = (
         ops.shape(rules.max_lengths)[0],
-        ops.max(rules.max_lengths, initial=1),
+        rules.room or ops.max(rules.max_lengths, initial=1),
     )
     written = Written(
         token_ids=ops.full(shape, ROOM, dtype="int32"),

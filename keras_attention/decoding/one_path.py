@@ -5,6 +5,7 @@ import collections
 from keras import ops
 
 from keras_attention.decoding import (
+    answers,
     buffers,
     ngrams,
     positions,
@@ -20,12 +21,15 @@ _Path = collections.namedtuple(
 )
 
 
-def loop(choose, step, memory, state, source_mask, rules):
+def loop(offer, choose, step, memory, state, source_mask, rules):
     """What extends one hypothesis a row, until END.
 
     Args:
-        choose: `choose(logits, position, blocked_ids)` -> `(token_ids,
-            log_probs)`, both [B].
+        offer: `offer(logits, blocked_ids)` -> what `choose` has to know, a
+            structure of [A, ...]: only rows that still go on are asked.
+        choose: `choose(offers, position)` -> `(token_ids, log_probs)`, both
+            [B]: all rows of the batch, as what is drawn depends on a row's
+            place in it.
         step, memory, state: see the package.
         source_mask: bool [B, S].
         rules: `answers.Rules`.
@@ -34,16 +38,15 @@ def loop(choose, step, memory, state, source_mask, rules):
         The arguments of `ops.while_loop`, see `positions.loop`.
     """
     batch_size, source_length = ops.shape(source_mask)
-    max_length = ops.max(rules.max_lengths, initial=1)
+    max_length = answers.max_length(rules)
 
     def read(logits, weights, state):
         weights = source.weights_over(weights, logits, source_length)
-        return logits, weights, ngrams.blocked_ids(state, rules)
+        return offer(logits, ngrams.blocked_ids(state, rules)), weights
 
     def advance(position, seen, path):
-        # All rows of the batch: what is drawn depends on a row's place in it.
-        logits, weights, blocked_ids = seen
-        token_ids, chosen = choose(logits, position, blocked_ids)
+        offers, weights = seen
+        token_ids, chosen = choose(offers, position)
         # A hypothesis that has ended gets padding, and nothing changes it.
         alive = ops.logical_not(path.stopped)
         token_ids = ops.where(alive, token_ids, rules.pad_id)
@@ -70,7 +73,7 @@ def loop(choose, step, memory, state, source_mask, rules):
         attention_weights=buffers.empty_rows(*room, source_length),
     )
     step, state = ngrams.watched(step, state, rules)
-    computed = rows.every(batch_size, memory, state)
+    computed = rows.every(batch_size, memory, state, rules.room)
     return positions.loop(step, computed, read, advance, path, max_length)
 
 
@@ -85,7 +88,7 @@ def result(end, rules):
         `SearchResult` with N = 1, its scores without penalties.
     """
     _, path, _ = end
-    max_length = ops.max(rules.max_lengths, initial=1)
+    max_length = answers.max_length(rules)
     ids = buffers.fill(path.ids, max_length, rules.pad_id)
     weights = buffers.fill(path.attention_weights, max_length)
     log_probability = path.log_probability

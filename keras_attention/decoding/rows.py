@@ -22,14 +22,15 @@ Rows.__doc__ = """The rows that are computed, A of the B in the batch.
 """
 
 
-def every(batch_size, memory, state):
+def every(batch_size, memory, state, room=None):
     """All rows, before the first step."""
     numbers = ops.arange(batch_size, dtype="int32")
     # A loop's tensors keep the shapes that the graph knows, so rows can only
     # be left out where it does not know how many there are. The answers are
     # the same either way: a row that has stopped stays as it is.
     leaves = tree.flatten((numbers, memory, state))
-    if any(leaf.shape[0] is not None for leaf in leaves):
+    # A compiler wants the same shapes at each step.
+    if room or any(leaf.shape[0] is not None for leaf in leaves):
         return Rows((), (), memory, state)
     return Rows(numbers, numbers, memory, state)
 

@@ -144,7 +144,8 @@ def sampling_search(
     # width is fixed: a row's numbers must not depend on the other rows.
     uniforms = keras.random.uniform((batch_size, MAX_DRAWS), seed=seed)
 
-    def choose(logits, position, blocked_ids):
+    def choose(offers, position):
+        logits, blocked_ids = offers
         allowed = next_tokens.allowed_log_probs(
             logits, position, rules, blocked_ids
         )
@@ -154,5 +155,8 @@ def sampling_search(
         chosen = ops.take_along_axis(allowed, token_ids[:, None], axis=1)
         return token_ids, chosen[:, 0]
 
-    loop = one_path.loop(choose, step, memory, state, source_mask, rules)
+    def offer(logits, blocked_ids):
+        return logits, blocked_ids
+
+    loop = one_path.loop(offer, choose, step, memory, state, source_mask, rules)
     return one_path.result(ops.while_loop(*loop), rules)

@@ -21,6 +21,11 @@ from keras_attention.layers.gru_cell import GRUCell
 from keras_attention.layers.learned_positions import LearnedPositions
 from keras_attention.layers.linear_bias import LinearBias, alibi_slopes
 from keras_attention.layers.local_attention import LocalAttention
+from keras_attention.layers.logit_factors import (
+    LogitFactors,
+    left_in_factors,
+    logits,
+)
 from keras_attention.layers.masks import (
     causal_mask,
     combine_masks,
@@ -78,6 +83,7 @@ __all__ = [
     "LearnedPositions",
     "LinearBias",
     "LocalAttention",
+    "LogitFactors",
     "Maxout",
     "MixtureOfExperts",
     "MonotonicAttention",
@@ -100,6 +106,8 @@ __all__ = [
     "chain_marginals",
     "combine_masks",
     "dot_product_attention",
+    "left_in_factors",
+    "logits",
     "masked_softmax",
     "online_softmax_attention",
     "padding_mask",

@@ -210,11 +210,35 @@ class TransformerDecoderLayer(transformer_layer.TransformerLayer):
         training=None,
         inputs_mask=None,
     ):
+        outputs, _, attention_weights = self.call_with_both_weights(
+            inputs, memory, memory_mask, padding_mask, training, inputs_mask
+        )
+        return outputs, attention_weights
+
+    def call_with_both_weights(
+        self,
+        inputs,
+        memory,
+        memory_mask=None,
+        padding_mask=None,
+        training=None,
+        inputs_mask=None,
+    ):
+        """Like a call, and the weights of the self-attention as well.
+
+        The layer is called or built before.
+
+        Args: as for a call.
+
+        Returns:
+            `(outputs, self_attention_weights, attention_weights)`: [B, T, D],
+            float32 [B, H, T, T], float32 [B, H, T, S].
+        """
         attention.check_sequences(inputs=inputs, memory=memory)
         self._check_width(inputs)
         if padding_mask is None:
             padding_mask = inputs_mask
-        context, _ = self.self_attention(
+        context, own_weights = self.self_attention(
             query=self.self_attention_residual.enter(inputs),
             padding_mask=padding_mask,
             use_causal_mask=True,
@@ -229,7 +253,7 @@ class TransformerDecoderLayer(transformer_layer.TransformerLayer):
         )
         x = self.cross_attention_residual.leave(x, context, training)
         outputs = self._feed_forward(x, training, padding_mask)
-        return outputs, attention_weights
+        return outputs, own_weights, attention_weights
 
     def compute_output_shape(self, inputs_shape, memory_shape):
         batch, length = inputs_shape[:2]

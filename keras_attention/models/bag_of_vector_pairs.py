@@ -53,6 +53,10 @@ class BagOfVectorPairs(classifier.Classifier):
         # The paper's widths (Bowman et al. 2015, section 3).
         "base": {},
     }
+    maps = {
+        "attention": ("source", "pair"),
+        "attention_pair": ("pair", "source"),
+    }
 
     text_names = ("source_ids", "pair_ids")
 

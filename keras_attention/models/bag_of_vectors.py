@@ -60,6 +60,7 @@ class BagOfVectors(classifier.Classifier):
         # https://github.com/miyyer/dan
         "base": {},
     }
+    maps = {"hops": ("hops", "source")}
 
     def __init__(
         self,

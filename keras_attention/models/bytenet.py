@@ -119,10 +119,17 @@ class ByteNet(seq2seq.Seq2Seq):
     place, or at the last token once the source is over. They are no alignment.
 
     Deviations: column and embedding are added, as the paper does not say how
-    it joins them. Two normalisations stand above the blocks, where the paper
-    has convolution, ReLU, convolution and softmax alone. Dropout acts on
-    embeddings, on each block's output and before the softmax. The tokens are
-    those of any vocabulary, where the paper has characters.
+    it joins them. The ByteNet of Tensor2Tensor, bytenet.py, has a causal
+    convolution read both. `joined_by="convolution"` does so:
+
+    ```
+    u_t = LayerNorm(Conv_k(ReLU([s_t; E' y_{t-1}])))
+    ```
+
+    Two normalisations stand above the blocks, where the paper has convolution,
+    ReLU, convolution and softmax alone. Dropout acts on embeddings, on each
+    block's output and before the softmax. The tokens are those of any
+    vocabulary, where the paper has characters.
 
     Args:
         vocabulary_size: target (or joint) vocabulary.
@@ -135,10 +142,13 @@ class ByteNet(seq2seq.Seq2Seq):
         unfolding_factor: a.
         unfolding_offset: b, in tokens.
         dropout: rate.
+        joined_by: "sum" or "convolution": how the decoder's inputs are made of
+            columns and embeddings.
 
     Raises:
-        ValueError: If there is no set, if `kernel_size` is even, or if the
-            unfolding is shorter than the source.
+        ValueError: If there is no set, if `kernel_size` is even, if the
+            unfolding is shorter than the source, or if nothing joins as
+            `joined_by` says.
 
     Reference: https://arxiv.org/abs/1610.10099
     """
@@ -173,10 +183,12 @@ class ByteNet(seq2seq.Seq2Seq):
         unfolding_factor=1.2,
         unfolding_offset=0,
         dropout=0.0,
+        joined_by="sum",
         **kwargs,
     ):
         super().__init__(**kwargs)
         _check(num_sets, kernel_size, unfolding_factor, unfolding_offset)
+        _check_joint(joined_by)
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,
@@ -187,12 +199,22 @@ class ByteNet(seq2seq.Seq2Seq):
             "unfolding_factor": unfolding_factor,
             "unfolding_offset": unfolding_offset,
             "dropout": dropout,
+            "joined_by": joined_by,
         }
         policy = {"dtype": self.dtype_policy}
         self.source_embedding, self.target_embedding = self._two_embeddings(
             vocabulary_size, source_vocabulary_size, 2 * hidden_dim, **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        self.joint = None
+        if joined_by == "convolution":
+            self.joint = layers.CausalConvolution(
+                2 * hidden_dim, kernel_size, name="joint", **policy
+            )
+            self.joint.build((None, None, 4 * hidden_dim))
+            self.joint_norm = keras.layers.LayerNormalization(
+                epsilon=1e-6, name="joint_norm", **policy
+            )
         self.encoder_blocks = self._blocks("encoder", is_causal=False)
         self.decoder_blocks = self._blocks("decoder", is_causal=True)
         self.readout_norm, self.output_norm = [
@@ -262,10 +284,13 @@ class ByteNet(seq2seq.Seq2Seq):
     def initial_state(self, memory, max_length=None):
         """The inputs before the first: zeros for each block."""
         batch_size = ops.shape(memory["mask"])[0]
+        convolutions = [block.convolution for block in self.decoder_blocks]
+        if self.joint is not None:
+            convolutions.insert(0, self.joint)
         return {
             "buffers": [
-                block.convolution.initial_buffer(batch_size)
-                for block in self.decoder_blocks
+                convolution.initial_buffer(batch_size)
+                for convolution in convolutions
             ],
             "position": ops.zeros((batch_size,), dtype="int32"),
         }
@@ -273,7 +298,7 @@ class ByteNet(seq2seq.Seq2Seq):
     def _logits(self, x, training=None):
         x = self.readout(ops.relu(self.readout_norm(x)))
         x = self.dropout(ops.relu(self.output_norm(x)), training=training)
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """One token upon the column of its place."""
@@ -283,11 +308,15 @@ class ByteNet(seq2seq.Seq2Seq):
         column = ops.take(
             memory["columns"], ops.minimum(position, last), axis=1
         )
-        x = self.target_embedding(token_ids) + column  # [B, 2d]
+        embedded, before = self.target_embedding(token_ids), state["buffers"]
         buffers = []
-        for block, buffer in zip(
-            self.decoder_blocks, state["buffers"], strict=True
-        ):
+        if self.joint is None:
+            x = embedded + column  # [B, 2d]
+        else:
+            joined, buffer = self.joint.step(_both(column, embedded), before[0])
+            x, before = self.joint_norm(joined), before[1:]
+            buffers.append(buffer)
+        for block, buffer in zip(self.decoder_blocks, before, strict=True):
             x, buffer = block.step(x, buffer)
             buffers.append(buffer)
         state = {"buffers": buffers, "position": state["position"] + 1}
@@ -304,13 +333,30 @@ class ByteNet(seq2seq.Seq2Seq):
         )  # [B, T, 2d]
         length = ops.shape(embedded)[1]
         columns = ops.concatenate([columns, ops.zeros_like(embedded)], axis=1)
-        x = embedded + columns[:, :length]
+        columns = columns[:, :length]
+        if self.joint is None:
+            x = embedded + columns
+        else:
+            x = self.joint_norm(self.joint(_both(columns, embedded)))
         for block in self.decoder_blocks:
             x = block(x, training=training)
         return self._logits(x, training)  # [B, T, V]
 
     def get_config(self):
         return {**super().get_config(), **self.config}
+
+
+def _both(columns, embedded):
+    """ReLU([s_t; E' y_{t-1}]): what the joining convolution reads."""
+    return ops.relu(ops.concatenate([columns, embedded], axis=-1))
+
+
+def _check_joint(joined_by):
+    if joined_by not in ("sum", "convolution"):
+        raise ValueError(
+            "Expected joined_by to be sum or convolution. Received: "
+            f"joined_by={joined_by!r}"
+        )
 
 
 def _check(num_sets, kernel_size, unfolding_factor, unfolding_offset):

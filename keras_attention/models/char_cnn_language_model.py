@@ -292,7 +292,7 @@ class CharCNNLanguageModel(language_model.LanguageModel):
             x, *layer_state = layer(x, initial_state=list(layer_state))
             next_state.append(tuple(layer_state))
             x = self.dropout(x, training=training)
-        return ops.cast(self.output_projection(x), "float32"), next_state
+        return layers.logits(self.output_projection, x), next_state
 
     def step(self, token_ids, state):
         """One token through all layers."""

@@ -51,6 +51,12 @@ class Classifier(paper_model.PaperModel):
         """Logits [B, C], and the weights of the tokens behind them."""
         raise NotImplementedError
 
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`: the weights are those of `attend`, in its order."""
+        logits, weights = self.attend(inputs, training=training)
+        weights = weights if isinstance(weights, tuple) else (weights,)
+        return logits, self.as_maps(*weights)
+
     def call(self, inputs, training=None):
         logits, _ = self.attend(inputs, training=training)
         return logits  # [B, C]

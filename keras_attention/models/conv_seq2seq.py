@@ -169,6 +169,7 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         # 20+20 layers, 512 wide: the paper's for English to Romanian (5.1).
         "base": {},
     }
+    maps = {"cross": ("target", "source")}
 
     def __init__(
         self,
@@ -333,7 +334,7 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
 
     def _logits(self, x, training=None):
         x = self.dropout(self.readout(x), training=training)
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """One token, with the k - 1 inputs before it in each layer.
@@ -362,6 +363,11 @@ class ConvSeq2Seq(seq2seq.Seq2Seq):
         """See `Seq2Seq`. The attention weights are those of all layers."""
         logits, attention_weights = self._decode(inputs, training)
         return logits, ops.stack(attention_weights, axis=1)
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`. Each layer has one head."""
+        logits, attention_weights = self.call_with_attention(inputs, training)
+        return logits, self.as_maps(attention_weights[:, :, None])
 
     def _decode(self, inputs, training):
         """The logits, and the attention weights of each layer."""

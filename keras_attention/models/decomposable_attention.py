@@ -54,6 +54,10 @@ class DecomposableAttention(classifier.Classifier):
         # The paper writes 382K (Parikh et al. 2016, table 1).
         "base": {},
     }
+    maps = {
+        "attention": ("source", "pair"),
+        "attention_pair": ("pair", "source"),
+    }
 
     text_names = ("source_ids", "pair_ids")
 

@@ -74,6 +74,7 @@ class EncoderClassifier(classifier.Classifier):
         # The encoder of the paper's base model (Vaswani et al. 2017, table 3).
         "base": {},
     }
+    maps = {"encoder": ("source", "source")}
 
     def __init__(
         self,

@@ -99,6 +99,7 @@ class EndToEndMemoryNetwork(classifier.Classifier):
         # The paper's width for all tasks of bAbI together (section 4.2).
         "base": {},
     }
+    maps = {"hops": ("hops", "source")}
 
     text_names = ("story_ids", "question_ids")
 

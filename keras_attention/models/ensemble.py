@@ -84,6 +84,27 @@ class Ensemble(seq2seq.Seq2Seq):
             sum(weights[1:], weights[0]) / len(weights),
         )
 
+    @property
+    def maps(self):
+        """Those of all members: "cross_0" is the first one's "cross"."""
+        return {
+            f"{name}_{index}": axes
+            for index, model in enumerate(self.members)
+            for name, axes in model.maps.items()
+        }
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`."""
+        made = [
+            model.call_with_maps(inputs, training) for model in self.members
+        ]
+        logits, maps = zip(*made, strict=True)
+        return log_mean(logits), {
+            f"{name}_{index}": one
+            for index, of_model in enumerate(maps)
+            for name, one in of_model.items()
+        }
+
     def call(self, inputs, training=None):
         return log_mean(
             [model(inputs, training=training) for model in self.members]

@@ -315,7 +315,7 @@ class ExtendedNeuralGPU(seq2seq.Seq2Seq):
         }
 
     def _logits(self, features):
-        return ops.cast(self.output_projection(features), "float32")
+        return layers.logits(self.output_projection, features)
 
     def step(self, token_ids, memory, state):
         """Writes the last token on the tape, and reads the next column."""

@@ -86,6 +86,7 @@ class GNMT(seq2seq.Seq2Seq):
         # The paper's size (Wu et al. 2016, sections 3 and 8.3).
         "base": {},
     }
+    maps = {"cross": ("target", "source")}
 
     def __init__(
         self,
@@ -196,7 +197,7 @@ class GNMT(seq2seq.Seq2Seq):
 
     def _logits(self, output, training=None):
         x = self.dropout(output, training=training)
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """Attention for the bottom layer, then all layers, then the logits."""

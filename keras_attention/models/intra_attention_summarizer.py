@@ -132,6 +132,7 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
         # The paper's size (Paulus et al. 2017, section 6).
         "base": {},
     }
+    maps = {"cross": ("target", "source"), "decoder": ("target", "input")}
 
     def __init__(
         self,
@@ -286,6 +287,16 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
         return log_p[:, 0], state, weights[:, 0]
 
     def call(self, inputs, training=None):
+        log_p, _, _ = self._write(inputs, training)
+        return log_p  # [B, T, V]
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`: equations 4 and 7."""
+        log_p, *attention_weights = self._write(inputs, training)
+        return log_p, self.as_maps(*attention_weights)
+
+    def _write(self, inputs, training):
+        """log p(y_t), and where each step looks: [B, T, S], [B, T, T]."""
         memory = self.encode(inputs["source_ids"], training)
         states = memory["states"]
         hidden, _ = self._decode(
@@ -303,7 +314,8 @@ class IntraAttentionSummarizer(seq2seq.Seq2Seq):
         own_context = layers.weighted_sum(own_weights, hidden)
         f = ops.concatenate([hidden, context, own_context], axis=-1)
         f = self.dropout(f, training=training)
-        return self._log_probabilities(f, weights, memory, self._kernel())
+        log_p = self._log_probabilities(f, weights, memory, self._kernel())
+        return log_p, weights, own_weights
 
     def objective(self, batch, training):
         """Equation 16, with gamma = `reward_weight`."""

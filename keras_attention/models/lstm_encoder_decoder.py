@@ -146,7 +146,7 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
             x, hidden, cell = layer(x, initial_state=list(state))
             next_states.append((hidden, cell))
         x = self.dropout(x, training=training)
-        return ops.cast(self.output_projection(x), "float32"), next_states
+        return layers.logits(self.output_projection, x), next_states
 
     def step(self, token_ids, memory, state):
         """One token through the stacked LSTM."""

@@ -63,6 +63,7 @@ class LSTMN(language_model.LanguageModel):
         # https://github.com/cheng6076/mlm, train_baseline.lua.
         "base": {},
     }
+    maps = {"decoder": ("target", "input")}
 
     def __init__(
         self,
@@ -140,7 +141,7 @@ class LSTMN(language_model.LanguageModel):
 
     def _logits(self, hidden, training=None):
         hidden = self.dropout(hidden, training=training)
-        return ops.cast(self.output_projection(hidden), "float32")
+        return layers.logits(self.output_projection, hidden)
 
     def step(self, token_ids, state):
         """One token, which looks at all those before it."""
@@ -157,13 +158,31 @@ class LSTMN(language_model.LanguageModel):
         Returns:
             float32 [B, T, T], whose first row and upper triangle are 0.
         """
-        x = self.embedding(token_ids)
-        state = self.initial_state(*token_ids.shape)
-        rows = []
-        for t in range(token_ids.shape[1]):
-            _, state, attention_weights = self._advance(x[:, t], state)
-            rows.append(attention_weights)
-        return ops.stack(rows, axis=1)
+        _, maps = self.call_with_maps(token_ids)
+        return maps["decoder"][:, 0, 0]
+
+    def call_with_maps(self, token_ids, training=None):
+        """See `PaperModel`."""
+        x = self.dropout(self.embedding(token_ids), training=training)
+        batch_size, length = ops.shape(token_ids)
+
+        def advance(t, state, rows):
+            _, state, row = self._advance(x[:, t], state)
+            is_here = ops.equal(ops.arange(length), t)[None, :, None]
+            row = ops.cast(row, "float32")[:, None]
+            return t + 1, state, ops.where(is_here, row, rows)
+
+        _, state, rows = ops.while_loop(
+            lambda t, *_: t < length,
+            advance,
+            (
+                ops.convert_to_tensor(0, dtype="int32"),
+                self.initial_state(batch_size, length),
+                ops.zeros((batch_size, length, length)),
+            ),
+        )
+        hidden = state["tape"][:, :, : self.config["units"]]
+        return self._logits(hidden, training), self.as_maps(rows)
 
     def call(self, token_ids, training=None):
         x = self.dropout(self.embedding(token_ids), training=training)

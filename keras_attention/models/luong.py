@@ -86,6 +86,7 @@ class Luong(seq2seq.Seq2Seq):
         # The paper's size (Luong et al. 2015, section 4.1).
         "base": {},
     }
+    maps = {"cross": ("target", "source")}
 
     def __init__(
         self,
@@ -223,7 +224,7 @@ class Luong(seq2seq.Seq2Seq):
 
     def _logits(self, attention_vector, training=None):
         x = self.dropout(attention_vector, training=training)
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """The stacked LSTM's step, then attention, then the logits."""

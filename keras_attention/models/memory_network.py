@@ -107,6 +107,7 @@ class MemoryNetwork(classifier.Classifier):
         # 100 wide: the default.
         "base": {},
     }
+    maps = {"hops": ("hops", "source")}
 
     text_names = ("story_ids", "question_ids")
     objective = MarginRanking()

@@ -161,6 +161,12 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         # The paper's controller and memory (Graves et al. 2014, table 2).
         "base": {},
     }
+    maps = {
+        "cross": ("target", "source"),
+        "source_writes": ("source", "slots"),
+        "target_writes": ("target", "slots"),
+        "reads": ("target", "slots"),
+    }
 
     def __init__(
         self,
@@ -296,7 +302,7 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         x = self.dropout(
             ops.concatenate([hidden, read], axis=-1), training=training
         )
-        return ops.cast(self.output_projection(x), "float32")
+        return layers.logits(self.output_projection, x)
 
     def step(self, token_ids, memory, state):
         """The controller's step, then the logits of what it read."""
@@ -317,6 +323,21 @@ class NeuralTuringMachine(seq2seq.Seq2Seq):
         )  # [B, T, E]
         states = layers.unroll(self._advance, memory["state"], embedded)
         return self._logits(states, training)  # [B, T, V]
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`: where both heads stand, in source and target."""
+        memory = self.encode(inputs["source_ids"], training)
+        embedded = self.dropout(
+            self.target_embedding(inputs["target_ids"]), training=training
+        )
+        states = layers.unroll(self._advance, memory["state"], embedded)
+        reads, writes = states["read_weights"], memory["writes"]
+        shares = ops.matmul(reads, ops.swapaxes(writes, 1, 2))  # [B, T, S]
+        shares = ops.where(memory["mask"][:, None], shares + 1e-12, 0.0)
+        total = ops.sum(shares, axis=-1, keepdims=True)
+        shares = shares / ops.maximum(total, 1e-12)
+        maps = self.as_maps(shares, writes, states["write_weights"], reads)
+        return self._logits(states, training), maps
 
     def get_config(self):
         return {**super().get_config(), **self.config}

@@ -24,6 +24,8 @@ class PaperModel(quantized_parts.QuantizedParts, keras.Model):
         language_model_names: the beginning of a weight's name in a language
             model -> that of the decoder's weight that `--init` gives it to;
             none by default.
+        maps: name of a map of weights -> what its rows and its columns are,
+            see `call_with_maps`; {} for a model that looks nowhere.
     """
 
     sizes = {}
@@ -31,6 +33,7 @@ class PaperModel(quantized_parts.QuantizedParts, keras.Model):
     control_ids = {"pad_id": PAD, "start_id": START, "end_id": END}
     objective = None
     language_model_names = {}
+    maps = {}
 
     @classmethod
     def from_size(cls, size: str, *arguments, **overrides) -> Self:
@@ -58,6 +61,44 @@ class PaperModel(quantized_parts.QuantizedParts, keras.Model):
                 "`num_layers` must be at least 1. "
                 f"Received: num_layers={num_layers}"
             )
+
+    def call_with_maps(self, inputs, training=None):
+        """Like calling the model, and where each layer and head looks.
+
+        Nothing is kept: the weights are those of this call.
+
+        What rows and columns are (`maps`) is one of these words:
+
+        - "source", "pair": the tokens of the first text, of the second one;
+        - "input": the tokens that a decoder reads, START at first;
+        - "target": the tokens that it writes. Row t belongs to the step that
+          writes token t, after it has read token t of "input";
+        - "hops", "places", "slots": those of the paper.
+
+        Args:
+            inputs, training: as for a call.
+
+        Returns:
+            `(outputs, maps)`: what a call returns, and for each name of `maps`
+            float32 [B, layers, heads, rows, columns]. A row whose token is
+            padding has any weights.
+        """
+        return self(inputs, training=training), {}
+
+    def as_maps(self, *attention_weights):
+        """Weights in the order of `maps`, by their names.
+
+        Args:
+            attention_weights: [B, rows, columns] of a single layer and head,
+                or [B, layers, heads, rows, columns].
+
+        Returns:
+            Name -> [B, layers, heads, rows, columns].
+        """
+        return {
+            name: one if len(one.shape) == 5 else one[:, None, None]
+            for name, one in zip(self.maps, attention_weights, strict=True)
+        }
 
     def _maybe_symbolic_build(self, iterator=None, data_batch=None):
         """Over replicas, builds loss and metrics by the first one's share.

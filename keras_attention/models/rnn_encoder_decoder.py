@@ -133,7 +133,7 @@ class RNNEncoderDecoder(seq2seq.Seq2Seq):
     def _logits(self, embedded, hidden, summary, training=None):
         features = ops.concatenate([hidden, embedded, summary], axis=-1)
         s = self.dropout(self.maxout(features), training=training)
-        return ops.cast(self.output_projection(s), "float32")
+        return layers.logits(self.output_projection, s)
 
     def step(self, token_ids, memory, state):
         """The next state from the last token and the summary."""

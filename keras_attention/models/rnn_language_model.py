@@ -177,11 +177,10 @@ class RNNLanguageModel(language_model.LanguageModel):
             next_state.append(tuple(layer_state))
             dropout = self.dropout
         x = self.dropout(x, training=training)
-        if self.output_projection is None:
-            logits = self.embedding(x, reverse=True)
-        else:
-            logits = self.output_projection(x)
-        return ops.cast(logits, "float32"), next_state
+        output = self.output_projection
+        if output is None:
+            output = self.embedding
+        return layers.logits(output, x), next_state
 
     def step(self, token_ids, state):
         """One token through all layers."""

@@ -134,6 +134,7 @@ class RNNTransducer(seq2seq.Seq2Seq):
         # Three layers, 250 wide: the default.
         "base": {},
     }
+    maps = {"cross": ("target", "source"), "lattice": ("target", "source")}
 
     def __init__(
         self,
@@ -260,6 +261,30 @@ class RNNTransducer(seq2seq.Seq2Seq):
         return ops.logsumexp(written, axis=1), state, attention_weights
 
     def call(self, inputs, training=None):
+        written, _ = self._read_and_write(inputs, training)
+        return ops.logsumexp(written, axis=2)  # [B, T, V]
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`: "lattice" is alpha, given the tokens before.
+
+        It is the probability that the cursor comes by a step of the source
+        before the next token is written. A row is at most 1 and does not sum
+        to 1.
+        """
+        written, log_alpha = self._read_and_write(inputs, training)
+        places = ops.exp(posterior(ops.logsumexp(written, axis=3)))
+        mask = layers.padding_mask(inputs["source_ids"], PAD)
+        lattice = ops.where(mask[:, None], ops.exp(log_alpha), 0.0)
+        logits = ops.logsumexp(written, axis=2)
+        return logits, self.as_maps(places, lattice)
+
+    def _read_and_write(self, inputs, training):
+        """The whole lattice.
+
+        Returns:
+            `(written, log_alpha)`: the next token is k, and is written at s,
+            float32 [B, T, S, V]; step s is reached, [B, T, S].
+        """
         memory = self.encode(inputs["source_ids"], training)
         target_ids = inputs["target_ids"]
         state = self.initial_state(memory)
@@ -283,8 +308,7 @@ class RNNTransducer(seq2seq.Seq2Seq):
             advance, state["written"][..., 0], ops.swapaxes(places, 0, 1)
         )
         log_alpha = ops.swapaxes(log_alpha, 0, 1)  # [B, T, S]
-        written = self._written(log_alpha, log_p, memory)
-        return ops.logsumexp(written, axis=2)  # [B, T, V]
+        return self._written(log_alpha, log_p, memory), log_alpha
 
     def get_config(self):
         return {**super().get_config(), **self.config}

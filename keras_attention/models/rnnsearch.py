@@ -64,6 +64,7 @@ class RNNSearch(seq2seq.Seq2Seq):
         # The paper's RNNsearch-50 (Bahdanau et al. 2014, appendix A.2.3).
         "base": {},
     }
+    maps = {"cross": ("target", "source")}
 
     def __init__(
         self,
@@ -156,8 +157,8 @@ class RNNSearch(seq2seq.Seq2Seq):
     def _logits(self, embedded, state, training=None):
         features = [state["hidden"], embedded, state["context"]]
         t = self.maxout(ops.concatenate(features, axis=-1))
-        logits = self.output_projection(self.dropout(t, training=training))
-        return ops.cast(logits, "float32")
+        t = self.dropout(t, training=training)
+        return layers.logits(self.output_projection, t)
 
     def step(self, token_ids, memory, state):
         """Search with s_{i-1}, then s_i, then the next token's logits."""

@@ -70,6 +70,7 @@ class SelfAttentiveEmbedding(classifier.Classifier):
         # The paper's size for reviews (Lin et al. 2017, sections 4.1 and 4.2).
         "base": {},
     }
+    maps = {"hops": ("hops", "source")}
 
     def __init__(
         self,

@@ -122,6 +122,13 @@ class Seq2Seq(paper_model.PaperModel):
             "guide. Call the model itself."
         )
 
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`: "cross" is what `call_with_attention` gives."""
+        if not self.maps:
+            return super().call_with_maps(inputs, training)
+        logits, attention_weights = self.call_with_attention(inputs, training)
+        return logits, self.as_maps(attention_weights)
+
     def log_probability(self, source_ids, labels, training=False):
         """How probable whole targets are: `log p(y | x)`.
 

@@ -10,6 +10,13 @@ from keras_attention import layers
 from keras_attention.models import seq2seq
 
 
+def _serialized(layer):
+    """A layer as a dict; what is none stays as it is."""
+    if isinstance(layer, keras.Layer):
+        return keras.saving.serialize_keras_object(layer)
+    return layer
+
+
 def _embedding(size, hidden_dim, **kwargs):
     """One matrix for tokens in and, turned round, for logits out."""
     return keras.layers.ReversibleEmbedding(
@@ -51,6 +58,9 @@ class Transformer(seq2seq.Seq2Seq):
         num_heads: heads; must divide `hidden_dim`.
         dropout: rate.
         norm_first: pre-norm or post-norm.
+        feed_forward: a layer in place of the feed-forward networks, such as a
+            `MixtureOfExperts`, or the dict by which Keras serializes it. Each
+            layer gets one of its own. `intermediate_dim` has no meaning then.
         num_decoder_layers: layers of the decoder, if not `num_layers`.
         activation: of the feed-forward networks, by name.
         epsilon: what a normalisation adds to the variance.
@@ -58,7 +68,8 @@ class Transformer(seq2seq.Seq2Seq):
             `PaperModel`.
 
     Raises:
-        ValueError: If encoder or decoder has no layer.
+        ValueError: If encoder or decoder has no layer, or if `feed_forward`
+            names none.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -92,6 +103,11 @@ class Transformer(seq2seq.Seq2Seq):
             "norm_first": False,
         },
     }
+    maps = {
+        "encoder": ("source", "source"),
+        "decoder": ("target", "input"),
+        "cross": ("target", "source"),
+    }
     # Those of a `TransformerLanguageModel`.
     language_model_names = {"layer_": "decoder_", "norm/": "decoder_norm/"}
 
@@ -105,6 +121,7 @@ class Transformer(seq2seq.Seq2Seq):
         num_heads=8,
         dropout=0.1,
         norm_first=True,
+        feed_forward=None,
         num_decoder_layers=None,
         activation="relu",
         epsilon=1e-6,
@@ -124,6 +141,7 @@ class Transformer(seq2seq.Seq2Seq):
             "num_heads": num_heads,
             "dropout": dropout,
             "norm_first": norm_first,
+            "feed_forward": _serialized(feed_forward),
             "num_decoder_layers": num_decoder_layers,
             "activation": activation,
             "epsilon": epsilon,
@@ -167,8 +185,29 @@ class Transformer(seq2seq.Seq2Seq):
         return layer_class(
             **{name: self.config[name] for name in names},
             positions=self._attention_positions(),
+            feed_forward=self._feed_forward(),
             dtype=self.dtype_policy,
             name=name,
+        )
+
+    def _feed_forward(self):
+        """What a layer has in place of its feed-forward network, or None."""
+        given = self.config["feed_forward"]
+        if given is None:
+            return None
+        if not isinstance(given, dict) or "class_name" not in given:
+            raise ValueError(
+                "`feed_forward` needs the `class_name` of a layer, such as "
+                "keras_attention>MixtureOfExperts, and the `config` of its "
+                f"arguments. Received: feed_forward={given!r}"
+            )
+        config = {
+            "dtype": self.dtype_policy.name,
+            **given.get("config", {}),
+            "name": "feed_forward",  # The same in every process.
+        }
+        return keras.saving.deserialize_keras_object(
+            {**given, "config": config}
         )
 
     def _word_positions(self):
@@ -190,10 +229,8 @@ class Transformer(seq2seq.Seq2Seq):
     def _logits(self, x, kernel=None):
         x = self.decoder_norm(x) if self.norm_first else x
         if kernel is None:
-            logits = self.target_embedding(x, reverse=True)
-        else:
-            logits = ops.matmul(x, kernel)
-        return ops.cast(logits, "float32")
+            return layers.logits(self.target_embedding, x)
+        return ops.cast(ops.matmul(x, kernel), "float32")
 
     def _encode(self, source_ids, training):
         mask = layers.padding_mask(source_ids, self.control_ids["pad_id"])
@@ -270,6 +307,26 @@ class Transformer(seq2seq.Seq2Seq):
                 x, memory, memory_mask=mask, training=training
             )
         return self._logits(x), attention_weights
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`."""
+        source_ids, target_ids = inputs["source_ids"], inputs["target_ids"]
+        mask = layers.padding_mask(source_ids, self.control_ids["pad_id"])
+        of_encoder, of_decoder = [], []
+        x = self._embed(self.source_embedding, source_ids, training=training)
+        for layer in self.encoder_layers:
+            x, weights = layer(x, padding_mask=mask, training=training)
+            of_encoder.append(weights)  # [B, H, S, S]
+        memory = self.encoder_norm(x) if self.norm_first else x
+        x = self._embed(self.target_embedding, target_ids, training=training)
+        for layer in self.decoder_layers:
+            x, *weights = layer.call_with_both_weights(
+                x, memory, memory_mask=mask, training=training
+            )
+            of_decoder.append(weights)  # [B, H, T, T], [B, H, T, S]
+        stacks = (of_encoder, *zip(*of_decoder, strict=True))
+        maps = self.as_maps(*(ops.stack(one, axis=1) for one in stacks))
+        return self._logits(x), maps
 
     def get_config(self):
         return {**super().get_config(), **self.config}

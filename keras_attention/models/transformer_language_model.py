@@ -97,6 +97,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
         # The smallest of four sizes (Radford et al. 2019, table 2).
         "gpt2": {"max_length": 1024},
     }
+    maps = {"decoder": ("target", "input")}
 
     def __init__(
         self,
@@ -183,7 +184,7 @@ class TransformerLanguageModel(language_model.LanguageModel):
 
     def _logits(self, x):
         x = self.norm(x) if self.config["norm_first"] else x
-        return ops.cast(self.embedding(x, reverse=True), "float32")
+        return layers.logits(self.embedding, x)
 
     def initial_state(self, batch_size, max_length):
         """Empty caches and position 0."""
@@ -230,6 +231,11 @@ class TransformerLanguageModel(language_model.LanguageModel):
     def call(self, token_ids, training=None):
         x, _ = self.read(token_ids, training)
         return self._logits(x)  # [B, T, V]
+
+    def call_with_maps(self, token_ids, training=None):
+        """See `PaperModel`."""
+        x, attention_weights = self.read(token_ids, training)
+        return self._logits(x), self.as_maps(ops.stack(attention_weights, 1))
 
     def get_config(self):
         return {**super().get_config(), **self.config}

@@ -76,6 +76,7 @@ class VisionTransformer(paper_model.PaperModel):
         # The paper's ViT-B/16 (Dosovitskiy et al. 2021, table 1).
         "base": {},
     }
+    maps = {"encoder": ("places", "places")}
 
     def __init__(
         self,
@@ -175,6 +176,11 @@ class VisionTransformer(paper_model.PaperModel):
         x, attention_weights = self.read(images, training)
         logits = ops.cast(self.head(self.norm(x[:, 0])), "float32")
         return logits, ops.stack(attention_weights, axis=1)
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`. Place 0 is the class token."""
+        logits, attention_weights = self.attend(inputs, training)
+        return logits, self.as_maps(attention_weights)
 
     def call(self, inputs, training=None):
         logits, _ = self.attend(inputs, training)

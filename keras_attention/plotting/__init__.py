@@ -5,6 +5,8 @@ and leaves no global state changed, so it works in a server, in a thread
 (one draws at a time) and in a notebook.
 Given a `path` it also writes a picture there, whole or not at all, in the
 format of the path's suffix: .png, .svg or .pdf.
+
+`explore` alone makes a page of HTML, of what a model did inside.
 """
 
 from keras_attention.plotting.curves import (
@@ -12,11 +14,14 @@ from keras_attention.plotting.curves import (
     learning_curve,
     scores_by_length,
 )
+from keras_attention.plotting.exploration import Exploration, explore
 from keras_attention.plotting.heat_map import attention_heat_map
 
 __all__ = [
+    "Exploration",
     "attention_heat_map",
     "errors_by_length",
+    "explore",
     "learning_curve",
     "scores_by_length",
 ]

@@ -171,8 +171,9 @@ def _by_length(rows_by_label, height):
     size = (6.4, 4.0 + 0.23 * max(0, num_rows - 4))
     result = drawing.Figure(figsize=size, layout="constrained")
     axes = result.subplots()
+    looks = drawing.looks(rows_by_label)
     for index, rows in enumerate(rows_by_label.values()):
-        turn, index_of_color = divmod(index, len(drawing.COLORS))
+        turn, index_of_color = divmod(looks[index], len(drawing.COLORS))
         # Side by side, so that no interval hides another.
         shift = 0.06 * (index - (len(rows_by_label) - 1) / 2)
         axes.plot(

@@ -2,12 +2,13 @@
 
 import contextlib
 import io
+import itertools
 import os
 import pathlib
 import re
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import matplotlib as mpl
 from matplotlib import collections, container, font_manager, lines, patches
@@ -19,6 +20,35 @@ COLORS = (
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", ":")
+# What has a name of its own keeps its colour in every picture: blue has one
+# state and no attention, orange has attention beside a recurrence, green has
+# attention alone, pink and yellow have convolutions. See `looks`.
+_ONE_STATE, _SEARCH, _TRANSFORMER, _CONVOLUTION = range(4)
+LOOKS = {
+    "Cho": _ONE_STATE,
+    "one vector": _ONE_STATE,
+    "recurrence": _ONE_STATE,
+    "simple RNN": _ONE_STATE,
+    "state of a GRU, writing": _ONE_STATE,
+    "summary of 128, no waist": _ONE_STATE,
+    # From 7 on with dashes, from 14 on dotted.
+    "Sutskever, backwards": _ONE_STATE + 7,
+    "Sutskever, forwards": _ONE_STATE + 14,
+    "summary of 8": _ONE_STATE + 7,
+    "summary of 2": _ONE_STATE + 14,
+    "LSTM": 5,
+    "LSTMN": _SEARCH,
+    "soft search": _SEARCH,
+    "soft search 2": _SEARCH + 7,
+    "Transformer": _TRANSFORMER,
+    "attention": _TRANSFORMER,
+    "cache, writing": _TRANSFORMER,
+    "stack": _TRANSFORMER,
+    "character CNN": _CONVOLUTION,
+    "convolution": _CONVOLUTION,
+    "dilated": 4,
+    "two cursors": 4,
+}
 INK = "#333333"
 # What has a name in a legend, and the names that Matplotlib gives by itself.
 _WITH_LABEL = (
@@ -48,6 +78,21 @@ STYLE = {
     "ytick.color": INK,
     "ytick.major.size": 0,
 }
+
+
+def looks(names: Iterable[str]) -> list[int]:
+    """A number for each name of a picture: its colour, marker and dash.
+
+    Names of `LOOKS` have theirs. The others get the numbers that are left, in
+    order. From 7 on the colours begin again, with another dash.
+
+    Args:
+        names: What stands in the picture's legend.
+    """
+    names = list(names)
+    taken = {LOOKS[name] for name in names if name in LOOKS}
+    free = (index for index in itertools.count() if index not in taken)
+    return [LOOKS[name] if name in LOOKS else next(free) for name in names]
 
 
 def finish(axes):
@@ -112,12 +157,20 @@ def style() -> Iterator[None]:
 
 
 class Figure(mpl_figure.Figure):
-    """Matplotlib's figure, which a notebook shows without its `pyplot`."""
+    """Matplotlib's figure, which a notebook shows without its `pyplot`.
+
+    Its `alt` is what a reader is told who cannot see the picture. A notebook
+    keeps it beside the picture.
+    """
+
+    alt = ""
 
     def _repr_png_(self):
         picture = io.BytesIO()
         with style():
             self.savefig(picture, format="png", dpi=120, facecolor="white")
+        if self.alt:
+            return picture.getvalue(), {"alt": self.alt}
         return picture.getvalue()
 
 

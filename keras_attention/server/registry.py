@@ -79,6 +79,9 @@ class Models:
         # What it does now, or did last: at first, what is over at once.
         self._reading = self._loader.submit(int)
         self._changing = asyncio.Lock()
+        # Whether each model was tried. Until then, the first signatures are
+        # warmed alone: a server is ready sooner.
+        self._has_started = False
         # The event loop keeps weak references alone: a task could vanish.
         self._tasks = set()
 
@@ -122,6 +125,16 @@ class Models:
                 except Exception as error:
                     # Such as a folder that cannot be read now.
                     logs.failure("poll", error, model=model.config.name)
+            if not self._has_started:
+                self._has_started = True
+                self._warm_all()
+
+    def _warm_all(self) -> None:
+        """Has all warm-up requests answered, and does not wait for it."""
+        for name, model in self.by_name.items():
+            for number in model.available:
+                loaded = model.statuses[number].loaded
+                self._reading = self._loader.submit(_warm, name, number, loaded)
 
     def check(self) -> None:
         """Refuses a model without a version, and a label of none.
@@ -236,9 +249,11 @@ class Models:
         # Before the load: files that change meanwhile are tried again.
         fingerprint = await self._in_loader(served_model.fingerprint, path)
         try:
-            status.loaded = await self._in_loader(
-                self._load_files, path, number
-            )
+            loaded = await self._in_loader(self._load_files, path, number)
+            if self._has_started:
+                # An older version answers meanwhile.
+                await self._in_loader(loaded.warm)
+            status.loaded = loaded
         except Exception as error:
             status.fail(error, path, fingerprint, before)
             logs.event(
@@ -289,6 +304,14 @@ class Models:
         self._loader.shutdown(wait=False, cancel_futures=True)
         for task in self._tasks:
             task.cancel()
+
+
+def _warm(name: str, number: int, loaded) -> None:
+    try:
+        loaded.warm()
+    except Exception as error:
+        # It answers by the other signatures, and by this one says why not.
+        logs.failure("warm-up", error, model=name, version=number)
 
 
 def _collect() -> None:

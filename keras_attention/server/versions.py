@@ -2,15 +2,22 @@
 
 import dataclasses
 import pathlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
+from keras_attention import on_demand
 from keras_attention.server import signatures
-from keras_attention.serving import cards, kinds, manifest, savedmodel
+from keras_attention.serving import (
+    cards,
+    kinds,
+    manifest,
+    quick_search,
+    savedmodel,
+)
 
 WARMUP = pathlib.Path("assets.extra/tf_serving_warmup_requests")
 # As many as TensorFlow Serving takes.
@@ -32,6 +39,7 @@ class LoadedVersion:
         kind: what it is, if it is a model of this package.
         has_manifest: whether its files were compared with a manifest.
         card: what the README beside the versions says, as `cards.read`.
+        cold: warm-up requests that were not answered yet: signature, inputs.
     """
 
     number: int
@@ -41,8 +49,26 @@ class LoadedVersion:
     has_manifest: bool
     card: Mapping
     _loaded: object  # The functions do not keep its variables.
+    cold: list[tuple[str, Mapping]] = dataclasses.field(default_factory=list)
     # The model is asked once, with the first text that is counted.
     _limit: int | None = None
+
+    def warm(self, names: Collection[str] | None = None) -> None:
+        """Answers warm-up requests, so that nobody waits for a first call.
+
+        Args:
+            names: the signatures, by default all.
+        """
+        for request in [*self.cold]:
+            name, inputs = request
+            if names is not None and name not in names:
+                continue
+            self.cold.remove(request)
+            signature = self.signatures[name]
+            signature(inputs)
+            # A request may ask for the counts, too, and a first call is slow.
+            if self.has_text_limit(signature):
+                self.count_tokens(inputs)
 
     def may_be_too_long(
         self, signature: signatures.Signature, requests: Sequence[Mapping]
@@ -88,7 +114,9 @@ class LoadedVersion:
 
 
 def load(path: pathlib.Path, number: int) -> LoadedVersion:
-    """Loads a version and answers its warm-up requests.
+    """Loads a version and answers its warm-up requests to `serving_default`.
+
+    `LoadedVersion.warm` answers the others.
 
     A model of this package has a manifest, which has to hold. Other
     SavedModels have none.
@@ -110,7 +138,8 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     savedmodel.register_text_operations()
     # There may be other graphs, such as one for training. TensorFlow Serving
     # takes this one.
-    loaded = tf.saved_model.load(str(path), tags=["serve"])
+    with on_demand.no_collection():
+        loaded = tf.saved_model.load(str(path), tags=["serve"])
     version = LoadedVersion(
         number,
         {
@@ -122,7 +151,7 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
                 # Those of this package say exactly what they take.
                 is_exact=has_manifest,
             )
-            for name, function in loaded.signatures.items()
+            for name, function in quick_search.signatures(loaded, path).items()
             if name in definitions
         },
         definitions,
@@ -134,7 +163,8 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     )
     if not version.signatures:
         raise ValueError("The SavedModel has no signatures to ask for.")
-    _warm(version, path / WARMUP)
+    version.cold += _warm_up_requests(version, path / WARMUP)
+    version.warm([signatures.DEFAULT])
     return version
 
 
@@ -170,10 +200,17 @@ def _kind(path, definitions) -> kinds.Kind | None:
     )
 
 
-def _warm(version: LoadedVersion, path: pathlib.Path) -> None:
-    """Answers the requests that the version brings along."""
+def _warm_up_requests(
+    version: LoadedVersion, path: pathlib.Path
+) -> list[tuple[str, Mapping]]:
+    """Signatures and inputs of the requests that the version brings along.
+
+    Raises:
+        Exception: If one is not for this version.
+    """
     if not path.is_file():
-        return
+        return []
+    requests = []
     records = tf.data.TFRecordDataset(str(path)).take(_MOST_WARMUP_REQUESTS)
     for record in records.as_numpy_iterator():
         log = prediction_log_pb2.PredictionLog.FromString(record)
@@ -185,9 +222,12 @@ def _warm(version: LoadedVersion, path: pathlib.Path) -> None:
             name: tf.make_ndarray(proto)
             for name, proto in request.inputs.items()
         }
-        signature = version.signatures[name]
-        signature.check(inputs)
-        signature(inputs)
-        # A request may ask for the counts, too, and a first call is slow.
-        if version.has_text_limit(signature):
-            version.count_tokens(inputs)
+        version.signatures[name].check(inputs)
+        requests.append((name, inputs))
+    return sorted(requests, key=lambda request: _rank(request[0]))
+
+
+def _rank(name: str) -> int:
+    """The page asks the second signature, and most clients the first."""
+    first = (signatures.DEFAULT, "with_attention")
+    return first.index(name) if name in first else len(first)

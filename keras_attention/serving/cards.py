@@ -39,6 +39,10 @@ _STREAM = """\
 `score_stream` scores a text of any number of lines. Each line is scored from
 the state after the lines before it.
 """
+_INSPECT = """\
+`inspect` shows all layers and heads, and the best tokens of each step, for
+`answer`, or for the model's own answer if that is "".
+"""
 _IMAGE = """\
 `image` holds rows of pixels, from 0 (white) to 1 (black). Each row of
 `attention` sums to 1 over the places: the class token, then the patches.
@@ -96,6 +100,8 @@ def signatures(kind: kinds.Kind) -> str:
         )
     if "score_stream" in kind.signatures:
         meaning += _STREAM
+    if any("answer" in one.inputs for one in kind.signatures.values()):
+        meaning += _INSPECT
     inputs = ", ".join(f"{name}={_example(kind, name)}" for name in kind.inputs)
     return f"""\
 ## Signatures

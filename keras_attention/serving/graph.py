@@ -5,6 +5,7 @@ import functools
 import inspect
 import os
 import pathlib
+import types
 from collections.abc import Callable, Mapping, Sequence
 
 import keras
@@ -38,6 +39,8 @@ class Graph:
             `weights.in_use()`.
         kind: `kinds.Kind`.
         signatures: name -> `tf.function`.
+        quick_searches: name of a signature -> what `quick_search` compiles.
+        quick_tools: name -> function that goes with them.
         facts: what its card says of it beside its size and its limit, as a
             Markdown list.
 
@@ -49,6 +52,8 @@ class Graph:
     kind: kinds.Kind
     signatures: Mapping[str, Callable]
     facts: str = ""
+    quick_searches: Mapping[str, Callable] = types.MappingProxyType({})
+    quick_tools: Mapping[str, Callable] = types.MappingProxyType({})
 
     def __init__(
         self,
@@ -98,9 +103,14 @@ class Graph:
         """Writes the next version of a SavedModel, see `TextModel.export`."""
         card = card or cards.plain_if_none(self, folder)
         module = _Exported(
-            self.weights.variables, self._tokenizers, self.signatures
+            self.weights.variables,
+            self._tokenizers,
+            self.signatures,
+            self.quick_tools,
         )
-        return savedmodel.export(module, folder, card, self.kind)
+        return savedmodel.export(
+            module, folder, card, self.kind, self.quick_searches
+        )
 
 
 class _Exported(tf.Module):
@@ -110,8 +120,10 @@ class _Exported(tf.Module):
     and a bare session would then find none of the variables.
     """
 
-    def __init__(self, variables, tokenizers, signatures):
+    def __init__(self, variables, tokenizers, signatures, tools):
         super().__init__(name="exported")
+        for name, function in tools.items():
+            setattr(self, name, function)
         self._variables = variables
         self._tokenizers = tokenizers
         self._signatures = signatures
@@ -169,6 +181,7 @@ class StoredWeights:
                 f"Received: stored_precision={precision!r}"
             )
         self.precision = precision
+        self._model = model
         self._rounded = []
         self.variables = [
             self._stored(variable) for variable in model.variables
@@ -187,8 +200,15 @@ class StoredWeights:
         self._rounded.append((variable, stored))
         return stored
 
-    def in_use(self):
-        """A context in which the model computes with what is stored."""
+    def in_use(self, values: Sequence[tf.Tensor] | None = None):
+        """A context in which the model computes with what is stored.
+
+        Args:
+            values: what `values` gave, to compute with these.
+        """
+        if values is not None:
+            pairs = zip(self._model.variables, values, strict=True)
+            return keras.StatelessScope([*pairs], initialize_variables=False)
         if not self._rounded:
             return contextlib.nullcontext()
         values = [
@@ -196,6 +216,19 @@ class StoredWeights:
             for variable, stored in self._rounded
         ]
         return keras.StatelessScope(values, initialize_variables=False)
+
+    def values(self) -> list[tf.Tensor]:
+        """The weights as the model computes with them."""
+        pairs = zip(self._model.variables, self.variables, strict=True)
+        return [tf.cast(stored, variable.dtype) for variable, stored in pairs]
+
+    @property
+    def specs(self) -> list[tf.TensorSpec]:
+        """Those of `values`."""
+        return [
+            tf.TensorSpec(variable.shape, variable.dtype)
+            for variable in self._model.variables
+        ]
 
 
 def side_by_side(search, source_ids, max_lengths):

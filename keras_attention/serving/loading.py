@@ -1,17 +1,24 @@
 """A SavedModel as a model of texts."""
 
+import contextlib
 import dataclasses
 import itertools
 import os
+import pathlib
+from collections.abc import Collection, Mapping
 
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
+from keras_attention import on_demand
 from keras_attention.serving import (
     continuer,
+    inspection,
     kinds,
     labeller,
     manifest,
     savedmodel,
+    some_signatures,
     text_model,
     translator,
 )
@@ -25,8 +32,20 @@ _CLASSES = {
 }
 
 
-def load(path: str | os.PathLike) -> text_model.TextModel:
+def load(
+    path: str | os.PathLike,
+    names: Collection[str] | None = None,
+    is_brief: bool = False,
+) -> text_model.TextModel:
     """Loads `savedmodels/NAME` (its newest version) or one version.
+
+    Args:
+        path: of the SavedModel.
+        names: the signatures to load. By default all: `inspect` is loaded when
+            it is first called. The others cannot be asked. `num_tokens` is
+            always loaded.
+        is_brief: with `names`, whether few texts will be asked: TensorFlow then
+            does not optimize the graph, see `some_signatures.folder`.
 
     Returns:
         The class of its kind, such as `Translator`.
@@ -38,27 +57,45 @@ def load(path: str | os.PathLike) -> text_model.TextModel:
     version = savedmodel.newest(path)
     manifest.check(version)
     savedmodel.register_text_operations()
-    loaded = tf.saved_model.load(str(version))
-    kind = kinds.of(version, _shapes(loaded))
+    definitions = _definitions(version)
+    kind = kinds.of(version, _shapes(definitions))
     if kind is None or (kind.texts and "num_tokens" not in kind.signatures):
         raise ValueError(
             f"{version} is a SavedModel of another package: load it with "
             "tf.saved_model.load. Its signatures are "
-            f"{sorted(loaded.signatures)}"
+            f"{sorted(definitions)}"
         )
-    default = loaded.signatures[kinds.DEFAULT]
-    if "probabilities" in default.structured_outputs and not kind.labels:
-        kind = dataclasses.replace(kind, labels=_labels(default))
     outputs = kind.signatures[kinds.DEFAULT].outputs
+    has_labels_in_graph = "probabilities" in outputs and not kind.labels
+    if names is not None and has_labels_in_graph:
+        names = {*names, kinds.DEFAULT}
+    with contextlib.ExitStack() as stack:
+        folder = version
+        if names is None and inspection.NAME in definitions:
+            names = {*definitions} - {inspection.NAME}
+        if names is not None:
+            names = {*names, "num_tokens"}
+            part = some_signatures.folder(version, names, is_brief)
+            folder = stack.enter_context(part)
+        stack.enter_context(on_demand.no_collection())
+        loaded = tf.saved_model.load(str(folder))
+    if has_labels_in_graph:
+        labels = _labels(loaded.signatures[kinds.DEFAULT])
+        kind = dataclasses.replace(kind, labels=labels)
     classes = [_CLASSES[name] for name in outputs if name in _CLASSES]
     model_class, *_ = [*classes, text_model.TextModel]
-    return model_class.of_savedmodel(kind, version, loaded)
+    model = model_class.of_savedmodel(kind, version, loaded)
+    if inspection.NAME in kind.signatures:
+        later = some_signatures.Later(version, inspection.NAME)
+        model.signatures = {**model.signatures, inspection.NAME: later}
+    return model
 
 
 def _labels(default) -> tuple[str, ...]:
     """The labels that the graph of a classifier holds.
 
-    Exports of before they were declared have one constant of as many texts.
+    Older exports declare no labels: their graph has one constant with as many
+    texts.
     """
     size = default.structured_outputs["probabilities"].shape[-1]
     graph = default.graph.as_graph_def()
@@ -72,14 +109,27 @@ def _labels(default) -> tuple[str, ...]:
     return ()
 
 
-def _shapes(loaded) -> kinds.Shapes:
+def _definitions(version: pathlib.Path) -> Mapping:
+    """Name -> `SignatureDef`, also of the signatures that are not loaded."""
+    saved = saved_model_pb2.SavedModel.FromString(
+        (version / "saved_model.pb").read_bytes()
+    )
+    definitions = dict(saved.meta_graphs[0].signature_def)
+    # TensorFlow's own: it initialises tables.
+    definitions.pop("__saved_model_init_op", None)
+    return definitions
+
+
+def _shapes(definitions: Mapping) -> kinds.Shapes:
     return {
         name: (
-            list(function.structured_input_signature[1]),
-            {
-                key: None if spec.shape.rank is None else (*spec.shape,)
-                for key, spec in function.structured_outputs.items()
-            },
+            list(definition.inputs),
+            {key: _axes(info) for key, info in definition.outputs.items()},
         )
-        for name, function in loaded.signatures.items()
+        for name, definition in definitions.items()
     }
+
+
+def _axes(info) -> tuple[int | None, ...] | None:
+    shape = tf.TensorShape(info.tensor_shape)
+    return None if shape.rank is None else tuple(shape.as_list())

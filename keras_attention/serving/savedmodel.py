@@ -1,16 +1,23 @@
 """SavedModels in a folder: their versions, written whole with a manifest."""
 
-import importlib
 import os
 import pathlib
 import re
 import shutil
 import tempfile
+from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
 from keras_attention import files
-from keras_attention.serving import destination, kinds, manifest
+from keras_attention.data.vocabularies import text_operations
+from keras_attention.serving import (
+    destination,
+    inspection,
+    kinds,
+    manifest,
+    quick_search,
+)
 
 MANIFEST = manifest.NAME
 WARMUP_TEXTS = ("", "a", "one two three four five six seven eight")
@@ -50,8 +57,8 @@ def _write_warmup(model: tf.Module, version: pathlib.Path, name: str) -> None:
     path = folder / "tf_serving_warmup_requests"
     with tf.io.TFRecordWriter(str(path)) as writer:
         for signature, function in model.signatures.items():
-            if signature == "num_tokens":
-                continue  # It is quick.
+            if signature in ("num_tokens", inspection.NAME):
+                continue  # It is quick; or seldom asked for.
             request = predict_pb2.PredictRequest()
             request.model_spec.name = name
             request.model_spec.signature_name = signature
@@ -84,6 +91,7 @@ def export(
     folder: str | os.PathLike,
     card: str = "",
     kind: kinds.Kind | None = None,
+    searches: Mapping[str, Callable] | None = None,
 ) -> pathlib.Path:
     """Writes the next version of a model, whole or not at all.
 
@@ -98,6 +106,7 @@ def export(
         card: text of `NAME/README.md`; an old card stays if it is empty.
         kind: what the model takes and gives. Without it, the inputs and
             outputs of the signatures tell.
+        searches: what `quick_search.write` writes.
 
     Returns:
         Path of the version, `NAME/<number>`.
@@ -108,10 +117,10 @@ def export(
     folder = _expanded(folder)
     destination.check(folder, bool(card))
     with files.lock(folder):
-        return _export(model, folder, card, kind)
+        return _export(model, folder, card, kind, searches or {})
 
 
-def _export(model, folder, card, kind):
+def _export(model, folder, card, kind, searches):
     number = max((int(path.name) for path in _numbered(folder)), default=0) + 1
     # Those of exports that were killed.
     for unfinished in folder.glob(".export-*"):
@@ -121,6 +130,7 @@ def _export(model, folder, card, kind):
         version = temporary / "version"
         tf.saved_model.save(model, str(version), signatures=model.signatures)
         _write_warmup(model, version, folder.absolute().name)
+        quick_search.write(searches, version)
         if kind is not None:
             (version / kinds.ASSET).write_text(kinds.to_json(kind), "utf-8")
         lines = manifest.lines(version, number)
@@ -154,7 +164,8 @@ def newest(path: str | os.PathLike) -> pathlib.Path:
 def register_text_operations() -> None:
     """Makes the operations of tensorflow-text known to TensorFlow.
 
-    They are known once it is imported. `vocabularies.tokenizer` imports it, or
-    says how to repair it.
+    Raises:
+        ImportError: If it does not fit TensorFlow. The message says how to
+            repair the pair.
     """
-    importlib.import_module("keras_attention.data.vocabularies.tokenizer")
+    text_operations.register()

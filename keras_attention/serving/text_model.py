@@ -3,16 +3,21 @@
 import os
 import pathlib
 import reprlib
+import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Self
 
-import keras
 import numpy as np
 import tensorflow as tf
 
 from keras_attention.data.readers import lines
-from keras_attention.serving import kinds
-from keras_attention.serving.graph import Graph
+from keras_attention.serving import inspection, kinds, quick_search
+
+if typing.TYPE_CHECKING:
+    # A SavedModel is answered without Keras.
+    import keras
+
+    from keras_attention.serving.graph import Graph
 
 # A text (or numbers), or those of a model with several inputs: in the order of
 # these, or by their names.
@@ -49,7 +54,7 @@ class TextModel:
         self,
         kind: kinds.Kind,
         signatures: Mapping[str, Callable],
-        graph: Graph | None = None,
+        graph: "Graph | None" = None,
     ):
         self.kind = kind
         self.signatures = signatures
@@ -69,7 +74,7 @@ class TextModel:
             loaded: what `tf.saved_model.load` returned.
         """
         model = cls.__new__(cls)
-        TextModel.__init__(model, kind, loaded.signatures)
+        TextModel.__init__(model, kind, quick_search.signatures(loaded, path))
         model.path = path
         model._loaded = loaded  # Its functions do not keep its variables.
         return model
@@ -97,7 +102,7 @@ class TextModel:
         return self.kind.num_beams
 
     @property
-    def graph(self) -> Graph:
+    def graph(self) -> "Graph":
         """The live model and its functions of tensors.
 
         Raises:
@@ -111,7 +116,7 @@ class TextModel:
         return self._graph
 
     @property
-    def model(self) -> keras.Model:
+    def model(self) -> "keras.Model":
         """The Keras model of a live model."""
         return self.graph.model
 
@@ -159,6 +164,29 @@ class TextModel:
             and arrays. `kind` names the axes of each.
         """
         return self._ask("with_attention", rows, batch_size, truncate)
+
+    def inspect(
+        self, row: Row, answer: str | None = None, k: int = 5
+    ) -> inspection.Inspection:
+        """Looks inside: all layers and heads, each step's choices, the beam.
+
+        Args:
+            row: a text, or what a row of this model is.
+            answer: what the model has to write; by default its own answer. A
+                language model reads it after the text.
+            k: best tokens of each step, or labels, at most 10.
+
+        Raises:
+            ValueError: As the class says; for another k, or for an answer
+                that is too long or of a model that writes none.
+        """
+        self._function(inspection.NAME)
+        others = inspection.question(self.kind, answer, k)
+        (found,) = self._ask(inspection.NAME, [row], 1, False, **others)
+        # The text fits: only an answer can have been cut.
+        if found.get("truncated") and answer:
+            raise ValueError("The answer is longer than any of this model's.")
+        return inspection.of_row(self.kind, found, k)
 
     def num_tokens(self, rows: Iterable[Row]) -> list[int]:
         """Tokens of each row's longest text, END included, over a limit too."""
@@ -300,11 +328,11 @@ class TextModel:
 
 
 def _value(array):
-    """A string, a list of strings, a number or an array of numbers."""
+    """A string, lists of strings, a number or an array of numbers."""
     if isinstance(array, bytes):
         return array.decode("utf-8", "replace")
     if array.dtype == object:
-        return [text.decode("utf-8", "replace") for text in array]
+        return [_value(one) for one in array]
     return array if array.ndim else array.item()
 
 

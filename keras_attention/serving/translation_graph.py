@@ -9,9 +9,16 @@ import tensorflow as tf
 
 from keras_attention import decoding
 from keras_attention.data import Tokenizer
-from keras_attention.serving import cards, kinds, token_rows
+from keras_attention.serving import (
+    cards,
+    inspection,
+    inspection_graph,
+    kinds,
+    quick_search,
+    token_rows,
+)
 from keras_attention.serving.graph import Graph, side_by_side
-from keras_attention.tokens import PAD
+from keras_attention.tokens import END, PAD
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +61,12 @@ class Limits:
         lengths = tf.math.ceil(self.max_target_factor * lengths)
         lengths = tf.cast(lengths, tf.int32) + self.max_target_offset
         return tf.minimum(lengths, self.max_length)
+
+
+# What `inspect` gives beside the maps.
+_INSPECTED = {"translation": (), "truncated": ()}
+_INSPECTED |= {"source_tokens": ("source_tokens",)}
+_INSPECTED |= inspection.STEPS | inspection.TREE
 
 
 class TranslationGraph(Graph):
@@ -100,18 +113,57 @@ the text, and {limits.max_target_offset} more.
             "with_attention": (num_beams, 1, self._write_attention),
             "n_best": (num_beams, num_beams, self._write_n_best),
         }
-        self.define(
-            dataclasses.replace(
-                kinds.TRANSLATION,
-                num_beams=num_beams,
-                limit=limits.max_source_length,
-            ),
-            {
-                name: functools.partial(self._answer, *search)
-                for name, search in searches.items()
-            }
-            | {"score": self._score, "align": self._align},
+        kind = dataclasses.replace(
+            kinds.TRANSLATION,
+            num_beams=num_beams,
+            limit=limits.max_source_length,
         )
+        functions = {
+            name: functools.partial(self._answer, *search)
+            for name, search in searches.items()
+        } | {"score": self._score, "align": self._align}
+        if hasattr(model, "call_with_maps"):
+            kind = inspection.declared(
+                kind, ("text", "answer"), _INSPECTED, model.maps
+            )
+            functions[inspection.NAME] = self._inspect
+        self.define(kind, functions)
+        # What XLA cannot compile in Keras, it cannot compile here.
+        if model.supports_jit:
+            self._define_quick_searches()
+
+    def _define_quick_searches(self):
+        """The functions of `quick_search`."""
+        text = tf.TensorSpec([None], tf.string)
+        counts = tf.TensorSpec([None], tf.int32)
+        ids = tf.TensorSpec([None, None], tf.int32)
+        make = functools.partial(tf.function, autograph=False)
+        room = int(self.limits.target_lengths(quick_search.MOST_TOKENS))
+
+        def encode(text):
+            source_ids, lengths = self._encode_text(text)
+            return source_ids, lengths, self._max_lengths(source_ids)
+
+        def search(num_beams, source_ids, max_lengths, weights):
+            answers = self._search(
+                num_beams, 1, source_ids, max_lengths, room, weights
+            )
+            return answers.ids[:, 0]
+
+        self.quick_tools = {
+            "weights": make(self.weights.values, input_signature=[]),
+            "encode": make(encode, input_signature=[text]),
+            "decode": make(self._detokenize, input_signature=[ids, counts]),
+        }
+        beams = {"greedy": 1, "serving_default": self.num_beams}
+        self.quick_searches = {
+            name: make(
+                functools.partial(search, num_beams),
+                input_signature=[ids, counts, self.weights.specs],
+            )
+            for name, num_beams in beams.items()
+            if num_beams <= quick_search.MOST_ROWS
+        }
 
     def _answer(self, num_beams, n_best, write, text):
         """Text [B] to ids, ids to answers, answers to what `write` makes."""
@@ -164,26 +216,39 @@ the text, and {limits.max_target_offset} more.
             experimental_attributes={"_noinline": True},
         )
 
-    def _search(self, num_beams, n_best, source_ids, max_lengths):
+    def _search(
+        self,
+        num_beams,
+        n_best,
+        source_ids,
+        max_lengths,
+        room=None,
+        weights=None,
+    ):
         """Answers [b, n_best, T] to ids [b, S] of at most so many tokens."""
-        with self.weights.in_use():
-            memory = self.model.encode(source_ids)
-            room = tf.maximum(tf.reduce_max(max_lengths), 1)
-            arguments = {
-                "step": self.model.prepared_step(),
-                "memory": memory,
-                "state": self.model.initial_state(memory, room),
-                "source_mask": source_ids != PAD,
-                "max_lengths": max_lengths,
-                "alpha": self.length_penalty,
-                "forbidden_ids": token_rows.FORBIDDEN_IDS,
-                "no_repeat_ngram_size": self.no_repeat_ngram_size,
-            }
+        with self.weights.in_use(weights):
+            arguments = self._search_arguments(source_ids, max_lengths, room)
+            arguments["room"] = room
             if num_beams == 1:
                 return decoding.greedy_search(**arguments)
             return decoding.beam_search(
                 **arguments, num_beams=num_beams, n_best=n_best
             )
+
+    def _search_arguments(self, source_ids, max_lengths, room=None):
+        """What every search takes."""
+        memory = self.model.encode(source_ids)
+        room = room or tf.maximum(tf.reduce_max(max_lengths), 1)
+        return {
+            "step": self.model.prepared_step(),
+            "memory": memory,
+            "state": self.model.initial_state(memory, room),
+            "source_mask": source_ids != PAD,
+            "max_lengths": max_lengths,
+            "alpha": self.length_penalty,
+            "forbidden_ids": token_rows.FORBIDDEN_IDS,
+            "no_repeat_ngram_size": self.no_repeat_ngram_size,
+        }
 
     def _max_lengths(self, source_ids):
         """The most tokens of each answer: ids [B, S] -> [B]."""
@@ -233,12 +298,12 @@ the text, and {limits.max_target_offset} more.
             "scores": tf.ensure_shape(scores, [None, num_beams]),
         }
 
-    def _encode_pair(self, text, reference):
+    def _encode_pair(self, text, reference, name="reference"):
         """Ids [B, S], labels [B, T], and outputs about their lengths."""
         aligned = tf.debugging.assert_equal(
             tf.size(text),
             tf.size(reference),
-            "There must be one `reference` for each `text`",
+            f"There must be one `{name}` for each `text`",
         )
         # A bare session runs nothing that no output depends on.
         with tf.control_dependencies([aligned]):
@@ -261,6 +326,38 @@ the text, and {limits.max_target_offset} more.
         with self.weights.in_use():
             log_probability = self.model.log_probability(source_ids, labels)
         return {"log_probability": log_probability, **outputs}
+
+    def _inspect(self, text, answer):
+        """All layers and heads, each step's best tokens, and the beam."""
+        source_ids, given, outputs = self._encode_pair(text, answer, "answer")
+        with self.weights.in_use():
+            result, tree = decoding.beam_tree(
+                **self._search_arguments(
+                    source_ids, self._max_lengths(source_ids)
+                ),
+                num_beams=self.num_beams,
+            )
+            is_given, is_text = given[:, 0] != END, source_ids[:, 0] != END
+            # What the model makes of a blank text is not shown.
+            own = tf.where(is_text[:, None], result.ids[:, 0], PAD)
+            labels = inspection_graph.chosen(is_given, given, own)
+            inputs = inspection_graph.inputs_of(labels)
+            logits, maps = self.model.call_with_maps(
+                {"source_ids": source_ids, "target_ids": inputs}
+            )
+        pieces = inspection_graph.piece_of(self.target_tokenizer)
+        real = labels != PAD
+        is_real = {"source": source_ids != PAD, "target": real, "input": real}
+        return {
+            "translation": self.target_tokenizer.detokenize(labels),
+            "truncated": outputs["truncated"],
+            "source_tokens": token_rows.pieces(
+                self.source_tokenizer, source_ids
+            ),
+            **inspection_graph.steps(pieces, inputs, labels, logits),
+            **inspection_graph.nodes(pieces, tree, is_text),
+            **inspection_graph.without_padding(maps, self.model.maps, is_real),
+        }
 
     def _align(self, text, reference):
         source_ids, labels, outputs = self._encode_pair(text, reference)

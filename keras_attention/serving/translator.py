@@ -1,15 +1,17 @@
 """Text in, text out: a model of translation with its search."""
 
+import typing
 from collections.abc import Sequence
 
-import keras
 import numpy as np
 import tensorflow as tf
 
-from keras_attention.data import Tokenizer
-from keras_attention.decoding import ngrams
 from keras_attention.serving import text_model
-from keras_attention.serving.translation_graph import Limits, TranslationGraph
+
+if typing.TYPE_CHECKING:
+    import keras
+
+    from keras_attention.data import Tokenizer
 
 
 class Translator(text_model.TextModel):
@@ -48,9 +50,9 @@ class Translator(text_model.TextModel):
 
     def __init__(
         self,
-        model: keras.Model,
-        source_tokenizer: Tokenizer,
-        target_tokenizer: Tokenizer | None = None,
+        model: "keras.Model",
+        source_tokenizer: "Tokenizer",
+        target_tokenizer: "Tokenizer | None" = None,
         num_beams: int = 4,
         length_penalty: float = 1.0,
         max_source_length: int = 128,
@@ -64,16 +66,20 @@ class Translator(text_model.TextModel):
                 "Expected num_beams >= 1 and length_penalty >= 0. Received: "
                 f"num_beams={num_beams}, length_penalty={length_penalty}"
             )
+        # A live model needs Keras, a SavedModel does not.
+        from keras_attention.decoding import ngrams
+        from keras_attention.serving import translation_graph
+
         ngrams.check_size(no_repeat_ngram_size)
         # A table of learned positions ends, for texts and for answers.
         num_positions = getattr(model, "max_length", None) or tf.int32.max
-        graph = TranslationGraph(
+        graph = translation_graph.TranslationGraph(
             model,
             source_tokenizer,
             target_tokenizer or source_tokenizer,
             num_beams,
             length_penalty,
-            Limits(
+            translation_graph.Limits(
                 min(max_source_length, num_positions),
                 max_target_factor,
                 max_target_offset,

@@ -34,14 +34,32 @@ class Paper(Seq2Seq):
 ```
 """
 
+import contextlib
+
 import keras
 from keras import ops
 
-from keras_attention.training import losses
+from keras_attention import layers
+from keras_attention.training import blocks, losses
+
+
+def _logits_by_blocks():
+    """A context for the call of a model whose logits `measured` computes.
+
+    On TensorFlow, a model whose last layer is a plain product then gives
+    `layers.LogitFactors`. Elsewhere it gives all logits.
+    """
+    if keras.backend.backend() == "tensorflow":
+        return layers.left_in_factors()
+    return contextlib.nullcontext()
 
 
 class TokenObjective:
     """Cross-entropy of each label of a text, given those before it.
+
+    On TensorFlow, the logits of most models are computed by blocks of rows, see
+    `training.blocks`. They are never in memory all at once. The logits of a
+    model that computes them in another way than by `layers.logits` are.
 
     Args:
         label_smoothing: of the loss, see `losses.token_cross_entropy`.
@@ -62,24 +80,46 @@ class TokenObjective:
 
     def __call__(self, model, batch, training):
         inputs, labels, weights = batch
-        return self.measured(model(inputs, training=training), labels, weights)
+        with _logits_by_blocks():
+            logits = model(inputs, training=training)
+        return self.measured(logits, labels, weights, training)
 
-    def measured(self, logits, labels, weights):
-        """The values of logits that are there already, and their counts."""
+    def measured(self, logits, labels, weights, training=False):
+        """The values of logits or of `layers.LogitFactors`, and their counts.
+
+        The loss of `LogitFactors` has the gradient of its mean, and the row of
+        a label no gradient of its own. `training` says that it will be asked
+        for.
+        """
+        if isinstance(logits, layers.LogitFactors):
+            values = self._by_blocks(logits, labels, weights, training)
+        else:
+            values = self._at_once(logits, labels)
+        return {
+            name: (of_labels, _counts(weights))
+            for name, of_labels in values.items()
+            if name in self.names
+        }
+
+    def _by_blocks(self, factors, labels, weights, training):
+        mean, values = blocks.cross_entropy(
+            factors, labels, _counts(weights), self.label_smoothing, training
+        )
+        # The trainer takes the mean of the values by the counts. Its gradient
+        # is that of `mean`, which is added as 0.
+        loss = values["loss"] + (mean - ops.stop_gradient(mean))
+        return {**values, "loss": loss}
+
+    def _at_once(self, logits, labels):
         smoothing = self.label_smoothing
         loss = losses.token_cross_entropy(logits, labels, smoothing)
-        values = {
+        return {
             "loss": loss,
             # From the loss: a second softmax would cost as much again.
             "negative_log_likelihood": losses.without_smoothing(
                 loss, logits, labels, smoothing
             ),
             "accuracy": losses.is_greatest(logits, labels),
-        }
-        return {
-            name: (of_labels, _counts(weights))
-            for name, of_labels in values.items()
-            if name in self.names
         }
 
     def results(self, means):
@@ -137,15 +177,16 @@ class CarriedObjective(TokenObjective):
         state = keras.tree.map_structure(
             begin, model.initial_state(ops.shape(rows)[0], 1), self.state
         )
-        logits, state = model.advance(
-            inputs["target_ids"], state, training=training
-        )
+        with _logits_by_blocks():
+            logits, state = model.advance(
+                inputs["target_ids"], state, training=training
+            )
         for variable, final in zip(
             self.variables, keras.tree.flatten(state), strict=True
         ):
             final = ops.cast(ops.stop_gradient(final), variable.dtype)
             variable.assign(ops.scatter_update(variable, rows[:, None], final))
-        return self.measured(logits, labels, weights)
+        return self.measured(logits, labels, weights, training)
 
 
 class GuidedObjective(TokenObjective):
@@ -192,10 +233,11 @@ class GuidedObjective(TokenObjective):
 
     def __call__(self, model, batch, training):
         inputs, labels, weights = batch
-        logits, attention_weights = model.call_with_attention(
-            inputs, training=training
-        )
-        measured = self.measured(logits, labels, weights)
+        with _logits_by_blocks():
+            logits, attention_weights = model.call_with_attention(
+                inputs, training=training
+            )
+        measured = self.measured(logits, labels, weights, training)
         shares = _shares(inputs["links"], attention_weights)  # [B, T, S]
         alignment = losses.attention_cross_entropy(attention_weights, shares)
         loss, counts = measured["loss"]

@@ -4,12 +4,21 @@ from keras_attention import config as configuration
 from keras_attention.training import checkpoints, run_directory
 
 
-def _read_weights(directory, model) -> None:
+def check_weights(directory: run_directory.RunDirectory) -> None:
+    """Checks that a run has weights to load.
+
+    Raises:
+        ValueError: If it has not finished an epoch.
+    """
     if not directory.weights.is_file():
         raise ValueError(
             f"{directory.path} has no weights.npz: the run has not finished "
             "an epoch. Go on with `keras-attention train --resume`."
         )
+
+
+def _read_weights(directory, model) -> None:
+    check_weights(directory)
     arrays, _ = checkpoints.load(directory.weights)
     checkpoints.arrays_to_variables(arrays, "model", model.trainable_variables)
 

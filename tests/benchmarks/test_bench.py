@@ -55,7 +55,8 @@ def test_size_s_takes_14_mflop_a_token():
 
 
 def test_sizes_can_be_made():
-    for name, (model, size, arguments) in bench.SIZES.items():
+    for name in ("S", "B", "R"):
+        model, size, arguments = bench.SIZES[name]
         made = catalog.create(model, size, vocabulary_size=8000, **arguments)
         flops = bench.matrix_flops(made, 1, 16, 16) / 16
         # What the forward and backward pass of a weight takes at least: not
@@ -101,7 +102,6 @@ def run_program(name, *arguments):
             "text_median_ms",
         ),
         (["pipeline"], "pairs_per_second"),
-        (["start"], "first_translation_seconds"),
     ],
 )
 def test_each_measure_prints_one_object(tmp_path, arguments, field):

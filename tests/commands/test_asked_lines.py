@@ -100,3 +100,17 @@ def test_a_search_is_for_translators(options):
     (name,) = options
     with pytest.raises(ValueError, match=f"translation models take --{name};"):
         asked_lines.of(Model("a", "b"), [], predict.Options(**options))
+
+
+@pytest.mark.parametrize(
+    "options, names",
+    [
+        ({}, {"serving_default"}),
+        ({"num_beams": 1}, {"serving_default", "greedy"}),
+        ({"n_best": 2}, {"n_best"}),
+        ({"scores": True, "num_beams": 4}, {"n_best"}),
+        ({"attention": "a.png"}, {"serving_default", "with_attention"}),
+    ],
+)
+def test_the_signatures_that_are_loaded_are_those_asked(options, names):
+    assert asked_lines.signatures(predict.Options(**options)) == names

@@ -61,6 +61,10 @@ def test_without_the_extra_it_says_what_to_install(model, monkeypatch):
 def test_a_mistake_imports_no_tensorflow(model, tmp_path):
     models = tmp_path / "models.config"
     models.write_text("model_config_list { config { name:")
+    missing = tmp_path / "missing.config"
+    missing.write_text(
+        'model_config_list { config { name: "m" base_path: "/no/folder" } }'
+    )
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         mistakes = [
@@ -68,6 +72,7 @@ def test_a_mistake_imports_no_tensorflow(model, tmp_path):
             [str(model), "--model_name=a/b"],
             [str(model), f"--port={port}"],
             [f"--model_config_file={models}"],
+            [f"--model_config_file={missing}"],
         ]
         done = subprocess.run(
             [sys.executable, "-c", NO_TENSORFLOW, json.dumps(mistakes)],

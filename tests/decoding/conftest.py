@@ -245,19 +245,21 @@ def check_hypothesis():
 # With the tiny sizes of the others, its answers are trivial.
 OWN_SIZES = {
     "bytenet": {"hidden_dim": 6},
+    "bytenet_convolution": {"hidden_dim": 9, "joined_by": "convolution"},
     "intra_attention_summarizer": {"units": 13},
 }
 
 
 @pytest.fixture(
     scope="module",
-    params=tiny.names("translation"),
+    params=[*tiny.names("translation"), "bytenet_convolution"],
 )
 def model(request):
     """An untrained model of each paper, with opinions."""
     keras.utils.set_random_seed(0)
     name = request.param
-    model = tiny.create(name, 31, **OWN_SIZES.get(name, {}))
+    paper = name.removesuffix("_convolution")
+    model = tiny.create(paper, 31, **OWN_SIZES.get(name, {}))
     model.build()
     rng = np.random.default_rng(3)
     # Large embeddings: the next token must depend on the last one.

@@ -55,12 +55,13 @@ def sizes(chain):
     return step, counts
 
 
-def in_a_graph(search, arguments, known=None):
+def in_a_graph(search, arguments, known=None, jit_compile=None):
     """What a search finds where the graph knows no size of the batch.
 
     Args:
         search, arguments: of the search.
         known: name of an argument whose size it knows.
+        jit_compile: whether XLA compiles it.
     """
     step, rest = arguments["step"], {**arguments}
     del rest["step"]
@@ -78,7 +79,9 @@ def in_a_graph(search, arguments, known=None):
         for name, one in rest.items()
     }
 
-    @tf.function(input_signature=[signature], autograph=False)
+    @tf.function(
+        input_signature=[signature], autograph=False, jit_compile=jit_compile
+    )
     def found(rest):
         return search(step=step, **rest)
 
@@ -120,6 +123,20 @@ def test_one_known_size_is_enough_to_compute_all_rows(name, known, chain):
     found = in_a_graph(SEARCHES[name], chain.arguments(), known)
     expected = SEARCHES[name](**chain.arguments())
     np.testing.assert_array_equal(found.ids, expected.ids)
+
+
+@pytest.mark.parametrize("name", ["greedy", "beam"])
+def test_xla_compiles_a_search_that_knows_its_room(name, chain):
+    """Its graph still knows neither the size of the batch nor a length."""
+    room = max(LIMITS) + 3
+    search = functools.partial(SEARCHES[name], room=room)
+    found = in_a_graph(search, chain.arguments(), jit_compile=True)
+    assert found.ids.shape[2] == room
+    expected = SEARCHES[name](**chain.arguments())
+    most = max(LIMITS)
+    np.testing.assert_array_equal(found.ids[:, :, :most], expected.ids)
+    assert not found.ids[:, :, most:].numpy().any()
+    np.testing.assert_allclose(found.score, expected.score, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["greedy", "sampling", "beam"])

@@ -77,7 +77,9 @@ def test_weights_are_a_distribution_over_the_source(together):
             assert not seen[:, len(source) :].any()
 
 
-@pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")
+@pytest.mark.fast_for(
+    "rnnsearch", "transformer", "bytenet", "bytenet_convolution"
+)
 def test_hypotheses_are_scored_like_forced_ones(model, together):
     for rank in range(together.ids.shape[1]):
         labels = together.ids[:, rank].numpy()
@@ -95,7 +97,9 @@ def test_hypotheses_are_scored_like_forced_ones(model, together):
         )
 
 
-@pytest.mark.fast_for("rnnsearch", "transformer", "bytenet")
+@pytest.mark.fast_for(
+    "rnnsearch", "transformer", "bytenet", "bytenet_convolution"
+)
 def test_hypotheses_are_not_trivial(together):
     # Otherwise the tests above would prove little.
     assert together.lengths.numpy().max() > 2

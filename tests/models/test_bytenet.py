@@ -46,6 +46,21 @@ def block(layer, xs, rate, is_causal):
     return outputs
 
 
+def joined(model, pairs):
+    """A convolution over what column and embedding have above 0."""
+    w, b = model.joint.get_weights()
+    outputs = []
+    for t in range(len(pairs)):
+        convolved = b
+        for j in range(K):
+            place = t - (K - 1 - j)
+            if place >= 0:
+                both = np.maximum(np.concatenate(pairs[place]), 0)
+                convolved = convolved + both @ w[j]
+        outputs.append(norm(model.joint_norm, convolved))
+    return outputs
+
+
 def translate(model, source, target):
     """Logits of one pair, by the equations of the class."""
     num_columns = math.floor(A * len(source)) + OFFSET
@@ -53,10 +68,14 @@ def translate(model, source, target):
     columns = [model.source_embedding.get_weights()[0][x] for x in unfolded]
     for layer, rate in zip(model.encoder_blocks, RATES, strict=True):
         columns = block(layer, columns, rate, is_causal=False)
-    u = []
+    u, embeddings = [], model.target_embedding.get_weights()[0]
     for t, y in enumerate(target):
-        column = columns[t] if t < num_columns else 0
-        u.append(model.target_embedding.get_weights()[0][y] + column)
+        column = columns[t] if t < num_columns else np.zeros(2 * D)
+        u.append((column, embeddings[y]))
+    if model.get_config()["joined_by"] == "sum":
+        u = [column + embedded for column, embedded in u]
+    else:
+        u = joined(model, u)
     for layer, rate in zip(model.decoder_blocks, RATES, strict=True):
         u = block(layer, u, rate, is_causal=True)
     logits = []
@@ -67,7 +86,7 @@ def translate(model, source, target):
     return logits
 
 
-def small(randomize, rates=RATES):
+def small(randomize, rates=RATES, **arguments):
     return randomize(
         models.ByteNet(
             V,
@@ -78,16 +97,21 @@ def small(randomize, rates=RATES):
             dilation_rates=rates,
             unfolding_factor=A,
             unfolding_offset=OFFSET,
+            **arguments,
         )
     )
+
+
+each_way = pytest.mark.parametrize("joined_by", ["sum", "convolution"])
 
 
 SOURCE_IDS = np.array([[5, 7, 11, 13, 3], [17, 6, 3, 0, 0]])
 
 
-def test_equals_the_equations(randomize, rng):
+@each_way
+def test_equals_the_equations(randomize, rng, joined_by):
     """Targets shorter and longer than the 8 and 5 columns."""
-    model = small(randomize)
+    model = small(randomize, joined_by=joined_by)
     for length in (3, 7, 11):
         target_ids = rng.integers(4, V, (2, length))
         logits = model({"source_ids": SOURCE_IDS, "target_ids": target_ids})
@@ -98,8 +122,9 @@ def test_equals_the_equations(randomize, rng):
             np.testing.assert_allclose(logits[row], expected, atol=1e-4)
 
 
-def test_steps_equal_call_beyond_the_columns(randomize, rng):
-    model = small(randomize)
+@each_way
+def test_steps_equal_call_beyond_the_columns(randomize, rng, joined_by):
+    model = small(randomize, joined_by=joined_by)
     target_ids = rng.integers(4, V, (2, 13))
     logits = model({"source_ids": SOURCE_IDS, "target_ids": target_ids})
     memory = model.encode(SOURCE_IDS)
@@ -142,11 +167,12 @@ def test_state_is_the_last_inputs_of_each_block(randomize):
         {"kernel_size": 4},
         {"unfolding_factor": 0.9},
         {"unfolding_offset": -1},
+        {"joined_by": "product"},
     ],
 )
 def test_wrong_sizes_are_refused(argument):
     ((name, value),) = argument.items()
-    with pytest.raises(ValueError, match=f"Received: .*{name}={value}"):
+    with pytest.raises(ValueError, match=f"Received: .*{name}={value!r}"):
         models.ByteNet(V, **argument)
 
 

@@ -21,6 +21,7 @@ VARIANTS = {name: (name, {}) for name in tiny.names("translation")} | {
         {"controller": "feed_forward"},
     ),
     "transformer_post": ("transformer", {"norm_first": False}),
+    "bytenet_convolution": ("bytenet", {"joined_by": "convolution"}),
 }
 PAPERS = [*VARIANTS]
 each_paper = pytest.mark.parametrize("name", PAPERS)

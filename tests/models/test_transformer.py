@@ -56,6 +56,48 @@ def test_one_vocabulary_has_one_matrix():
     assert separate.count_params() - model.count_params() == SOURCE_V * 14
 
 
+EXPERTS = {
+    "class_name": "keras_attention>MixtureOfExperts",
+    "config": {"num_experts": 5, "intermediate_dim": 3},
+}
+
+
+def test_each_layer_has_experts_of_its_own(randomize, tmp_path):
+    """Its weights are counted; the layer and the dict of it are the same."""
+    model = randomize(models.Transformer(V, **SIZES, feed_forward=EXPERTS))
+    network = 14 * 13 + 13 + 13 * 14 + 14
+    experts = 5 * (14 * 3 + 3 + 3 * 14 + 14) + 2 * 14 * 5
+    plain = models.Transformer(V, **SIZES)
+    plain.build()
+    more = 4 * (experts - network)
+    assert model.count_params() - plain.count_params() == more
+    own = [
+        layer.feed_forward
+        for layer in (*model.encoder_layers, *model.decoder_layers)
+    ]
+    assert len({id(layer) for layer in own}) == 4
+    layer = layers.MixtureOfExperts(5, 3)
+    other = models.Transformer(V, **SIZES, feed_forward=layer)
+    other.build()
+    other.set_weights(model.get_weights())
+    expected = model(IDS).numpy()
+    np.testing.assert_array_equal(other(IDS), expected)
+    for one, name in ((model, "dict.keras"), (other, "layer.keras")):
+        one.save(tmp_path / name)
+        loaded = keras.models.load_model(tmp_path / name)
+        np.testing.assert_array_equal(loaded(IDS), expected)
+    memory = model.encode(IDS["source_ids"])
+    state = model.initial_state(memory, max_length=4)
+    for t in range(4):
+        logits, state, _ = model.step(IDS["target_ids"][:, t], memory, state)
+        np.testing.assert_allclose(logits, expected[:, t], atol=1e-5)
+
+
+def test_a_network_without_a_class_is_refused():
+    with pytest.raises(ValueError, match="class_name.*Received: .*'experts'"):
+        models.Transformer(V, feed_forward="experts")
+
+
 def test_memory_is_projected_once_for_each_layer(randomize):
     model = randomize(models.Transformer(V, **SIZES))
     memory = model.encode(IDS["source_ids"])

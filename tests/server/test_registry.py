@@ -3,14 +3,18 @@
 import asyncio
 import dataclasses
 import gc
+import io
+import json
 import pathlib
 import shutil
+import threading
 import weakref
 
 import pytest
 
 from keras_attention.server import (
     counters,
+    logs,
     model_configs,
     registry,
     served_model,
@@ -36,6 +40,10 @@ def no_collection(monkeypatch):
 class Fake:
     number: int
     has_manifest: bool = True
+    warmed: list = dataclasses.field(default_factory=list)
+
+    def warm(self):
+        self.warmed.append(self.number)
 
 
 def load(path, number):
@@ -63,6 +71,56 @@ def scenario(test, *configs, load=load):
             await served.stop()
 
     asyncio.run(main())
+
+
+def test_a_server_is_ready_before_all_is_warm_and_a_new_version_is_warm(
+    tmp_path,
+):
+    may_warm = threading.Event()
+
+    class Slow(Fake):
+        def warm(self):
+            assert may_warm.wait(20)
+            super().warm()
+
+    async def test(served):
+        first = served.by_name["m"].statuses[1].loaded
+        assert served.are_ready and first.warmed == []
+        assert served.is_reading
+        may_warm.set()
+        put(tmp_path / "m", 2)
+        await served.update()
+        second = served.by_name["m"].statuses[2].loaded
+        # One thread does both, in order.
+        assert (first.warmed, second.warmed) == ([1], [2])
+
+    put(tmp_path / "m", 1)
+    scenario(test, config(tmp_path / "m"), load=lambda _, number: Slow(number))
+
+
+def test_a_warm_up_that_fails_is_logged_and_the_version_answers(tmp_path):
+    class Broken(Fake):
+        def warm(self):
+            raise RuntimeError("no such thing")
+
+    async def test(served):
+        while served.is_reading:
+            await asyncio.sleep(0.01)
+        assert states(served) == {1: State.AVAILABLE}
+
+    put(tmp_path / "m", 1)
+    lines = io.StringIO()
+    handler = logs.begin(lines)
+    try:
+        scenario(
+            test, config(tmp_path / "m"), load=lambda _, number: Broken(number)
+        )
+    finally:
+        logs.end(handler)
+    events = [json.loads(line) for line in lines.getvalue().splitlines()]
+    (failure,) = (one for one in events if one["event"] == "warm-up")
+    assert failure["exception"] == "RuntimeError"
+    assert (failure["model"], failure["version"]) == ("m", 1)
 
 
 def config(folder, **options):

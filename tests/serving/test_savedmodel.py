@@ -282,7 +282,43 @@ def test_the_signatures_are_dense_with_the_batch_first(meta_graph):
             "num_tokens": ("int32", 1),
             "limit": ("int32", 1),
         },
+        "inspect": {
+            "text": string,
+            "answer": string,
+            "translation": string,
+            "truncated": ("bool", 1),
+            "source_tokens": ("string", 2),
+            "input_tokens": ("string", 2),
+            "target_tokens": ("string", 2),
+            "token_log_probabilities": ("float32", 2),
+            "best_tokens": ("string", 3),
+            "best_log_probabilities": ("float32", 3),
+            "nodes": ("string", 2),
+            "node_parents": ("int32", 2),
+            "node_log_probabilities": ("float32", 2),
+            "node_scores": ("float32", 2),
+            "node_is_finished": ("bool", 2),
+            "encoder": ("float32", 5),
+            "decoder": ("float32", 5),
+            "cross": ("float32", 5),
+        },
     }
+
+
+def test_inspect_after_a_load(live, loaded):
+    for arguments in (["one two"], ["three", "vier fünf"]):
+        ours, theirs = (one.inspect(*arguments, k=3) for one in (live, loaded))
+        assert ours.answer == theirs.answer
+        assert ours.target_tokens == theirs.target_tokens
+        assert len(ours.tree) == len(theirs.tree) > 10
+        for our_steps, their_steps in zip(ours.best, theirs.best, strict=True):
+            assert [token for token, _ in our_steps] == [
+                token for token, _ in their_steps
+            ]
+        for name, looks in ours.maps.items():
+            other = theirs.maps[name]
+            assert (looks.rows, looks.columns) == (other.rows, other.columns)
+            np.testing.assert_allclose(looks.weights, other.weights, atol=1e-4)
 
 
 @pytest.mark.slow
@@ -517,7 +553,7 @@ def test_two_exports_at_a_time(copy):
 def test_without_a_card_a_plain_one_is_written(
     random_translator, tmp_path, monkeypatch
 ):
-    def write(_, folder, card, kind):
+    def write(_, folder, card, kind, searches):
         if card:
             (pathlib.Path(folder).expanduser() / "README.md").write_text(card)
 
@@ -584,10 +620,11 @@ def test_another_rank_or_type_is_refused_after_a_load(loaded, wrong):
     right = tf.constant(["one"])
     for name, function in loaded.signatures.items():
         cases = [{"text": tf.constant(wrong)}]
-        if name in ("score", "align"):
+        if name in ("score", "align", "inspect"):
+            other = "answer" if name == "inspect" else "reference"
             cases = [
-                {"text": tf.constant(wrong), "reference": right},
-                {"text": right, "reference": tf.constant(wrong)},
+                {"text": tf.constant(wrong), other: right},
+                {"text": right, other: tf.constant(wrong)},
             ]
         for inputs in cases:
             with pytest.raises((TypeError, ValueError, tf.errors.OpError)):

@@ -14,6 +14,8 @@ MODELS = [
     for name, entry in catalog.CATALOG.items()
     if entry.task == "translation"
 ]
+# Signatures of pairs -> the name of the second text.
+SECOND = {"score": "reference", "align": "reference", "inspect": "answer"}
 WITH_ATTENTION = ("transformer", "rnnsearch", "luong")
 
 
@@ -147,8 +149,8 @@ def test_no_text_gives_no_translation(transformer):
     assert result.ids.shape == (0, 2, 1)
     for name, function in transformer.signatures.items():
         inputs = {"text": tf.zeros([0], tf.string)}
-        if name in ("score", "align"):
-            inputs["reference"] = inputs["text"]
+        if name in SECOND:
+            inputs[SECOND[name]] = inputs["text"]
         for value in function(**inputs).values():
             assert value.shape[0] == 0, name
 
@@ -465,8 +467,8 @@ def test_weights_that_half_precision_cannot_hold(random_translator):
 def test_another_rank_or_type_is_refused(text, transformer):
     for name, function in transformer.signatures.items():
         inputs = {"text": text}
-        if name in ("score", "align"):
-            inputs["reference"] = text
+        if name in SECOND:
+            inputs[SECOND[name]] = text
         with pytest.raises((TypeError, ValueError)):
             function(**inputs)
 
@@ -477,7 +479,8 @@ def test_a_batch_of_no_texts_has_no_answers(name, random_translator):
     translator = random_translator(name)
     none = tf.constant([], tf.string)
     for signature, function in translator.signatures.items():
-        pairs = signature in ("score", "align")
-        inputs = {"text": none, **({"reference": none} if pairs else {})}
+        inputs = {"text": none}
+        if signature in SECOND:
+            inputs[SECOND[signature]] = none
         outputs = function(**inputs)
         assert {value.shape[0] for value in outputs.values()} == {0}

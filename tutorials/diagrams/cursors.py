@@ -32,7 +32,11 @@ def hidden_markov(path: str | os.PathLike | None = None) -> drawing.Figure:
         ]
         if i > 1:
             edges.append(Edge(f"a_{i - 1}", f"a_{i}", "jump, $c$"))
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "Three hidden places in a row, with jumps between them. Each place "
+        "reads a letter and writes a sound.",
+    )  # fmt: skip
 
 
 def transducer(path: str | os.PathLike | None = None) -> drawing.Figure:
@@ -62,7 +66,13 @@ def transducer(path: str | os.PathLike | None = None) -> drawing.Figure:
         Edge("W", "blank", "$\\varnothing(j, i)$", via=((1.2, 3.2),)),
         Edge("W", "token", "$y(j, i)$", via=((3.8, 3.2),)),
     )
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "An RNN transducer. One network reads all letters, another reads "
+        "the sounds so far. Their outputs are added for each letter and "
+        "each number of sounds. A tanh and a softmax decide between blank, "
+        "which moves on, and a sound, which is written.",
+    )  # fmt: skip
 
 
 def window(path: str | os.PathLike | None = None) -> drawing.Figure:
@@ -89,7 +99,13 @@ def window(path: str | os.PathLike | None = None) -> drawing.Figure:
         Edge("w", "s"),
         Edge("s_before", "s", via=((0.5, 2.9),)),
     )
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "One step of a decoder with a window. The last state says how far "
+        "the places glide on. Bells stand at these places over the letters, "
+        "and give weights. The weighted sum of the letters is the window, "
+        "from which the next state is made.",
+    )  # fmt: skip
 
 
 def hard_look(path: str | os.PathLike | None = None) -> drawing.Figure:
@@ -114,7 +130,12 @@ def hard_look(path: str | os.PathLike | None = None) -> drawing.Figure:
         Edge("c", "reward"),
         Edge("reward", "a", "gradient: $R - b$", via=((2, 1.9),), dashed=True),
     )
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "A hard look. The state and the letters give chances. One place is "
+        "drawn by chance, and no slope leads back through the draw. The "
+        "reward of what was written leads back to the chances.",
+    )  # fmt: skip
 
 
 def stop_or_go_on(path: str | os.PathLike | None = None) -> drawing.Figure:
@@ -138,7 +159,11 @@ def stop_or_go_on(path: str | os.PathLike | None = None) -> drawing.Figure:
             Edge(f"p_{j - 1}" if j > 1 else "before", f"p_{j}",
                  "go on" if j > 1 else ""),
         ]  # fmt: skip
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "A cursor comes to one letter after the other. At each it stops or "
+        "goes on to the next.",
+    )  # fmt: skip
 
 
 def chain_of_choices(
@@ -167,4 +192,8 @@ def chain_of_choices(
                      via=((x - 0.75, 1.2),)),
                 Edge(f"z_{j}", f"z_{j - 1}", via=((x - 0.75, 1.0),)),
             ]  # fmt: skip
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "Four choices in a chain. Each hears the score of its own letter "
+        "and both neighbours, and has a probability of being chosen.",
+    )  # fmt: skip

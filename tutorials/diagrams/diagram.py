@@ -125,6 +125,7 @@ def draw(
     nodes: Iterable[Node],
     edges: Iterable[Edge],
     path: str | os.PathLike | None = None,
+    alt: str = "",
 ) -> drawing.Figure:
     """Draws a diagram in its own size.
 
@@ -132,6 +133,7 @@ def draw(
         nodes: Each a `Node`; frames before what stands in them.
         edges: Each an `Edge`.
         path: Where to write a picture, if anywhere: .png, .svg or .pdf.
+        alt: What it shows, for readers who cannot see it.
 
     Returns:
         The figure, which keeps what it shows as its `diagram`.
@@ -143,7 +145,7 @@ def draw(
     left, right, bottom, top = _limits(diagram)
     with drawing.style():
         result = drawing.Figure(figsize=(right - left, top - bottom))
-        result.diagram = diagram
+        result.diagram, result.alt = diagram, alt
         axes = result.add_axes((0, 0, 1, 1))
         axes.set_axis_off()
         axes.set_xlim(left, right)

@@ -56,7 +56,14 @@ def unrolled_rnn(
             Edge(f"x_{t}", f"h_{t}", "W"),
             Edge(f"h_{t}", f"y_{t}"),
         ]
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "A recurrent network, folded and unrolled. Folded: an input goes "
+        "into a state, the state goes into itself and into a prediction. "
+        "Unrolled: a row of states from left to right, one for each word. "
+        "Each gets its word and the state before it, and predicts the next "
+        "word.",
+    )  # fmt: skip
 
 
 def encoder_decoder(
@@ -105,7 +112,13 @@ def encoder_decoder(
             Edge(f"s_{t}", f"y_{t}"),
             Edge("c", f"s_{t}", via=shown_again, dashed=True),
         ]
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "Two rows of states. The encoder reads the source, one token at "
+        "each state, and ends in one vector. The decoder starts from this "
+        "vector and writes, and reads at each step what it wrote before. "
+        "Dashed arrows lead from the vector to each step.",
+    )  # fmt: skip
 
 
 def _frame(name, first, last, step):
@@ -179,7 +192,14 @@ def soft_search(
                 Edge(f"h_{j - 1}", f"h_{j}", via=((between, 0.88),)),
                 Edge(f"h_{j}", f"h_{j - 1}", via=((between, 0.72),)),
             ]
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "One step of the soft search. Each word of the source has a state. "
+        "The decoder's last state asks all of them. Each gets a weight, and "
+        "the thicker its arrow, the greater its weight. The weighted sum is "
+        "the context, from which the decoder makes its next state and "
+        "writes a word.",
+    )  # fmt: skip
 
 
 def memory_hops(
@@ -227,7 +247,14 @@ def memory_hops(
         Node("answer", right + 0.8, 3.2, "answer", "text", 0.7),
     ]
     edges += [Edge(f"u_{num_hops + 1}", "W"), Edge("W", "answer")]
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "A memory network. The sentences of a story become two sets of "
+        "vectors for each hop. The question is compared with the first set. "
+        "A softmax weighs the second set, and the weighted sum is added to "
+        "the question. The sum asks again at the next hop. The last one "
+        "gives the answer.",
+    )  # fmt: skip
 
 
 def summarizer(
@@ -295,66 +322,11 @@ def summarizer(
         if j < t:
             edges.append(Edge(f"d_{j}", "rereads"))
             edges.append(Edge(f"d_{j}", f"d_{j + 1}"))
-    return diagram.draw(nodes, edges, path)
-
-
-def attention_steps(
-    path: str | os.PathLike | None = None,
-) -> drawing.Figure:
-    """Draws attention as a function of query, key and value.
-
-    Args:
-        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
-    """
-    nodes = (
-        Node("query", 0.7, 0, "query [T, D]", "text", 1.2),
-        Node("key", 2.3, 0, "key [S, D]", "text", 1.2),
-        Node("value", 3.9, 0, "value [S, D']", "text", 1.2),
-        Node("score", 1.5, 0.85, "score", "attention", 2.2),
-        Node("mask", -0.2, 1.75, "mask [T, S]", "text", 1.1),
-        Node("softmax", 1.5, 1.75, "softmax", "vector", 1.1),
-        Node("sum", 3.9, 1.75, "weighted sum", "vector", 1.3),
-        Node("context", 3.9, 2.6, "context [T, D']", "text", 1.4),
-    )
-    edges = (
-        Edge("query", "score"),
-        Edge("key", "score"),
-        Edge("score", "softmax", "scores [T, S]"),
-        Edge("mask", "softmax"),
-        Edge("softmax", "sum", "weights [T, S]"),
-        Edge("value", "sum"),
-        Edge("sum", "context"),
-    )
-    return diagram.draw(nodes, edges, path)
-
-
-def translator(
-    texts: tuple[str, str] = ("twenty-one", "einundzwanzig"),
-    path: str | os.PathLike | None = None,
-) -> drawing.Figure:
-    """Draws the way from text to text in a `ka.Translator`.
-
-    Args:
-        texts: What goes in, and what comes out.
-        path: Where to write a picture, if anywhere: .png, .svg or .pdf.
-    """
-    nodes = (
-        Node("frame", 3.65, 0.55, "one SavedModel", "group", 5.1, 2),
-        Node("text", 0.35, 0, diagram.word(texts[0]), "text", 1.0),
-        Node("tokenize", 1.65, 0, "tokenizer", "vector", 0.85),
-        Node("encoder", 2.9, 0, "encoder", "attention", 0.85),
-        Node("decoder", 4.4, 0, "decoder", "attention", 0.85),
-        Node("search", 4.4, 1.15, "search", "vector", 0.85),
-        Node("detokenize", 5.65, 0, "tokenizer", "vector", 0.85),
-        Node("translation", 7.0, 0, diagram.word(texts[1]), "text", 1.2),
-    )
-    edges = (
-        Edge("text", "tokenize"),
-        Edge("tokenize", "encoder", "ids"),
-        Edge("encoder", "decoder", "memory"),
-        Edge("decoder", "search", "logits", via=((4.55, 0.6),)),
-        Edge("search", "decoder", "token", via=((4.25, 0.6),), label_side=-1),
-        Edge("search", "detokenize", "ids", via=((5.65, 1.15),)),
-        Edge("detokenize", "translation"),
-    )
-    return diagram.draw(nodes, edges, path)
+    return diagram.draw(
+        nodes, edges, path,
+        "A step of a summariser. The decoder's state looks at the source "
+        "and at its own earlier states. State and both contexts go to three "
+        "places: to a layer that writes a word, to a switch, and, by the "
+        "weights over the source, to a copy of a word. The switch decides "
+        "between copying and writing.",
+    )  # fmt: skip

@@ -15,25 +15,11 @@ import tensorflow as tf
 from sentencepiece import sentencepiece_model_pb2
 
 from keras_attention import tokens
-from keras_attention.data.vocabularies import segmentations, vocabulary
-
-
-def _import_tensorflow_text():
-    """tensorflow-text, or an error that says how to repair the pair."""
-    try:
-        import tensorflow_text
-    except Exception as error:
-        raise ImportError(
-            "tensorflow-text does not import beside TensorFlow "
-            f"{tf.__version__}. It must have the same minor version, "
-            "and 2.21.0 never imports. Repair with: python -m pip install "
-            '--force-reinstall "tensorflow-text>=2.21.1,<2.22" '
-            f'"tensorflow>=2.21,<2.22". ({error})'
-        ) from error
-    return tensorflow_text
-
-
-tensorflow_text = _import_tensorflow_text()
+from keras_attention.data.vocabularies import (
+    segmentations,
+    text_operations,
+    vocabulary,
+)
 
 # A text of these alone has nothing to see: spaces, controls, what joins and
 # directs, and U+FFFD in place of invalid UTF-8. A vocabulary keeps some of
@@ -70,6 +56,8 @@ class Tokenizer(tf.Module):
         self, model: bytes | str | os.PathLike, name: str = "tokenizer"
     ):
         super().__init__(name=name)
+        # It imports Keras, which no function in graph should do.
+        text_operations.module()
         self.model = _read_model(model)
         self._processor = _load_processor(self.model)
         proto = sentencepiece_model_pb2.ModelProto.FromString(self.model)
@@ -105,7 +93,7 @@ class Tokenizer(tf.Module):
         # Made anew in each function: TensorFlow drops a tokenizer that was
         # made before `keras.utils.set_random_seed`, and one that an export
         # tracks may answer with another's vocabulary after a load.
-        return tensorflow_text.SentencepieceTokenizer(
+        return text_operations.module().SentencepieceTokenizer(
             self.model, name=self.name
         )
 

@@ -15,7 +15,7 @@ import sentencepiece
 import tensorflow as tf
 
 from keras_attention import data
-from keras_attention.data.vocabularies import tokenizer as tokenizer_module
+from keras_attention.data.vocabularies import text_operations
 from keras_attention.tokens import CONTROL_TEXTS, END, PAD, START, UNK
 
 ROOT = pathlib.Path(data.__file__).parents[2]
@@ -456,7 +456,7 @@ def test_a_broken_pair_says_how_to_repair_it(monkeypatch, error):
 
     monkeypatch.setattr(builtins, "__import__", broken)
     with pytest.raises(ImportError, match="python -m pip install") as caught:
-        tokenizer_module._import_tensorflow_text()
+        text_operations.module()
     assert str(caught.value).endswith(f"({error})")
     assert caught.value.__cause__ is error
 

@@ -307,9 +307,9 @@ CATALOG = {
 # Language models that go on from a state of one size: those with `advance`.
 CARRIED = ("rnn_language_model", "char_cnn_language_model")
 # Translators that can be told where to look: `call_with_attention`.
-GUIDED = ("transformer", "roformer", "rnnsearch", "structured_rnnsearch")
-GUIDED += ("monotonic_rnnsearch", "luong", "gnmt", "conv_seq2seq")
-GUIDED += ("marian", "t5")
+GUIDED = ("transformer", "roformer", "marian", "t5", "rnnsearch")
+GUIDED += ("structured_rnnsearch", "monotonic_rnnsearch", "luong", "gnmt")
+GUIDED += ("conv_seq2seq",)
 # Task -> the embedded corpus that is learned if no other is named, and the
 # models that learn it beside their own task.
 OTHER_TASKS = {

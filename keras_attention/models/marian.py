@@ -1,5 +1,7 @@
 """Marian: the Transformer of the OPUS-MT translators."""
 
+import dataclasses
+
 import keras
 from keras import ops
 
@@ -42,31 +44,17 @@ class Marian(transformer.Transformer):
         self,
         vocabulary_size,
         source_vocabulary_size=None,
-        num_layers=6,
-        hidden_dim=512,
-        intermediate_dim=2048,
-        num_heads=8,
-        dropout=0.1,
         norm_first=False,
-        num_decoder_layers=None,
         activation="silu",
         epsilon=1e-5,
-        control_ids=None,
         **kwargs,
     ):
         super().__init__(
             vocabulary_size,
             source_vocabulary_size,
-            num_layers,
-            hidden_dim,
-            intermediate_dim,
-            num_heads,
-            dropout,
-            norm_first,
-            num_decoder_layers,
-            activation,
-            epsilon,
-            control_ids,
+            norm_first=norm_first,
+            activation=activation,
+            epsilon=epsilon,
             **kwargs,
         )
         self.output_bias = self.add_weight(
@@ -79,5 +67,8 @@ class Marian(transformer.Transformer):
         )
 
     def _logits(self, x, kernel=None):
-        bias = ops.cast(self.output_bias, "float32")
-        return super()._logits(x, kernel) + bias
+        logits = super()._logits(x, kernel)
+        if isinstance(logits, layers.LogitFactors):
+            bias = ops.cast(self.output_bias, self.compute_dtype)
+            return dataclasses.replace(logits, bias=bias)
+        return logits + ops.cast(self.output_bias, "float32")

@@ -89,6 +89,11 @@ class T5(seq2seq.Seq2Seq):
             "num_heads": 12,
         },
     }
+    maps = {
+        "encoder": ("source", "source"),
+        "decoder": ("target", "input"),
+        "cross": ("target", "source"),
+    }
 
     def __init__(
         self,
@@ -213,7 +218,7 @@ class T5(seq2seq.Seq2Seq):
 
     def _logits(self, x):
         x = self.decoder_norm(x) * self.logit_scale
-        return ops.cast(self.target_embedding(x, reverse=True), "float32")
+        return layers.logits(self.target_embedding, x)
 
     def _encode(self, source_ids, training=None):
         mask = layers.padding_mask(source_ids, self.control_ids["pad_id"])
@@ -277,6 +282,26 @@ class T5(seq2seq.Seq2Seq):
                 x, memory, memory_mask=mask, training=training
             )
         return self._logits(x), attention_weights
+
+    def call_with_maps(self, inputs, training=None):
+        """See `PaperModel`."""
+        source_ids, target_ids = inputs["source_ids"], inputs["target_ids"]
+        mask = layers.padding_mask(source_ids, self.control_ids["pad_id"])
+        of_encoder, of_decoder = [], []
+        x = self.dropout(self.source_embedding(source_ids), training=training)
+        for layer in self.encoder_layers:
+            x, weights = layer(x, padding_mask=mask, training=training)
+            of_encoder.append(weights)  # [B, H, S, S]
+        memory = self.encoder_norm(x)
+        x = self.dropout(self.target_embedding(target_ids), training=training)
+        for layer in self.decoder_layers:
+            x, *weights = layer.call_with_both_weights(
+                x, memory, memory_mask=mask, training=training
+            )
+            of_decoder.append(weights)  # [B, H, T, T], [B, H, T, S]
+        stacks = (of_encoder, *zip(*of_decoder, strict=True))
+        maps = self.as_maps(*(ops.stack(one, axis=1) for one in stacks))
+        return self._logits(x), maps
 
     def get_config(self):
         return {**super().get_config(), **self.config}

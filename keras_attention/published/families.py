@@ -27,8 +27,10 @@ LEFT_TO_A_TRAINING = (
     "vocabulary_size",
     "source_vocabulary_size",
     "num_classes",
+    "image_shape",
+    "control_ids",
+    "dropout",
 )
-LEFT_TO_A_TRAINING += ("image_shape", "control_ids", "dropout")
 # Weights with a row for each token or class, by the beginning of their names.
 _OF_DATA = ("embedding/", "source/", "output_bias", "head/")
 

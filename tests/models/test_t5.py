@@ -101,7 +101,10 @@ def test_decoder_may_have_another_depth():
     assert model(IDS).shape == (2, 4, V)
 
 
-@pytest.mark.parametrize("size, millions", [("small", 60), ("base", 220)])
+@pytest.mark.parametrize(
+    "size, millions",
+    [("small", 60), pytest.param("base", 220, marks=pytest.mark.slow)],
+)
 def test_sizes_are_the_papers(size, millions, without_memory):
     """Raffel et al. 2020, sections 3.1.2 and 3.7, with their vocabulary."""
     with without_memory():

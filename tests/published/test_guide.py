@@ -88,6 +88,7 @@ def folders(marian, t5, gpt2, reference, tmp_path):
     return tmp_path / "guide"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("without_garbage_search")
 @pytest.mark.filterwarnings("ignore:.*a `quantize` method")
 def test_the_programs_run(folders, monkeypatch, capsys):

@@ -94,6 +94,7 @@ def test_a_folder_hands_on_its_model(folder):
     assert choices.architecture.model_arguments == ARGUMENTS
 
 
+@pytest.mark.slow
 def test_a_training_begins_with_them(folder, tmp_path):
     texts = tmp_path / "texts"
     texts.mkdir()

@@ -16,7 +16,8 @@ GRAPH = ARRAYS | {"tensorflow"}
 # The longest matching key decides. Left: parts of this package; right: other
 # distributions. The standard library is free to all but tokens.
 BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
-BELOW_SERVING |= {"on_demand"}
+# `config.search` says what may be chosen of a search.
+BELOW_SERVING |= {"on_demand", "config.search"}
 BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
 BELOW_TRAINING |= {"workers", "on_demand", "published"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}

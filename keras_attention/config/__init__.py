@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from keras_attention import published
-from keras_attention.config import beginnings, checks, defaults
+from keras_attention.config import beginnings, checks, defaults, search
 from keras_attention.config.checks import EMBEDDED, is_folder
 from keras_attention.config.choices import Loader, suggestion
 from keras_attention.config.groups import (
@@ -259,12 +259,15 @@ def handed_on(init: str | None, model: str | None = None) -> dict[str, Any]:
 def without_unread(config: TrainingConfig) -> TrainingConfig:
     """The choices without languages and a search that the task does not have.
 
-    A task has those to which its recipe gives a value. Runs of version 0.1.0
+    A task has languages if its recipe gives them a value. Runs of version 0.1.0
     have all of them.
     """
-    task = defaults.choices("", "", config.task)
-    names = ("source", "target", *dataclasses.asdict(config.search))
-    return replace(config, **{n: None for n in names if n not in task})
+    recipe = defaults.choices("", "", config.task)
+    names = [name for name in ("source", "target") if name not in recipe]
+    names += [
+        name for name in search.NAMES if not search.is_of(name, config.task)
+    ]
+    return replace(config, **dict.fromkeys(names))
 
 
 def _fill(config: TrainingConfig) -> TrainingConfig:

@@ -5,6 +5,7 @@ from typing import Literal
 
 from keras_attention.config.choices import Choices, choice
 from keras_attention.config.defaults import by_default
+from keras_attention.config.search import Search
 from keras_attention.models import catalog
 
 
@@ -291,30 +292,6 @@ class Training(Choices):
         "their folders. They translate the training set together, in place of "
         "the model itself. With `init`, the model begins the N epochs with "
         "these weights, and there is no normal training before.",
-    )
-
-
-@dataclasses.dataclass(frozen=True)
-class Search(Choices):
-    """The exported model's search, if it writes texts."""
-
-    num_beams: int | None = choice(
-        None,
-        "Beams of the search. 1 is greedy search." + by_default("num_beams"),
-        at_least=1,
-    )
-    length_penalty: float | None = choice(
-        None,
-        "Alpha of the length penalty. 0 turns it off."
-        + by_default("length_penalty"),
-        at_least=0,
-    )
-    no_repeat_ngram_size: int | None = choice(
-        None,
-        "How many tokens in a row no answer may write twice. 0 turns it off. "
-        "Paulus et al. 2017 have 3. Translators and language models have it."
-        + by_default("no_repeat_ngram_size"),
-        at_least=0,
     )
 
 

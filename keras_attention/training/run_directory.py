@@ -7,12 +7,13 @@ import pathlib
 
 from keras_attention import config as configuration
 from keras_attention import files
+from keras_attention.config import search
 
 # Choices that may change when a run is resumed. The corpus may have moved: a
 # checksum guards its content.
 FREE_ON_RESUME = frozenset(
     ("output", "epochs", "steps", "checkpoint_steps", "corpus")
-    + ("num_beams", "length_penalty", "no_repeat_ngram_size")
+    + search.NAMES
     + ("data_note", "validation_sentences")
 )
 

@@ -303,15 +303,26 @@ class Transformer(seq2seq.Seq2Seq):
 
     def call_with_attention(self, inputs, training=None):
         """See `Seq2Seq`. The attention weights are the last layer's."""
+        target_ids = inputs["target_ids"]
         memory, mask = self._encode(inputs["source_ids"], training)
-        x = self._embed(
-            self.target_embedding, inputs["target_ids"], training=training
-        )
+        masks = self._decoder_masks(mask, target_ids)
+        x = self._embed(self.target_embedding, target_ids, training=training)
         for layer in self.decoder_layers:
-            x, attention_weights = layer(
-                x, memory, memory_mask=mask, training=training
-            )
+            x, attention_weights = layer(x, memory, **masks, training=training)
         return self._logits(x), attention_weights
+
+    def _decoder_masks(self, memory_mask, target_ids):
+        """The masks of a decoder layer's call.
+
+        No token attends to a later one, so padding at the end needs no mask.
+        But experts would count it.
+        """
+        if self.config["feed_forward"] is None:
+            return {"memory_mask": memory_mask}
+        return {
+            "memory_mask": memory_mask,
+            "padding_mask": layers.padding_mask(target_ids, PAD),  # [B, T]
+        }
 
     def call_with_maps(self, inputs, training=None):
         """See `PaperModel`."""
@@ -323,10 +334,11 @@ class Transformer(seq2seq.Seq2Seq):
             x, weights = layer(x, padding_mask=mask, training=training)
             of_encoder.append(weights)  # [B, H, S, S]
         memory = self.encoder_norm(x) if self.norm_first else x
+        masks = self._decoder_masks(mask, target_ids)
         x = self._embed(self.target_embedding, target_ids, training=training)
         for layer in self.decoder_layers:
             x, *weights = layer.call_with_both_weights(
-                x, memory, memory_mask=mask, training=training
+                x, memory, **masks, training=training
             )
             of_decoder.append(weights)  # [B, H, T, T], [B, H, T, S]
         stacks = (of_encoder, *zip(*of_decoder, strict=True))

@@ -142,6 +142,8 @@ class Application:
             await self.stop()
             raise ValueError(error.message) from error
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
+        # Not before: a server that is refused would go on until it is warm.
+        models.warm()
         if self._settings.poll_seconds:
             self._watch = asyncio.create_task(
                 models.watch(self._settings.poll_seconds)

@@ -125,11 +125,9 @@ class Models:
                 except Exception as error:
                     # Such as a folder that cannot be read now.
                     logs.failure("poll", error, model=model.config.name)
-            if not self._has_started:
-                self._has_started = True
-                self._warm_all()
+            self._has_started = True
 
-    def _warm_all(self) -> None:
+    def warm(self) -> None:
         """Has all warm-up requests answered, and does not wait for it."""
         for name, model in self.by_name.items():
             for number in model.available:

@@ -155,14 +155,15 @@ the text, and {limits.max_target_offset} more.
             "encode": make(encode, input_signature=[text]),
             "decode": make(self._detokenize, input_signature=[ids, counts]),
         }
-        beams = {"greedy": 1, "serving_default": self.choices.num_beams}
+        beams = {"greedy": 1}
+        if 1 < self.choices.num_beams <= quick_search.MOST_ROWS:
+            beams["serving_default"] = self.choices.num_beams
         self.quick_searches = {
             name: make(
                 functools.partial(search, num_beams),
                 input_signature=[ids, counts, self.weights.specs],
             )
             for name, num_beams in beams.items()
-            if num_beams <= quick_search.MOST_ROWS
         }
 
     def _answer(self, num_beams, n_best, write, text):

@@ -6,8 +6,6 @@ import pathlib
 import typing
 from collections.abc import Collection, Iterable, Sequence
 
-import tensorflow as tf
-
 from keras_attention import config as configuration
 from keras_attention import devices
 from keras_attention.config import search as searches
@@ -102,10 +100,6 @@ def load_some(
         ValueError: As `load`.
     """
     devices.share_cores()
-    if is_brief:
-        tf.config.optimizer.set_experimental_options(
-            {"disable_meta_optimizer": True}
-        )
     model = loading.load(path, names, is_brief)
     return _with_search(model, path, searches.of(**search))
 

@@ -131,6 +131,14 @@ def load(
     asked.pop("num_beams", None)
     if names is None:
         return runs.load(path, **asked)
+    if is_brief:
+        import tensorflow as tf
+
+        # A call of a signature has the choices of the process. What it calls
+        # has its own, which `some_signatures` changes.
+        tf.config.optimizer.set_experimental_options(
+            {"disable_meta_optimizer": True}
+        )
     return runs.load_some(path, names, is_brief, **asked)
 
 

@@ -74,7 +74,8 @@ class TextModel:
             loaded: what `tf.saved_model.load` returned.
         """
         model = cls.__new__(cls)
-        TextModel.__init__(model, kind, quick_search.signatures(loaded, path))
+        signatures = quick_search.signatures(loaded, path, kind.num_beams)
+        TextModel.__init__(model, kind, signatures)
         model.path = path
         model._loaded = loaded  # Its functions do not keep its variables.
         return model
@@ -216,9 +217,14 @@ class TextModel:
         """A signature's function.
 
         Raises:
-            ValueError: If the model does not have it.
+            ValueError: If the model does not have it, or if it was not loaded.
         """
         if name not in self.signatures:
+            if name in self.kind.signatures:
+                raise ValueError(
+                    f"{self.path} was loaded without its signature {name!r}. "
+                    "Load it with this name, or with all signatures by ka.load."
+                )
             raise ValueError(
                 f"{self.path} has no signature {name!r}, only "
                 f"{', '.join(sorted(self.signatures))}. Export the model again."

@@ -159,15 +159,10 @@ def checksum(path: str | os.PathLike) -> str:
         path: a version of a SavedModel, or a run's folder.
     """
     directory = run_directory.at(path)
-    digests = manifest.lines(directory.path, 0)
     if directory.is_run:
-        paths = [directory.config, directory.weights, directory.classes]
-        digests = [
-            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
-            for path in (*paths, *directory.vocabularies())
-            if path.is_file()
-        ]
-    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+        return directory.checksum()
+    lines = manifest.lines(directory.path, 0)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def train(

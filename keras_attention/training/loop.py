@@ -21,6 +21,7 @@ import numpy as np
 
 from keras_attention import config as configuration
 from keras_attention import devices, files
+from keras_attention.config import beginnings
 from keras_attention.data.readers import counted_pairs
 from keras_attention.training import (
     callbacks,
@@ -110,7 +111,14 @@ def _start(config, resume, team, locks) -> None:
     """Lets the leader make or check the run's folder, and lock it."""
     # A corpus and a folder may have another path on each machine.
     # What all of them shall read is compared later, by its content.
-    named = configuration.replace(config, output=None, corpus="", init=None)
+    teachers = beginnings.folders(config.training.distillation_teachers)
+    named = configuration.replace(
+        config,
+        output=None,
+        corpus="",
+        init=None,
+        distillation_teachers=f"{len(teachers)} of them",
+    )
     team.agree(
         "choices",
         f"{configuration.text(named)}\nresume: {resume}",

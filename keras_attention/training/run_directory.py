@@ -1,6 +1,7 @@
 """A run's folder: the names of its files, its choices, and who may write."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
@@ -74,6 +75,16 @@ class RunDirectory:
     def vocabularies(self) -> list[pathlib.Path]:
         """The vocabularies that are there, in the order of their names."""
         return sorted(self.path.glob("vocabulary.*.model"))
+
+    def checksum(self) -> str:
+        """The SHA-256 of the files that decide what the model answers."""
+        paths = [self.config, self.weights, self.classes]
+        digests = [
+            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
+            for path in (*paths, *self.vocabularies())
+            if path.is_file()
+        ]
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def at(path: str | os.PathLike) -> RunDirectory:

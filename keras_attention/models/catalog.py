@@ -359,6 +359,15 @@ def create(name: str, size: str, /, **arguments):
         ValueError: If the catalogue has no such model, or the model no such
             size.
     """
+    return model_class(name).from_size(size, **arguments)
+
+
+def model_class(name: str):
+    """The class of a model; this imports Keras.
+
+    Raises:
+        ValueError: If the catalogue has no such model.
+    """
     class_name = entry(name).class_name
     module = importlib.import_module(f"keras_attention.models.{name}")
-    return getattr(module, class_name).from_size(size, **arguments)
+    return getattr(module, class_name)

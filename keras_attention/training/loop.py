@@ -27,6 +27,7 @@ from keras_attention.training import (
     callbacks,
     epoch_files,
     initial_weights,
+    precision,
     run_directory,
     schedules,
 )
@@ -72,6 +73,7 @@ def train(
     config = configuration.replace(config, replicas=replicas)
     with Team.at_work(), contextlib.ExitStack() as locks:
         team = Team(devices.make_strategy(replicas))
+        config = precision.decided(config, resume, team.size)
         _start(config, resume, team, locks)
         with team.together():
             corpus = task.load(config.data)

@@ -100,6 +100,11 @@ TABLE = {
         {"layers", "training.blocks", "training.losses"},
         ARRAYS,
     ),
+    # It measures products as wide as those of a model of the catalogue.
+    "training.precision": (
+        {"config", "models.catalog", "training.run_directory"},
+        {"tensorflow"},
+    ),
     "training.callbacks": (set(), ARRAYS),
     "training.schedules": (set(), ARRAYS),
     "training.optimizers": (set(), GRAPH),

@@ -321,7 +321,9 @@ class Transformer(seq2seq.Seq2Seq):
             return {"memory_mask": memory_mask}
         return {
             "memory_mask": memory_mask,
-            "padding_mask": layers.padding_mask(target_ids, PAD),  # [B, T]
+            "padding_mask": layers.padding_mask(
+                target_ids, self.control_ids["pad_id"]
+            ),
         }
 
     def call_with_maps(self, inputs, training=None):

@@ -108,29 +108,7 @@ class Application:
         # Whoever waits for the models asks the ports, so these open first.
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._grpc.start()
-        config = uvicorn.Config(
-            self._rest.connections,
-            # httptools, which uvicorn prefers, has no limit for a head.
-            http="h11",
-            ws="none",
-            # The application is started and ended here, and not by uvicorn.
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            # `connections` knows a client by its address, which a header
-            # would change.
-            proxy_headers=False,
-            h11_max_incomplete_event_size=self._limits.max_head_bytes,
-            timeout_keep_alive=math.ceil(self._limits.timeout),
-            timeout_graceful_shutdown=self._limits.drain_seconds,
-        )
-        # This chooses the class of a connection, which is then extended.
-        config.load()
-        config.http_protocol_class = self._rest.connections.protocol(
-            config.http_protocol_class
-        )
-        self._http = _Http(config)
+        self._http = _Http(self._http_config())
         self._http_task = asyncio.create_task(self._http.serve(sockets=[bound]))
         # Now: a model that is loaded answers while another one is read.
         self.predictor.queue.start()
@@ -155,6 +133,31 @@ class Application:
             grpc_port=self.grpc_port,
             models={n: m.available for n, m in models.by_name.items()},
         )
+
+    def _http_config(self) -> uvicorn.Config:
+        config = uvicorn.Config(
+            self._rest.connections,
+            # httptools, which uvicorn prefers, has no limit for a head.
+            http="h11",
+            ws="none",
+            # The application is started and ended here, and not by uvicorn.
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            # `connections` knows a client by its address, which a header
+            # would change.
+            proxy_headers=False,
+            h11_max_incomplete_event_size=self._limits.max_head_bytes,
+            timeout_keep_alive=math.ceil(self._limits.timeout),
+            timeout_graceful_shutdown=self._limits.drain_seconds,
+        )
+        # This chooses the class of a connection, which is then extended.
+        config.load()
+        config.http_protocol_class = self._rest.connections.protocol(
+            config.http_protocol_class
+        )
+        return config
 
     def _grpc_server(self) -> grpc.aio.Server:
         server = grpc.aio.server(

@@ -5,7 +5,6 @@ import pathlib
 import reprlib
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -21,7 +20,7 @@ if typing.TYPE_CHECKING:
 
 # A text (or numbers), or those of a model with several inputs: in the order of
 # these, or by their names.
-Row = str | Sequence | np.ndarray | Mapping[str, Any]
+Row = str | Sequence | np.ndarray | Mapping[str, typing.Any]
 
 
 class TextModel:
@@ -29,9 +28,8 @@ class TextModel:
 
     A row is a text, or an array where the kind's input is numbers. Where the
     kind has several inputs, a row is a tuple in their order, or a dict. Rows
-    are sorted by length into batches.
-    Answers come in the order given. A subclass adds what one kind has beside
-    a call and `with_attention`.
+    are sorted by length into batches. Answers come in the order given. A
+    subclass adds what one kind has beside a call and `with_attention`.
 
     Args:
         kind: `kinds.Kind`.
@@ -60,12 +58,10 @@ class TextModel:
         self.signatures = signatures
         self.path: pathlib.Path | None = None
         self._graph = graph
-        self._loaded: Any = None
+        self._loaded: typing.Any = None
 
     @classmethod
-    def of_savedmodel(
-        cls, kind: kinds.Kind, path: pathlib.Path, loaded
-    ) -> Self:
+    def of_savedmodel(cls, kind: kinds.Kind, path: pathlib.Path, loaded):
         """The model in a SavedModel.
 
         Args:
@@ -223,7 +219,7 @@ class TextModel:
             if name in self.kind.signatures:
                 raise ValueError(
                     f"{self.path} was loaded without its signature {name!r}. "
-                    "Load it with this name, or with all signatures by ka.load."
+                    "Load it with this name, or with all of them by ka.load."
                 )
             raise ValueError(
                 f"{self.path} has no signature {name!r}, only "
@@ -261,8 +257,7 @@ class TextModel:
                 "it be cut (truncate=True, --truncate)."
             )
         # Texts of like lengths need little padding.
-        order = np.argsort(lengths, kind="stable")
-        batches = []
+        order, batches = np.argsort(lengths, kind="stable"), []
         for start in range(0, len(order), batch_size):
             places = order[start : start + batch_size]
             inputs = {
@@ -294,8 +289,7 @@ class TextModel:
     def _counted(self, columns) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of each row, and the most that there may be."""
         if not self.kind.texts:  # Numbers have no tokens.
-            none = np.zeros(len(columns[self.kind.inputs[0]]), "int32")
-            return none, none
+            return (np.zeros(len(columns[self.kind.inputs[0]]), "int32"),) * 2
         counted = self.signatures["num_tokens"](
             **{
                 name: tf.constant(columns[name], tf.string, shape=[len(rows)])

@@ -100,11 +100,10 @@ class Application:
         )
         self.rest_port = bound.getsockname()[1]
         try:
-            server = self._grpc_server()
+            self._grpc = self._grpc_server()
         except ValueError:
             bound.close()
             raise
-        self._grpc = server
         # Whoever waits for the models asks the ports, so these open first.
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._grpc.start()
@@ -120,7 +119,6 @@ class Application:
             await self.stop()
             raise ValueError(error.message) from error
         await self._set_health(health_pb2.HealthCheckResponse.SERVING)
-        # Not before: a server that is refused would go on until it is warm.
         models.warm()
         if self._settings.poll_seconds:
             self._watch = asyncio.create_task(

@@ -128,7 +128,10 @@ class Models:
             self._has_started = True
 
     def warm(self) -> None:
-        """Has all warm-up requests answered, and does not wait for it."""
+        """Has all warm-up requests answered, and does not wait for it.
+
+        A server that `check` refuses would not end before it is warm.
+        """
         for name, model in self.by_name.items():
             for number in model.available:
                 loaded = model.statuses[number].loaded

@@ -5,6 +5,7 @@ import pathlib
 import reprlib
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -20,7 +21,7 @@ if typing.TYPE_CHECKING:
 
 # A text (or numbers), or those of a model with several inputs: in the order of
 # these, or by their names.
-Row = str | Sequence | np.ndarray | Mapping[str, typing.Any]
+Row = str | Sequence | np.ndarray | Mapping[str, Any]
 
 
 class TextModel:
@@ -28,8 +29,9 @@ class TextModel:
 
     A row is a text, or an array where the kind's input is numbers. Where the
     kind has several inputs, a row is a tuple in their order, or a dict. Rows
-    are sorted by length into batches. Answers come in the order given. A
-    subclass adds what one kind has beside a call and `with_attention`.
+    are sorted by length into batches.
+    Answers come in the order given. A subclass adds what one kind has beside
+    a call and `with_attention`.
 
     Args:
         kind: `kinds.Kind`.
@@ -58,10 +60,12 @@ class TextModel:
         self.signatures = signatures
         self.path: pathlib.Path | None = None
         self._graph = graph
-        self._loaded: typing.Any = None
+        self._loaded: Any = None
 
     @classmethod
-    def of_savedmodel(cls, kind: kinds.Kind, path: pathlib.Path, loaded):
+    def of_savedmodel(
+        cls, kind: kinds.Kind, path: pathlib.Path, loaded
+    ) -> Self:
         """The model in a SavedModel.
 
         Args:
@@ -203,27 +207,20 @@ class TextModel:
 
     def _ask(self, name, rows, batch_size, truncate, decode=None, **others):
         """What a signature answers to each row, see `_decoded`."""
-        function, answers = self._function(name), []
+        function = self._function(name)
         batches = self._batches(rows, batch_size, truncate, **others)
-        for places, inputs in batches:
-            answers.append((places, function(**inputs)))
+        answers = [(places, function(**inputs)) for places, inputs in batches]
         return self._decoded(name, answers, decode)
 
     def _function(self, name: str) -> Callable:
-        """A signature's function.
-
-        Raises:
-            ValueError: If the model does not have it, or if it was not loaded.
-        """
+        """A signature's function, or a ValueError: there may be none."""
         if name not in self.signatures:
-            if name in self.kind.signatures:
-                raise ValueError(
-                    f"{self.path} was loaded without its signature {name!r}. "
-                    "Load it with this name, or with all of them by ka.load."
-                )
+            remedy = "Export the model again."
+            if name in self.kind.signatures:  # Other names were asked for.
+                remedy = "Load all signatures, by ka.load."
             raise ValueError(
-                f"{self.path} has no signature {name!r}, only "
-                f"{', '.join(sorted(self.signatures))}. Export the model again."
+                f"{self.path} answers by {', '.join(sorted(self.signatures))}, "
+                f"and not by {name!r}. {remedy}"
             )
         return self.signatures[name]
 
@@ -257,7 +254,8 @@ class TextModel:
                 "it be cut (truncate=True, --truncate)."
             )
         # Texts of like lengths need little padding.
-        order, batches = np.argsort(lengths, kind="stable"), []
+        order = np.argsort(lengths, kind="stable")
+        batches = []
         for start in range(0, len(order), batch_size):
             places = order[start : start + batch_size]
             inputs = {
@@ -289,7 +287,8 @@ class TextModel:
     def _counted(self, columns) -> tuple[np.ndarray, np.ndarray]:
         """Tokens of each row, and the most that there may be."""
         if not self.kind.texts:  # Numbers have no tokens.
-            return (np.zeros(len(columns[self.kind.inputs[0]]), "int32"),) * 2
+            none = np.zeros(len(columns[self.kind.inputs[0]]), "int32")
+            return none, none
         counted = self.signatures["num_tokens"](
             **{
                 name: tf.constant(columns[name], tf.string, shape=[len(rows)])

@@ -184,6 +184,8 @@ BROKEN = {
         ({"np.roll(tokens, 1)": "np.append(tokens[1:], -1)",
           "[:, 0] = False": "[:]"}, "the word before an equal one"),
         ({"[:, 0] = False": "[:]"}, "np.roll"),
+        ({"np.tri(len(tokens), dtype": "np.tri(len(tokens), k=-1, dtype"},
+         "s = t is allowed"),
         ({" / np.maximum(1, is_found.sum(axis=1, keepdims=True))": " * 1.0"},
          "do not sum to 1"),
     ],
@@ -330,6 +332,10 @@ def test_a_wrong_answer_is_too_large_or_too_small(capsys):
         "b: 4.1 is too large",
         "c: 0.56 is too large",
     ]
+    your_turn.quiz(2, a="4", b=np.float32(3.7), c=0.55)
+    assert capsys.readouterr().out.startswith(
+        "a: '4' is not a number\nb: right"
+    )
     your_turn.quiz(2, b=3.7, c=0.55)
     assert capsys.readouterr().out.splitlines() == [
         "a: no answer yet",

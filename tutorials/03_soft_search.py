@@ -1135,9 +1135,8 @@ your_turn.check(3, masked_search)
 # - a: Three positions have the scores $\ln 1$, $\ln 3$ and $\ln 4$. What is the
 #   weight of the last one?
 # - b: Now the last one is masked. What is the weight of the second one?
-# - c: Two annotations are the numbers 0 and 10, and their scores are equal. The
-#   second score grows by a very small amount. By how many times this amount
-#   does the context grow?
+# - c: Two annotations are the numbers 0 and 10, and their scores are equal.
+#   What is the gradient of the context with respect to the second score?
 
 # %% tags=["alone"]
 your_turn.quiz(3, a=..., b=..., c=...)

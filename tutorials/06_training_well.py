@@ -1063,8 +1063,8 @@ your_turn.check(6, paper_rate)
 #   padding?
 # - b: One replica has 10 tokens and a mean loss of 2. The other has 30 tokens
 #   and a mean loss of 4. What is the loss of the whole batch?
-# - c: A running mean of the weights has $\mu = 0.99$. The weights of 100 steps
-#   ago count how many times as much as those of now?
+# - c: In a running mean with $\mu = 0.99$, an old value counts less than a new
+#   one. By which number is the share of a value multiplied in 100 steps?
 
 # %% tags=["alone"]
 your_turn.quiz(6, a=..., b=..., c=...)

@@ -437,8 +437,8 @@ figure
 # ## Your turn
 #
 # Write one of BLEU's four shares. The given lines count the runs of $n$ words,
-# of the translation and of its reference. A run of the translation is known as
-# often as the reference has it, and not more often.
+# of the translation and of its reference. A run of the translation is known if
+# the reference has it. It counts at most as often as the reference has it.
 
 # %% tags=["alone"]
 import collections

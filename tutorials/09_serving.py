@@ -1080,8 +1080,9 @@ print(f"a text in a batch of {SIZES[-1]}: {milliseconds[SIZES[-1]]:.1f} ms")
 # ## Your turn
 #
 # A SavedModel answers in columns: each name has a list with one value for each
-# text. TensorFlow Serving answers a request in rows by rows. Write this change.
-# If there is only one name, it is left out.
+# text. But who asks TensorFlow Serving in rows gets rows: a dictionary for each
+# text. If there is only one name, a row is the value itself. Turn columns into
+# rows.
 
 # %% tags=["alone"]
 import your_turn

@@ -1748,7 +1748,8 @@ your_turn.check(16, log_forward)
 # - a: How many paths lead through a lattice of 4 steps and 2 tokens?
 # - b: A lattice has 2 steps and 1 token, and all arcs have the probability
 #   $\frac12$. What is the probability of the text?
-# - c: In this lattice, how likely was the token written at step 1?
+# - c: In this lattice the text is known. How likely is it that its token was
+#   written at step 1?
 
 # %% tags=["alone"]
 your_turn.quiz(16, a=..., b=..., c=...)

@@ -1195,8 +1195,9 @@ draw_climbs()
 # ## Your turn
 #
 # Write what the summariser says: with the probability $u$ it copies a word of
-# the source, and otherwise it writes one of the vocabulary. A word may stand in
-# the source several times.
+# the source, and otherwise it writes one of the vocabulary. `written` is
+# $p_{\text{write}}$, and `looks` are the weights $\alpha^e_t$ of the places of
+# the source. A word may stand in the source several times.
 
 # %% tags=["alone"]
 import your_turn

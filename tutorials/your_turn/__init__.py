@@ -58,6 +58,8 @@ def quiz(chapter, **guesses):
 def _opinion(guess, answer):
     if guess is ...:
         return "no answer yet"
+    if not isinstance(guess, int | float | np.number):
+        return f"{guess!r} is not a number"
     tolerance = 0 if isinstance(answer, int) else 0.01
     if math.isclose(guess, answer, rel_tol=tolerance):
         return "right"

@@ -49,6 +49,8 @@ mistakes = {
     "the words after the earlier ones.": _same_word_and_itself,
     "Your head looks at the word before an equal one. It must look at the word "
     "after it.": _one_before,
+    "The present word counts, too, if the word before it is the same: s = t is "
+    "allowed.": lambda tokens: right(tokens, may_look=lambda t, s: s < t),
     "The first word has no word before it. np.roll puts the last one there.": (
         _wraps
     ),

@@ -6,10 +6,9 @@ import pathlib
 import typing
 from collections.abc import Collection, Iterable, Sequence
 
-import tensorflow as tf
-
 from keras_attention import config as configuration
 from keras_attention import devices
+from keras_attention.config import search as searches
 from keras_attention.serving import loading, manifest
 from keras_attention.training import run_directory
 
@@ -55,10 +54,7 @@ if typing.TYPE_CHECKING:
 
 
 def load(
-    path: str | os.PathLike,
-    num_beams: int | None = None,
-    length_penalty: float | None = None,
-    no_repeat_ngram_size: int | None = None,
+    path: str | os.PathLike, **search: typing.Unpack[searches.Given]
 ) -> "Model":
     """Loads a SavedModel or a run, such as a translator.
 
@@ -68,11 +64,9 @@ def load(
 
     Args:
         path: `savedmodels/NAME`, one of its versions, or a run's folder.
-        num_beams: beams of a run's search, if not its own number.
-        length_penalty: alpha of a run's search, if not its own.
-        no_repeat_ngram_size: how many tokens in a row the search of a run may
-            not write twice in one answer, if not its own number; 0 for no
-            limit.
+        **search: choices of a run's search by their names, where they are not
+            the run's own, such as `num_beams` and `length_penalty`. See
+            `config.Search`.
 
     Returns:
         A `serving.text_model.TextModel` by its kind, such as a `Translator`.
@@ -83,59 +77,51 @@ def load(
             and is asked for one.
     """
     devices.share_cores()
-    search = (num_beams, length_penalty, no_repeat_ngram_size)
     if run_directory.at(path).is_run:
         from keras_attention.training import restore
 
-        return restore.load_run(*read_run(path, *search))
-    return _with_search(loading.load(path), path, *search)
+        return restore.load_run(*read_run(path, **search))
+    return _with_search(loading.load(path), path, searches.of(**search))
 
 
 def load_some(
-    path: str | os.PathLike, names: Collection[str], is_brief: bool, *search
+    path: str | os.PathLike,
+    names: Collection[str],
+    is_brief: bool,
+    **search: typing.Unpack[searches.Given],
 ) -> "Model":
     """Loads some signatures of a SavedModel, see `loading.load`.
 
     Args:
         path, names, is_brief: as for `loading.load`.
-        *search: as for `load`.
+        **search: as for `load`.
 
     Raises:
         ValueError: As `load`.
     """
     devices.share_cores()
-    if is_brief:
-        tf.config.optimizer.set_experimental_options(
-            {"disable_meta_optimizer": True}
-        )
-    return _with_search(loading.load(path, names, is_brief), path, *search)
+    model = loading.load(path, names, is_brief)
+    return _with_search(model, path, searches.of(**search))
 
 
-def _with_search(
-    model,
-    path,
-    num_beams=None,
-    length_penalty=None,
-    no_repeat_ngram_size=None,
-) -> "Model":
+def _with_search(model, path, search: searches.Search) -> "Model":
     """A SavedModel, if it searches as it is asked to.
 
     Raises:
         ValueError: If it does not.
     """
     loaded = typing.cast("Model", model)
-    given = _search_given(
-        loaded.task, num_beams, length_penalty, no_repeat_ngram_size
-    )
+    searches.check_task(search, loaded.task)
+    given = search.given
     if given and given != {"num_beams": loaded.num_beams}:
         here = "greedy search"
         if loaded.task == "translation":
             here = f"{loaded.num_beams} beams"
         raise ValueError(
             "A SavedModel keeps the search that it was exported with, here "
-            f"{here}. Leave num_beams, length_penalty and "
-            "no_repeat_ngram_size out (a translator's call takes num_beams=1, "
-            "greedy search), or give the folder of a run. Received: "
+            f"{here}. Leave {' and '.join(given)} out (a translator's call "
+            "takes num_beams=1, greedy search), or give the folder of a run. "
+            "Received: "
             f"{', '.join(f'{name}={given[name]}' for name in given)}, {path}"
         )
     return loaded
@@ -143,9 +129,7 @@ def _with_search(
 
 def load_ensemble(
     paths: Sequence[str | os.PathLike],
-    num_beams: int | None = None,
-    length_penalty: float | None = None,
-    no_repeat_ngram_size: int | None = None,
+    **search: typing.Unpack[searches.Given],
 ) -> "Model":
     """Loads runs of translators with one vocabulary as one translator.
 
@@ -154,7 +138,7 @@ def load_ensemble(
 
     Args:
         paths: the folders of the runs.
-        num_beams, length_penalty, no_repeat_ngram_size: as for `load`.
+        **search: as for `load`.
 
     Raises:
         ValueError: If a path is no run of a translator, or if a vocabulary is
@@ -164,10 +148,8 @@ def load_ensemble(
     from keras_attention.tasks import ensembles
 
     devices.share_cores()
-    search = _search_given(
-        "translation", num_beams, length_penalty, no_repeat_ngram_size
-    )
-    return ensembles.load(paths, tasks.get("translation"), search)
+    given = searches.of(**search).given
+    return ensembles.load(paths, tasks.get("translation"), given)
 
 
 def checksum(path: str | os.PathLike) -> str:
@@ -177,15 +159,10 @@ def checksum(path: str | os.PathLike) -> str:
         path: a version of a SavedModel, or a run's folder.
     """
     directory = run_directory.at(path)
-    digests = manifest.lines(directory.path, 0)
     if directory.is_run:
-        paths = [directory.config, directory.weights, directory.classes]
-        digests = [
-            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
-            for path in (*paths, *directory.vocabularies())
-            if path.is_file()
-        ]
-    return hashlib.sha256("\n".join(digests).encode()).hexdigest()
+        return directory.checksum()
+    lines = manifest.lines(directory.path, 0)
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 
 def train(
@@ -217,10 +194,7 @@ def train(
 
 
 def read_run(
-    path: str | os.PathLike,
-    num_beams: int | None = None,
-    length_penalty: float | None = None,
-    no_repeat_ngram_size: int | None = None,
+    path: str | os.PathLike, **search: typing.Unpack[searches.Given]
 ) -> tuple[
     run_directory.RunDirectory, configuration.TrainingConfig, "tasks.Task"
 ]:
@@ -228,44 +202,22 @@ def read_run(
 
     `training.restore.load_run` takes the three.
 
+    Args:
+        path: the run's folder.
+        **search: as for `load`.
+
     Raises:
         ValueError: If the folder holds no run, or if a run is asked for a
             search that its task does not have.
     """
     from keras_attention import tasks
 
+    asked = searches.of(**search)
     directory = run_directory.at(path)
     config = run_directory.read_config(directory)
-    given = _search_given(
-        config.task, num_beams, length_penalty, no_repeat_ngram_size
-    )
-    config = configuration.replace(config, **given)
+    searches.check_task(asked, config.task)
+    config = configuration.replace(config, **asked.given)
     return directory, config, tasks.get(config.task)
-
-
-def _search_given(
-    task: str, num_beams, length_penalty, no_repeat_ngram_size
-) -> dict:
-    """The choices of a search that are given: a writer of texts may have some.
-
-    Raises:
-        ValueError: If there are some that the model does not have.
-    """
-    search = {"num_beams": num_beams, "length_penalty": length_penalty}
-    given = {name: value for name, value in search.items() if value is not None}
-    if given and task != "translation":
-        raise ValueError(
-            f"{' and '.join(given)} can be given to translators only. This "
-            f"model does {task.replace('_', ' ')}."
-        )
-    if no_repeat_ngram_size is None:
-        return given
-    if task not in ("translation", "language_modelling"):
-        raise ValueError(
-            "no_repeat_ngram_size can be given to translators and language "
-            f"models only. This model does {task.replace('_', ' ')}."
-        )
-    return {**given, "no_repeat_ngram_size": no_repeat_ngram_size}
 
 
 def labels(models: list[str]) -> list[str]:

@@ -2,7 +2,9 @@
 
 import base64
 import contextlib
+import dataclasses
 import json
+import pathlib
 import re
 import shutil
 
@@ -68,6 +70,37 @@ def test_the_page_is_one_file_with_all_numbers(seen, tmp_path):
         "log_probability": -0.7,
         "score": -0.6,
     }
+
+
+def test_what_cannot_be_seen_is_escaped(seen):
+    hidden = dataclasses.replace(
+        seen,
+        target_tokens=("a\nb", "[END]"),
+        best=((("a\nb", 0.6),), (("\u200b", 0.1),)),
+        tree=(inspection.Node("\x07", None, -0.5, None),),
+    )
+    page = plotting.explore(hidden).html
+    data = re.search(r'id="data">(.*?)</script>', page, re.S).group(1)
+    data = json.loads(data)
+    assert data["target_tokens"] == ["a\\nb", "[END]"]
+    assert data["best"] == [[["a\\nb", 0.6]], [["\\u200b", 0.1]]]
+    assert data["tree"][0]["token"] == "\\x07"
+
+
+def test_a_page_that_is_not_finished_leaves_the_old_one(
+    seen, tmp_path, monkeypatch
+):
+    path = tmp_path / "inside.html"
+    path.write_text("old")
+
+    def full(self, text, encoding):
+        self.write_bytes(text[:100].encode(encoding))
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(pathlib.Path, "write_text", full)
+    with pytest.raises(OSError, match="No space"):
+        plotting.explore(seen, path)
+    assert path.read_text() == "old" and [*tmp_path.iterdir()] == [path]
 
 
 def test_a_notebook_shows_it(seen):

@@ -16,9 +16,10 @@ GRAPH = ARRAYS | {"tensorflow"}
 # The longest matching key decides. Left: parts of this package; right: other
 # distributions. The standard library is free to all but tokens.
 BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
-BELOW_SERVING |= {"on_demand"}
+# `config.search` says what may be chosen of a search.
+BELOW_SERVING |= {"on_demand", "config.search"}
 BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
-BELOW_TRAINING |= {"workers", "on_demand"}
+BELOW_TRAINING |= {"workers", "on_demand", "published"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
 TASKS |= {"serving", "training.objectives", "training.callbacks"}
 TASKS |= {"training.stages", "__version__", "tasks", "tokens", "files"}
@@ -29,7 +30,7 @@ TABLE = {
     # It imports TensorFlow without its noise, in a function.
     "on_demand": (set(), {"tensorflow"}),
     "tokens": (set(), None),
-    "config": ({"config", "models.catalog"}, {"yaml"}),
+    "config": ({"config", "models.catalog", "published"}, {"yaml"}),
     "files": (set(), set()),
     "workers": (set(), set()),
     "devices": ({"workers"}, {"tensorflow"}),
@@ -37,7 +38,7 @@ TABLE = {
     "layers": ({"layers"}, ARRAYS),
     "models.__init__": ({"models.catalog"}, set()),
     "models.catalog": (set(), set()),
-    "models.paper_model": ({"layers"}, ARRAYS),
+    "models.paper_model": ({"layers", "tokens"}, ARRAYS),
     "models.seq2seq": ({"models.paper_model", "tokens"}, ARRAYS),
     "models.language_model": ({"models.paper_model", "tokens"}, ARRAYS),
     "models.classifier": ({"models.paper_model", "tokens"}, ARRAYS),
@@ -47,9 +48,9 @@ TABLE = {
         ARRAYS,
     ),
     # The Transformer, but for where its positions are.
-    "models.roformer": (
-        {"layers", "tokens", "models.seq2seq", "models.transformer"},
-        ARRAYS,
+    **dict.fromkeys(
+        ["models.marian", "models.roformer"],
+        ({"layers", "models.transformer"}, ARRAYS),
     ),
     # RNNsearch, but for how it looks.
     **dict.fromkeys(
@@ -59,6 +60,9 @@ TABLE = {
         ],
         ({"layers", "models.rnnsearch"}, ARRAYS),
     ),
+    # Published weights: names and arrays, then a model.
+    "published": ({"published"}, {"numpy", "safetensors"}),
+    "models.pretrained": ({"models.catalog", "published"}, set()),
     # Its objective is a reward.
     "models.self_critical": ({"tokens"}, ARRAYS),
     "models.intra_attention_summarizer": (
@@ -67,9 +71,10 @@ TABLE = {
     ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
-        {"data", "tokens", "files", "on_demand"},
+        {"data", "tokens", "files", "on_demand", "published"},
         GRAPH
         | {"tensorflow_datasets", "tensorflow_text", "sentencepiece"}
+        | {"tokenizers"}
         | {"backports", "babel", "num2words"},
     ),
     "evaluation": (
@@ -94,6 +99,11 @@ TABLE = {
     "training.objectives": (
         {"layers", "training.blocks", "training.losses"},
         ARRAYS,
+    ),
+    # It measures products as wide as those of a model of the catalogue.
+    "training.precision": (
+        {"config", "models.catalog", "training.run_directory"},
+        {"tensorflow"},
     ),
     "training.callbacks": (set(), ARRAYS),
     "training.schedules": (set(), ARRAYS),

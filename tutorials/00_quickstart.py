@@ -205,6 +205,61 @@ assert [text.decode() for text in answer] == translator(texts)
 # lies the model, and in the model the attention, which you have seen in a
 # picture. The chapters that follow open each part.
 #
+# ## Your turn
+#
+# Each chapter ends with a function that has a hole. You fill it and run the
+# cell. Its last line checks what you wrote, and says which rule is broken.
+# Then come questions whose answers are numbers.
+#
+# Here: read a map of attention. `weights` has a row for each word of the target
+# and a column for each word of the source. Which word of the source does each
+# word of the target look at most?
+
+# %% tags=["alone"]
+import your_turn
+
+
+def looked_at(weights, source):
+    """weights [T, S], a list of S words -> a list of T words."""
+    ...
+
+
+your_turn.check(0, looked_at)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def looked_at(weights, source):
+#     return [source[position] for position in weights.argmax(axis=1)]
+#
+#
+# your_turn.check(0, looked_at)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots, and run the cell.
+#
+# - a: A map has 4 rows and 6 columns. What is the sum of all its weights?
+# - b: A row has 5 weights. The greatest of them is as small as it can be. How
+#   great is it?
+
+# %% tags=["alone"]
+your_turn.quiz(0, a=..., b=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: Each row sums to 1, and there are 4 rows.
+# - b: All weights of the row are equal then.
+#
+# ```python
+# your_turn.quiz(0, a=4, b=1 / 5)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. What does the model make of a sentence that is not a number at all, such as

@@ -1014,6 +1014,73 @@ assert 1900 < bits / bits_per_word < 2000
 # - The state of all of them is one vector of fixed size. Attention will keep
 #   all the states instead, a memory that grows with the text (chapter 3).
 #
+# ## Your turn
+#
+# Sentences of one batch have different lengths, and short ones are filled up
+# with padding. A network should not read padding. Where the mask is False its
+# state stands still. Write one step of the network in the place of the dots, in
+# as many lines as you like.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def read_masked(x, mask, w, u, b):
+    """x [T, D], mask [T] (True: a real token) -> all states [T, units]."""
+    h = np.zeros(len(b))
+    states = []
+    for x_t, is_real in zip(x, mask, strict=True):
+        h = ...
+        states.append(h)
+    return np.stack(states)
+
+
+your_turn.check(1, read_masked)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def read_masked(x, mask, w, u, b):
+#     h = np.zeros(len(b))
+#     states = []
+#     for x_t, is_real in zip(x, mask, strict=True):
+#         if is_real:
+#             h = np.tanh(x_t @ w + h @ u + b)
+#         states.append(h)
+#     return np.stack(states)
+#
+#
+# your_turn.check(1, read_masked)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots. Two digits are enough.
+#
+# - a: How many weights and biases has a simple RNN of 32 units that reads
+#   vectors of width 16?
+# - b: It reads 100 tokens. How many times has the first token gone through a
+#   tanh when the last state is ready?
+# - c: A forget gate is 0.9 at each step. Which share of the cell's content is
+#   left after 20 steps?
+
+# %% tags=["alone"]
+your_turn.quiz(1, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: $W$ is 16 by 32, $U$ is 32 by 32, and $b$ has 32 numbers.
+# - b: One tanh a step, and the first token is there from the first step on.
+# - c: The content is multiplied by the gate 20 times.
+#
+# ```python
+# your_turn.quiz(1, a=16 * 32 + 32 * 32 + 32, b=100, c=0.9**20)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. How many words must a window hold to come within 0.001 nats of the floor?

@@ -921,6 +921,63 @@ ka.plotting.scores_by_length(
 # - The cure cannot be a wider vector alone, since sentences have no maximum
 #   length. The memory has to grow with the source.
 #
+# ## Your turn
+#
+# Write the loss without a loop. `log_p` has the log-probability of every token
+# of the vocabulary, and the given line picks those of the labels. Padding must
+# count neither in the sum nor in the number that divides it.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def masked_loss(log_p, labels, mask):
+    """log_p [B, T, V], labels [B, T], mask [B, T] -> one number."""
+    of_labels = np.take_along_axis(log_p, labels[:, :, None], axis=2)[:, :, 0]
+    return ...
+
+
+your_turn.check(2, masked_loss)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def masked_loss(log_p, labels, mask):
+#     of_labels = np.take_along_axis(log_p, labels[:, :, None], axis=2)[:, :, 0]
+#     return -(of_labels * mask).sum() / mask.sum()
+#
+#
+# your_turn.check(2, masked_loss)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots. Two digits are enough.
+#
+# - a: The target is "zwei und zwanzig", three tokens. How many labels has the
+#   decoder?
+# - b: The vocabulary has 40 tokens, and the model thinks all of them equally
+#   likely. What is the loss?
+# - c: Each token is right with a probability of 0.98, whatever the others are.
+#   How likely is a sentence of 30 tokens to be all right?
+
+# %% tags=["alone"]
+your_turn.quiz(2, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: END is a label, too. START is read only.
+# - b: Each label has the log-probability $\ln \frac{1}{40}$.
+# - c: All 30 have to be right: the probabilities multiply.
+#
+# ```python
+# your_turn.quiz(2, a=3 + 1, b=np.log(40), c=0.98**30)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. Sutskever et al. used four layers of 1,000 units each; every layer of the

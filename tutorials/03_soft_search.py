@@ -1095,6 +1095,66 @@ diagrams.three_sources(PICTURES / "03_three_sources.png")
 # - The weights can be drawn. For most numerals the greatest one lies on the
 #   word itself, without anyone having said so; but a neighbour may serve.
 #
+# ## Your turn
+#
+# Write the search without its loop, for a source with padding. A position where
+# the mask is False must have no weight at all. (`h @ U` has a row for each
+# annotation.)
+
+# %% tags=["alone"]
+import your_turn
+
+
+def masked_search(s, h, mask, W, U, v):
+    """s [Dq], h [S, Dh], mask [S] (True: may be looked at) -> context [Dh]."""
+    e = ...  # scores [S]
+    alpha = ...  # weights [S]
+    return alpha @ h
+
+
+your_turn.check(3, masked_search)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def masked_search(s, h, mask, W, U, v):
+#     e = np.tanh(s @ W + h @ U) @ v
+#     e = np.where(mask, e, -np.inf)
+#     alpha = np.exp(e) / np.exp(e).sum()
+#     return alpha @ h
+#
+#
+# your_turn.check(3, masked_search)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots. Two digits are enough.
+#
+# - a: Three positions have the scores $\ln 1$, $\ln 3$ and $\ln 4$. What is the
+#   weight of the last one?
+# - b: Now the last one is masked. What is the weight of the second one?
+# - c: Two annotations are the numbers 0 and 10, and their scores are equal.
+#   What is the gradient of the context with respect to the second score?
+
+# %% tags=["alone"]
+your_turn.quiz(3, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: The weights are as $1 : 3 : 4$.
+# - b: They are as $1 : 3$.
+# - c: The gradient is $\alpha_2 (h_2 - c)$. Both weights are one half, so
+#   $c = 5$.
+#
+# ```python
+# your_turn.quiz(3, a=4 / 8, b=3 / 4, c=0.5 * (10 - 5))
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. How many parameters does the attention layer of `rnnsearch` have, and how

@@ -1141,6 +1141,67 @@ np.testing.assert_allclose(context[0], outputs, atol=1e-5)
 # - Two dense layers with an activation between them are attention, too, to a
 #   memory that does not depend on the input.
 #
+# ## Your turn
+#
+# Write scaled dot-product attention for $T$ queries at once, without a loop.
+# Three rules hold: the scores are scaled, masked keys have no weight, and the
+# weights of each query sum to 1.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def scaled_attention(query, key, value, mask):
+    """query [T, d], key [S, d], value [S, Dv], mask [S] -> context [T, Dv]."""
+    masked_scores = ...  # [T, S]
+    look = ...  # The weights [T, S].
+    return look @ value
+
+
+your_turn.check(4, scaled_attention)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def scaled_attention(query, key, value, mask):
+#     masked_scores = query @ key.T / np.sqrt(query.shape[1])
+#     masked_scores = np.where(mask, masked_scores, -np.inf)
+#     look = np.exp(masked_scores)
+#     look = look / look.sum(axis=1, keepdims=True)
+#     return look @ value
+#
+#
+# your_turn.check(4, scaled_attention)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: The query is $(0, 0)$, the score is the dot, and the three values are 8,
+#   80 and 800. What is the context?
+# - b: $q$ and $k$ have 64 parts each, which are independent, with mean 0 and
+#   variance 1. What is the standard deviation of $q \cdot k$?
+# - c: Queries have a width of 6, keys of 10. How many weights has general
+#   attention?
+
+# %% tags=["alone"]
+your_turn.quiz(4, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: All scores are 0, so the context is the mean of the values.
+# - b: The variance is 64.
+# - c: Its matrix maps keys to queries.
+#
+# ```python
+# your_turn.quiz(4, a=(8 + 80 + 800) / 3, b=64**0.5, c=6 * 10)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. The query of the very first example is doubled to $(2, 0)$. Which weights

@@ -1636,6 +1636,75 @@ if not FAST:
 #   measurements; where heads can stand in for each other, the second may be
 #   nothing.
 #
+# ## Your turn
+#
+# Write what happens inside one head of a decoder. The loop cuts queries, keys
+# and values into heads and joins what they find. A word may look at itself and
+# at what comes before it.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def causal_heads(query, key, value, num_heads):
+    """[T, D] each -> what the heads find, side by side [T, D]."""
+    found = []
+    parts = (np.split(x, num_heads, axis=1) for x in (query, key, value))
+    for q, k, v in zip(*parts, strict=True):
+        look = ...  # The weights of this head [T, T].
+        found.append(look @ v)
+    return np.concatenate(found, axis=1)
+
+
+your_turn.check(5, causal_heads)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def causal_heads(query, key, value, num_heads):
+#     found = []
+#     parts = (np.split(x, num_heads, axis=1) for x in (query, key, value))
+#     for q, k, v in zip(*parts, strict=True):
+#         look = q @ k.T / np.sqrt(q.shape[1])
+#         look = np.where(np.tri(len(q), dtype=bool), look, -np.inf)
+#         look = np.exp(look)
+#         look = look / look.sum(axis=1, keepdims=True)
+#         found.append(look @ v)
+#     return np.concatenate(found, axis=1)
+#
+#
+# your_turn.check(5, causal_heads)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: A target has 6 tokens. How many weights of one causal map may be more
+#   than 0?
+# - b: A layer has 8 heads and reads a sentence of 100 tokens. How many scores
+#   does its self-attention compute, without a mask?
+# - c: The layer has a width of 512. How many weights has this attention? Leave
+#   the biases out.
+
+# %% tags=["alone"]
+your_turn.quiz(5, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: The first token may look at 1 token, the second at 2, the last at 6.
+# - b: Each head has a score for each pair of tokens.
+# - c: There are four square matrices, for queries, keys, values and the output.
+#   The number of heads does not matter.
+#
+# ```python
+# your_turn.quiz(5, a=sum(range(7)), b=8 * 100 * 100, c=4 * 512 * 512)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. From memory: write causal multi-head self-attention with a padding mask,

@@ -14,8 +14,8 @@
 # # 6. Training well
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/06_training_well.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # The model is right: each layer computes what its equation says. What makes its
 # training good, and what makes it fast? This chapter trains one small
@@ -1022,6 +1022,65 @@ figure
 #   replicas, losses are weighted by the tokens of the whole batch; then two
 #   devices do what one does.
 # - Before a choice is praised: what does chance alone do?
+#
+# ## Your turn
+#
+# Write the learning rate of the paper's equation 3. It rises to its peak in a
+# straight line, over `warmup` steps. Then it falls as one over the root of the
+# step. Steps count from 1.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def paper_rate(step, peak, warmup):
+    """The learning rate of one step."""
+    if step <= warmup:
+        return ...
+    return ...
+
+
+your_turn.check(6, paper_rate)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def paper_rate(step, peak, warmup):
+#     if step <= warmup:
+#         return peak * step / warmup
+#     return peak * np.sqrt(warmup / step)
+#
+#
+# your_turn.check(6, paper_rate)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots. Two digits are enough.
+#
+# - a: Sentences of 3, 5 and 12 tokens are one batch. Which share of it is
+#   padding?
+# - b: One replica has 10 tokens and a mean loss of 2. The other has 30 tokens
+#   and a mean loss of 4. What is the loss of the whole batch?
+# - c: In a running mean with $\mu = 0.99$, an old value counts less than a new
+#   one. By which number is the share of a value multiplied in 100 steps?
+
+# %% tags=["alone"]
+your_turn.quiz(6, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: The batch has 3 rows of 12 places, and 20 tokens fill them.
+# - b: A replica counts as many times as it has tokens.
+# - c: Each step multiplies what is old by $\mu$.
+#
+# ```python
+# your_turn.quiz(6, a=1 - 20 / 36, b=(10 * 2 + 30 * 4) / 40, c=0.99**100)
+# ```
+#
+# </details>
 #
 # ## Exercises
 #

@@ -14,8 +14,8 @@
 # # 7. Searching well
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/07_searching_well.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # A translation model does not write sentences. It answers one question, as
 # often as it is asked: given the source and the tokens written so far, how
@@ -983,6 +983,63 @@ if not FAST:
 # - Before you tune a search, ask the model for the log-probabilities of the
 #   references, and count whose fault the errors are. (It is this simple where
 #   only one translation is right.)
+#
+# ## Your turn
+#
+# Write one step of beam search. There are $N$ unfinished sentences, and each
+# has its log-probability so far. Each is extended by every token. Which
+# candidates are kept?
+
+# %% tags=["alone"]
+import your_turn
+
+
+def beam_step(totals, log_p, num_beams):
+    """totals [N], log_p [N, V] -> pairs (parent, token), the best first."""
+    ...
+
+
+your_turn.check(7, beam_step)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def beam_step(totals, log_p, num_beams):
+#     extended = totals[:, None] + log_p  # [N, V]
+#     best = np.argsort(-extended, axis=None)[:num_beams]
+#     return [divmod(place, log_p.shape[1]) for place in best.tolist()]
+#
+#
+# your_turn.check(7, beam_step)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: A beam of 4 extends its sentences by 400 pieces. How many candidates does
+#   it have?
+# - b: There are 40 pieces and END. How many sentences have up to three tokens,
+#   END included?
+# - c: A sentence of 7 tokens has the log-probability -6. What is its score with
+#   $\alpha = 1$?
+
+# %% tags=["alone"]
+your_turn.quiz(7, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: Each of 4 sentences has 400 candidates.
+# - b: END alone, one piece and END, two pieces and END.
+# - c: The divisor is $(5 + 7) / (5 + 1) = 2$.
+#
+# ```python
+# your_turn.quiz(7, a=4 * 400, b=1 + 40 + 40**2, c=-6 / 2)
+# ```
+#
+# </details>
 #
 # ## Exercises
 #

@@ -14,8 +14,8 @@
 # # 8. Your own language pair
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/08_your_own_pair.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # You have two text files in UTF-8 that are translations of each other, line by
 # line. How do you get a translator from them, and how do you know what it is
@@ -433,6 +433,77 @@ figure
 # from Python each stage is a few lines that you may change. Count the lines,
 # keep the test set out of your choices, and give no score without its
 # signature, nor a difference without the interval that chance would give it.
+#
+# ## Your turn
+#
+# Write one of BLEU's four shares. The given lines count the runs of $n$ words,
+# of the translation and of its reference. A run of the translation is known if
+# the reference has it. It counts at most as often as the reference has it.
+
+# %% tags=["alone"]
+import collections
+
+import your_turn
+
+
+def known_share(words, reference, n):
+    """Lists of words -> which share of the runs of `words` is known."""
+    runs, known = (
+        collections.Counter(
+            tuple(text[i : i + n]) for i in range(len(text) - n + 1)
+        )
+        for text in (words, reference)
+    )
+    return ...
+
+
+your_turn.check(8, known_share)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# import collections
+#
+#
+# def known_share(words, reference, n):
+#     runs, known = (
+#         collections.Counter(
+#             tuple(text[i : i + n]) for i in range(len(text) - n + 1)
+#         )
+#         for text in (words, reference)
+#     )
+#     return (runs & known).total() / runs.total()  # & takes the lesser count.
+#
+#
+# your_turn.check(8, known_share)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: The reference is "the cat". Which share of the words of "the the the the"
+#   is known?
+# - b: Of a corpus of two sentences, one has 6 words, 5 of them known. The other
+#   has 2 words, 1 of them known. Which share enters BLEU?
+# - c: A sentence has 10 words. How many runs of four words does it have?
+
+# %% tags=["alone"]
+your_turn.quiz(8, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: The reference has one "the", so one of four is known.
+# - b: Counts are added over all sentences before shares are taken.
+# - c: The last run begins at word 7.
+#
+# ```python
+# your_turn.quiz(8, a=1 / 4, b=(5 + 1) / (6 + 2), c=10 - 4 + 1)
+# ```
+#
+# </details>
 #
 # ## Exercises
 #

@@ -14,8 +14,8 @@
 # # 9. Serving
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/09_serving.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # How do I put the model where others can use it? They may have no Keras, not
 # even Python: a web page, a phone's backend, a program in C. This chapter
@@ -1076,6 +1076,64 @@ print(f"a text in a batch of {SIZES[-1]}: {milliseconds[SIZES[-1]]:.1f} ms")
 #   error. Where a text did not fit, `truncated` or `num_tokens` says so.
 # - Batches cost no correctness, because masked places have a weight of exactly
 #   0, and they gain speed. The batch is the first axis of every output.
+#
+# ## Your turn
+#
+# A SavedModel answers in columns: each name has a list with one value for each
+# text. But who asks TensorFlow Serving in rows gets rows: a dictionary for each
+# text. If there is only one name, a row is the value itself. Turn columns into
+# rows.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def in_rows(columns):
+    """{"translation": [...], "score": [...]} -> one row for each text."""
+    ...
+
+
+your_turn.check(9, in_rows)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def in_rows(columns):
+#     if len(columns) == 1:
+#         return list(*columns.values())
+#     rows = zip(*columns.values(), strict=True)
+#     return [dict(zip(columns, row, strict=True)) for row in rows]
+#
+#
+# your_turn.check(9, in_rows)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: The body of a request is `{"instances": [{"text": "one"}, {"text":
+#   "two"}]}`. How many rows has the answer?
+# - b: Texts of 3, 7 and 5 tokens are one batch. How many places are padding?
+# - c: A translation has 7 tokens and the log-probability -3. What score does
+#   `n_best` give? (Exercise 3 has the formula.)
+
+# %% tags=["alone"]
+your_turn.quiz(9, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: Each row of the request gets a row.
+# - b: Each text is filled up to 7.
+# - c: The divisor is $(5 + 7) / 6 = 2$.
+#
+# ```python
+# your_turn.quiz(9, a=2, b=(7 - 3) + (7 - 5), c=-3 / 2)
+# ```
+#
+# </details>
 #
 # ## Exercises
 #

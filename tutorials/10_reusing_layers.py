@@ -14,8 +14,8 @@
 # # 10. Reusing the layers
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/10_reusing_layers.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # I have another task: what can I reuse? The layers of this package are ordinary
 # Keras layers, and attention is not only for translation. This chapter puts
@@ -881,6 +881,62 @@ for name, result in results.items():
 #   other. A model that looks at each part by itself has no chance.
 # - A score of your own is a method of a few lines; masks, saving and other
 #   backends come with the base class.
+#
+# ## Your turn
+#
+# Write attention pooling for a batch of texts of different lengths. The scores
+# are given. Each text becomes one vector.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def pooled(value, scores, mask):
+    """value [B, S, D], scores and mask [B, S] -> [B, D]."""
+    shares = ...  # [B, S]
+    return np.einsum("bs,bsd->bd", shares, value)
+
+
+your_turn.check(10, pooled)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def pooled(value, scores, mask):
+#     shares = np.exp(np.where(mask, scores, -np.inf))
+#     shares = shares / shares.sum(axis=1, keepdims=True)
+#     return np.einsum("bs,bsd->bd", shares, value)
+#
+#
+# your_turn.check(10, pooled)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: Mean pooling reads 5 words, filled up to 8. What is the weight of a word?
+# - b: `AttentionPooling` has a query of 32 numbers and `units=32`. It reads
+#   vectors of width 64. How many weights does it have?
+# - c: An image has 4 by 4 patches, and each asks all, itself too. How many
+#   scores are that?
+
+# %% tags=["alone"]
+your_turn.quiz(10, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: Padding has no weight.
+# - b: The query has 32, $W$ is 32 by 32, $U$ is 64 by 32, and $v$ has 32.
+# - c: There are 16 patches.
+#
+# ```python
+# your_turn.quiz(10, a=1 / 5, b=32 + 32 * 32 + 64 * 32 + 32, c=16 * 16)
+# ```
+#
+# </details>
 #
 # ## Exercises
 #

@@ -1080,6 +1080,66 @@ if not FAST:
 #   *did*, if the first has written that at the word.
 
 # %% [markdown]
+# ## Your turn
+#
+# Write the first step of decomposable attention. $F$ is left out: the scores
+# are the dot products of the words. Each word of $a$ asks the words of $b$, and
+# each word of $b$ asks those of $a$.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def both_ways(a, b):
+    """a [S, D], b [T, D] -> beta [S, D] and below it alpha [T, D]."""
+    exponentials = np.exp(a @ b.T)  # exp(e_ij): [S, T]
+    beta = ...
+    alpha = ...
+    return np.concatenate([beta, alpha])
+
+
+your_turn.check(11, both_ways)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def both_ways(a, b):
+#     exponentials = np.exp(a @ b.T)  # exp(e_ij): [S, T]
+#     beta = exponentials / exponentials.sum(axis=1, keepdims=True) @ b
+#     alpha = (exponentials / exponentials.sum(axis=0)).T @ a
+#     return np.concatenate([beta, alpha])
+#
+#
+# your_turn.check(11, both_ways)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: Two texts have 6 and 4 words. How many scores $e_{ij}$ do they need?
+# - b: "Red" has the vector $(1, 0)$ and "blue" $(0, 1)$. What is the first
+#   number of the mean of "red red blue red"?
+# - c: Two hops put all their weight on the same word. How large is the penalty
+#   $\|A A^\top - I\|^2$, the sum of the squares of all entries?
+
+# %% tags=["alone"]
+your_turn.quiz(11, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: One for each pair. Both directions share them.
+# - b: Three of four words are "red".
+# - c: All entries of $A A^\top$ are 1. Without the diagonal two are left.
+#
+# ```python
+# your_turn.quiz(11, a=6 * 4, b=3 / 4, c=2)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. A list has only two different colours, such as "my red hat my blue cup a

@@ -1054,6 +1054,73 @@ if not FAST:
 # gives up is order. A window has places, left and right. Attention by itself
 # knows none. Chapter 5 gave them back in one way.
 #
+# ## Your turn
+#
+# Write a causal convolution with gaps, for words that are single numbers. The
+# loops are given. Which word does the window see at its place `j`? Place 0 is
+# the oldest word, and the last place is word `t` itself.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def with_gaps(x, kernel, dilation):
+    """x [T], kernel [k] -> [T]."""
+    y = np.zeros(len(x))
+    for t in range(len(x)):
+        for j in range(len(kernel)):
+            s = ...  # A position of x.
+            if 0 <= s < len(x):
+                y[t] += kernel[j] * x[s]
+    return y
+
+
+your_turn.check(12, with_gaps)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def with_gaps(x, kernel, dilation):
+#     y = np.zeros(len(x))
+#     for t in range(len(x)):
+#         for j in range(len(kernel)):
+#             s = t - (len(kernel) - 1 - j) * dilation
+#             if 0 <= s < len(x):
+#                 y[t] += kernel[j] * x[s]
+#     return y
+#
+#
+# your_turn.check(12, with_gaps)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: Four layers have windows of 3 words, without gaps. How many words does
+#   the last output see?
+# - b: The same four layers have the dilations 1, 2, 4 and 8. How many words
+#   does it see now?
+# - c: Two words stand 12 places apart. How many layers with windows of 5 words,
+#   without gaps, does it take until the later one hears of the earlier one?
+
+# %% tags=["alone"]
+your_turn.quiz(12, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: Each layer adds 2 words.
+# - b: A layer adds 2 words times its dilation.
+# - c: Each layer reaches 4 places back.
+#
+# ```python
+# your_turn.quiz(12, a=1 + 4 * 2, b=1 + 2 * (1 + 2 + 4 + 8), c=12 // 4)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. How many layers with a window of five words does a distance of 64 take,

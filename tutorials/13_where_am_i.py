@@ -797,6 +797,73 @@ diagrams.windows(windows_of, PICTURES / "13_windows.png")
 # - A longer text has more distances, too, and new ones. Here those did best
 #   that treat all far distances alike, after training: Shaw's.
 #
+# ## Your turn
+#
+# Write RoPE without complex numbers. To turn a pair $(x, y)$ by an angle
+# $\varphi$ is to make $(x \cos \varphi - y \sin \varphi,\ x \sin \varphi + y
+# \cos \varphi)$ of it.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def rope(x, places):
+    """x [T, d], places [T] -> x with each pair turned [T, d]."""
+    d = x.shape[1]
+    angle = ...  # Of each place and pair: [T, d / 2].
+    first, second = x[:, 0::2], x[:, 1::2]
+    result = np.zeros_like(x)
+    result[:, 0::2] = ...
+    result[:, 1::2] = ...
+    return result
+
+
+your_turn.check(13, rope)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def rope(x, places):
+#     d = x.shape[1]
+#     angle = places[:, None] * 10000.0 ** (-2 * np.arange(d // 2) / d)
+#     first, second = x[:, 0::2], x[:, 1::2]
+#     result = np.zeros_like(x)
+#     result[:, 0::2] = first * np.cos(angle) - second * np.sin(angle)
+#     result[:, 1::2] = first * np.sin(angle) + second * np.cos(angle)
+#     return result
+#
+#
+# your_turn.check(13, rope)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: A head of ALiBi has the slope $\frac12$. What does it add to the score of
+#   a word that stands 6 places back?
+# - b: T5 has $N = 4$ buckets for earlier words and $M = 8$. Which bucket has
+#   the distance 5?
+# - c: RoPE is $d = 8$ wide. By which angle has pair $j = 1$ turned after 10
+#   places? (The first pair is $j = 0$, and a full turn is $2 \pi$.)
+
+# %% tags=["alone"]
+your_turn.quiz(13, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: The bias is minus the slope times the distance.
+# - b: $2 + \lfloor 2 \log(2.5) / \log(4) \rfloor$.
+# - c: $\theta_1 = 10000^{-2/8} = 0.1$.
+#
+# ```python
+# your_turn.quiz(13, a=-6 / 2, b=3, c=10 * 0.1)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. RoPE's angles depend on a `base` of 10,000. Show that a layer with a base

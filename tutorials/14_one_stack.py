@@ -1061,6 +1061,69 @@ figure
 # - Everything that is looked back at has to be kept. The cache grows with the
 #   length, and the activations of training grow faster.
 #
+# ## Your turn
+#
+# Write where an induction head looks. It looks at each word that came right
+# after an earlier occurrence of the present word. If there are several, they
+# share the weight. If there are none, all weights are 0. The present word
+# itself is such a word if it repeats the word before it.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def induction_weights(tokens):
+    """tokens [T] -> weights [T, T]: a row asks, a column is asked."""
+    may_look_at = np.tri(len(tokens), dtype=bool)
+    may_look_at[:, 0] = False  # No word comes before the first one.
+    before = np.roll(tokens, 1)  # The word before each word.
+    ...
+
+
+your_turn.check(14, induction_weights)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def induction_weights(tokens):
+#     may_look_at = np.tri(len(tokens), dtype=bool)
+#     may_look_at[:, 0] = False  # No word comes before the first one.
+#     before = np.roll(tokens, 1)  # The word before each word.
+#     is_found = may_look_at & (tokens[:, None] == before[None, :])
+#     return is_found / np.maximum(1, is_found.sum(axis=1, keepdims=True))
+#
+#
+# your_turn.check(14, induction_weights)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: A model gives the two tokens of a text the probabilities $\frac12$ and
+#   $\frac18$. What is its perplexity?
+# - b: A text of 3 tokens and 9 characters has a perplexity of 8. How many bits
+#   does a character cost?
+# - c: A stack has 12 layers of width 768. How many numbers are in its cache
+#   after 100 tokens?
+
+# %% tags=["alone"]
+your_turn.quiz(14, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: The perplexity is $(\frac12 \cdot \frac18)^{-1/2}$.
+# - b: A token costs $\log_2 8 = 3$ bits.
+# - c: Each layer keeps a key and a value of each token.
+#
+# ```python
+# your_turn.quiz(14, a=16**0.5, b=3 * 3 / 9, c=2 * 12 * 100 * 768)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. How many texts of 1,024 tokens can GPT-2 (Radford et al. 2019; 12 layers,

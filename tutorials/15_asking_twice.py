@@ -906,6 +906,68 @@ figure
 # - Attention over a matrix that is written to is a memory. Content finds a
 #   cell, and a shift finds its neighbour.
 #
+# ## Your turn
+#
+# Write $K$ hops. Each asks the sentences of its own memory, and the next
+# question is the old one plus what was found. Here the sentences are vectors
+# already.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def hops(u, m, c):
+    """u [d]; m and c [K, N, d], one memory for each hop -> the last u."""
+    for m_k, c_k in zip(m, c, strict=True):  # [N, d] each
+        u = ...
+    return u
+
+
+your_turn.check(15, hops)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def hops(u, m, c):
+#     for m_k, c_k in zip(m, c, strict=True):  # [N, d] each
+#         p = np.exp(m_k @ u)
+#         p = p / p.sum()
+#         u = u + p @ c_k
+#     return u
+#
+#
+# your_turn.check(15, hops)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: A chain of two links has eight letters. How often is one look right, if
+#   it does the best it can?
+# - b: An adjacent network has three hops. How many matrices $A$ and $C$ does it
+#   have, if shared ones count once?
+# - c: A sentence has $J = 4$ words, and $d = 4$. What is the weight $l_{kj}$ of
+#   the first word for $k = 2$?
+
+# %% tags=["alone"]
+your_turn.quiz(15, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: In one of eight stories $y = x$. In the others it guesses among seven
+#   letters.
+# - b: The $C$ of one hop is the $A$ of the next.
+# - c: $(1 - \frac14) - \frac24 (1 - \frac24)$.
+#
+# ```python
+# your_turn.quiz(15, a=2 / 8, b=3 + 1, c=0.75 - 0.5 * 0.5)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. What is the ceiling of one look at a chain of two links, for $n$ letters?

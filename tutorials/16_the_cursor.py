@@ -1698,6 +1698,75 @@ assert looked == [1, 0]
 #   took the soft search. In speech, whose sounds are in order, the transducer
 #   stayed.
 #
+# ## Your turn
+#
+# Products of many probabilities get too small for a computer, so the package
+# computes $\log \alpha$. Write the forward algorithm with logarithms. A product
+# becomes a sum, and a sum of two becomes `np.logaddexp`.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def log_forward(log_token, log_blank):
+    """log y(j, i) and log blank(j, i), each [S, T + 1] -> log p(y | x)."""
+    log_alpha = np.full(log_token.shape, -np.inf)
+    log_alpha[0, 0] = 0
+    for j, i in np.ndindex(log_alpha.shape):
+        if j:
+            log_alpha[j, i] = ...
+        if i:
+            log_alpha[j, i] = ...
+    return ...
+
+
+your_turn.check(16, log_forward)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def log_forward(log_token, log_blank):
+#     log_alpha = np.full(log_token.shape, -np.inf)
+#     log_alpha[0, 0] = 0
+#     for j, i in np.ndindex(log_alpha.shape):
+#         if j:
+#             log_alpha[j, i] = log_alpha[j - 1, i] + log_blank[j - 1, i]
+#         if i:
+#             by_token = log_alpha[j, i - 1] + log_token[j, i - 1]
+#             log_alpha[j, i] = np.logaddexp(log_alpha[j, i], by_token)
+#     return log_alpha[-1, -1] + log_blank[-1, -1]
+#
+#
+# your_turn.check(16, log_forward)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: How many paths lead through a lattice of 4 steps and 2 tokens?
+# - b: A lattice has 2 steps and 1 token, and all arcs have the probability
+#   $\frac12$. What is the probability of the text?
+# - c: In this lattice the text is known. How likely is it that its token was
+#   written at step 1?
+
+# %% tags=["alone"]
+your_turn.quiz(16, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: $\binom{4 + 2 - 1}{2} = 10$.
+# - b: Each of two paths has one token and two blanks.
+# - c: Both paths are equally likely.
+#
+# ```python
+# your_turn.quiz(16, a=10, b=2 * 0.5**3, c=1 / 2)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. What are the posteriors of a lattice whose arcs all have the same

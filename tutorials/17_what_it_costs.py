@@ -14,8 +14,8 @@
 # # 17. What it costs
 #
 # [![Colab](https://colab.research.google.com/assets/colab-badge.svg)](https://colab.research.google.com/github/keras-attention/keras_attention/blob/main/tutorials/17_what_it_costs.ipynb)
-# (there, first `%pip install
-# git+https://github.com/keras-attention/keras_attention`)
+# (there, first `!git clone https://github.com/keras-attention/keras_attention`,
+# `%cd keras_attention/tutorials` and `%pip install ..`)
 #
 # By 2016 translators were large: Google's had eight layers of LSTMs on each
 # side. Then cost is what decides. This chapter writes it as a bill of four
@@ -667,6 +667,64 @@ draw_bills()
 # | GNMT's order | steps in a row | seven layers read in one direction |
 # | online softmax | memory | scores computed twice, no heat map |
 # | shared keys | cache, and weights | heads look at the same keys |
+#
+# ## Your turn
+#
+# Write the gate of trick 3, without noise. For each token it chooses the $k$
+# experts with the largest scores. Their shares are a softmax over these $k$
+# scores.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def gate_shares(scores, k):
+    """scores [T, experts] -> shares [T, experts]; k of each row are not 0."""
+    threshold = np.sort(scores, axis=1)[:, -k][:, None]  # The k-th largest.
+    ...
+
+
+your_turn.check(17, gate_shares)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def gate_shares(scores, k):
+#     threshold = np.sort(scores, axis=1)[:, -k][:, None]  # The k-th largest.
+#     exponentials = np.where(scores >= threshold, np.exp(scores), 0)
+#     return exponentials / exponentials.sum(axis=1, keepdims=True)
+#
+#
+# your_turn.check(17, gate_shares)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: Each of 16 experts has a matrix of 64 by 128 and one of 128 by 64. How
+#   many weights are that?
+# - b: A token uses two of them. How many multiplications does it cost, those of
+#   the gate ($x W_g$, 64 by 16) included?
+# - c: 8 heads, 32 wide, share two heads of keys and values. How many numbers of
+#   cache does a word take?
+
+# %% tags=["alone"]
+your_turn.quiz(17, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: Both matrices of all experts.
+# - b: Those of two experts, and $W_g$.
+# - c: Two keys and two values, each 32 wide.
+#
+# ```python
+# your_turn.quiz(17, a=16 * 2 * 64 * 128, b=4 * 64 * 128 + 64 * 16, c=4 * 32)
+# ```
+#
+# </details>
 #
 # ## Exercises
 #

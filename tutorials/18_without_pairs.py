@@ -1192,6 +1192,63 @@ draw_climbs()
 # - A reward needs no gradient. Samples give one, and its mean is exact. The
 #   network's own greedy text says what to expect.
 #
+# ## Your turn
+#
+# Write what the summariser says: with the probability $u$ it copies a word of
+# the source, and otherwise it writes one of the vocabulary. `written` is
+# $p_{\text{write}}$, and `looks` are the weights $\alpha^e_t$ of the places of
+# the source. A word may stand in the source several times.
+
+# %% tags=["alone"]
+import your_turn
+
+
+def copy_or_write(written, looks, source_ids, u):
+    """written [V], looks and source_ids [S], a number u -> p [V]."""
+    ...
+
+
+your_turn.check(18, copy_or_write)
+
+# %% [markdown]
+# <details><summary>Solution</summary>
+#
+# ```python
+# def copy_or_write(written, looks, source_ids, u):
+#     p = (1 - u) * written
+#     np.add.at(p, source_ids, u * looks)  # `p[source_ids] +=` adds once.
+#     return p
+#
+#
+# your_turn.check(18, copy_or_write)
+# ```
+#
+# </details>
+#
+# **Questions.** Put numbers in the place of the dots.
+#
+# - a: At each step $\exp(e)$ is 9 at one place and 1 at the other. What is the
+#   weight of the first place at step 1, with intra-temporal attention?
+# - b: And at step 2?
+# - c: The greedy text has a reward of 0.4. A sample has a reward of 0.6 and a
+#   log-probability of -10. What is the self-critical loss?
+
+# %% tags=["alone"]
+your_turn.quiz(18, a=..., b=..., c=...)
+
+# %% [markdown]
+# <details><summary>Answers</summary>
+#
+# - a: At step 1 there is nothing to divide by.
+# - b: $e'$ is 9/9 and 1/1.
+# - c: $(0.4 - 0.6) \cdot (-10)$.
+#
+# ```python
+# your_turn.quiz(18, a=9 / 10, b=1 / 2, c=(0.4 - 0.6) * -10)
+# ```
+#
+# </details>
+#
 # ## Exercises
 #
 # 1. A place has the score $e_1$ at step 1, and all others have 0 at each step.

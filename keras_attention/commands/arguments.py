@@ -3,7 +3,6 @@
 This module imports neither TensorFlow nor Keras.
 """
 
-import dataclasses
 import pathlib
 from collections.abc import Collection
 from typing import Annotated
@@ -13,7 +12,7 @@ from cyclopts import Parameter
 
 from keras_attention import on_demand
 from keras_attention.config import choices
-from keras_attention.config.choices import Choices, choice
+from keras_attention.config import search as searches
 
 
 def make_app(name: str, help_text: str, **options) -> cyclopts.App:
@@ -89,31 +88,6 @@ def check_run(path: str) -> None:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class Search(Choices):
-    """The search of a model, where it is not the model's own."""
-
-    num_beams: int | None = choice(
-        None,
-        "For translators, beams of the search, 1 for greedy search. By default "
-        "the model's own number. A SavedModel takes its own number or 1.",
-        at_least=1,
-    )
-    length_penalty: float | None = choice(
-        None,
-        "For translators, alpha of the length penalty, 0 for none. By default "
-        "the model's own. A SavedModel keeps its own.",
-        at_least=0,
-    )
-    no_repeat_ngram_size: int | None = choice(
-        None,
-        "For translators and language models, how many tokens in a row no "
-        "answer may write twice, 0 for no limit. By default the model's own. A "
-        "SavedModel keeps its own.",
-        at_least=0,
-    )
-
-
 def check_ensemble(model: str, others) -> None:
     """Checks that the models of an ensemble are runs.
 
@@ -131,7 +105,7 @@ def check_ensemble(model: str, others) -> None:
 
 def load(
     path: str,
-    search: Search,
+    search: searches.Search,
     ensemble=(),
     names: Collection[str] | None = None,
     is_brief: bool = False,
@@ -149,15 +123,23 @@ def load(
     """
     from keras_attention import runs
 
-    asked = (search.length_penalty, search.no_repeat_ngram_size)
+    asked = searches.given(search)
     if ensemble:
-        paths = [path, *ensemble]
-        return runs.load_ensemble(paths, search.num_beams, *asked)
+        return runs.load_ensemble([path, *ensemble], **asked)
     if is_run(path):
-        return runs.load(path, search.num_beams, *asked)
+        return runs.load(path, **asked)
+    asked.pop("num_beams", None)
     if names is None:
-        return runs.load(path, None, *asked)
-    return runs.load_some(path, names, is_brief, None, *asked)
+        return runs.load(path, **asked)
+    if is_brief:
+        import tensorflow as tf
+
+        # A call of a signature has the choices of the process. What it calls
+        # has its own, which `some_signatures` changes.
+        tf.config.optimizer.set_experimental_options(
+            {"disable_meta_optimizer": True}
+        )
+    return runs.load_some(path, names, is_brief, **asked)
 
 
 def refuse_for_task(names: list[str], task: str) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from keras_attention.commands import arguments
+from keras_attention.config import search
 
 # So many lines without an answer are named.
 _NAMED = 5
@@ -165,12 +166,12 @@ def _check(model, options) -> None:
     Raises:
         ValueError: If it cannot.
     """
-    names = ("num_beams", "length_penalty", "n_best", "scores", "attention")
+    names = (*search.NAMES, "n_best", "scores", "attention")
     values = {name: getattr(options, name) for name in names}
     # 0 is a choice, None and False are none.
     asked = [n for n, v in values.items() if v is not None and v is not False]
-    if model.task != "translation":
-        arguments.refuse_for_task(asked, model.task)
+    wrong = [name for name in asked if not search.is_of(name, model.task)]
+    arguments.refuse_for_task(wrong, model.task)
     if not {*asked} & {"n_best", "scores", "attention"}:
         return
     if options.num_beams not in (None, model.num_beams):

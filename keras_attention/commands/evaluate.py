@@ -8,11 +8,12 @@ from cyclopts import Parameter
 
 from keras_attention import config as configuration
 from keras_attention.commands import arguments, predict
+from keras_attention.config import search
 from keras_attention.config.choices import choice
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(arguments.Search):
+class Options(search.Search):
     """What to score on, and how."""
 
     source: str | None = choice(

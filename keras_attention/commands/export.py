@@ -5,11 +5,12 @@ from typing import Annotated, Literal
 
 from keras_attention import config as configuration
 from keras_attention.commands import arguments
+from keras_attention.config import search
 from keras_attention.config.choices import choice
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(arguments.Search):
+class Options(search.Search):
     """What to export."""
 
     stored_precision: Literal["float32", "float16"] = choice(
@@ -59,12 +60,7 @@ def export(
     from keras_attention.commands import scoring
     from keras_attention.training import report, restore
 
-    directory, config, task = runs.read_run(
-        run,
-        options.num_beams,
-        options.length_penalty,
-        options.no_repeat_ngram_size,
-    )
+    directory, config, task = runs.read_run(run, **search.given(options))
     precision = options.stored_precision
     servable = restore.load_run(directory, config, task, precision)
     scores = report.read_scores(directory, config.search)

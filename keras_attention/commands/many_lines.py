@@ -24,12 +24,12 @@ import time
 from collections.abc import Iterable, Iterator
 
 from keras_attention.commands import arguments, asked_lines
+from keras_attention.config import search
 
 # Lines of a part. A command that is killed has worked on one in vain.
 PART = 1000
 # Where these differ, the answers would differ.
-CHOICES = ("num_beams", "length_penalty", "no_repeat_ngram_size")
-CHOICES += ("n_best", "scores", "truncate")
+CHOICES = (*search.NAMES, "n_best", "scores", "truncate")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,11 +9,12 @@ import cyclopts
 from cyclopts import Parameter
 
 from keras_attention.commands import arguments, asked_lines
+from keras_attention.config import search
 from keras_attention.config.choices import choice
 
 
 @dataclasses.dataclass(frozen=True)
-class Options(arguments.Search):
+class Options(search.Search):
     """How to answer, and what to print."""
 
     n_best: int | None = choice(

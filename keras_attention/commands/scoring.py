@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from keras_attention import config as configuration
 from keras_attention import devices, plotting, runs, tasks
 from keras_attention.commands import arguments
+from keras_attention.config import search as searches
 from keras_attention.evaluation import gold_alignment
 from keras_attention.training import restore
 
@@ -50,8 +51,8 @@ def score_models(
         names[-1], source, reference, options, ensemble
     )
     if not task.compares:
-        choices = ("num_beams", "no_repeat_ngram_size", "rouge")
-        choices += ("tokenize", "by_length", "alignments")
+        choices = (*searches.NAMES, "rouge", "tokenize", "by_length")
+        choices += ("alignments",)
         asked = [name for name in choices if getattr(options, name)]
         asked += ["beside"] * (len(names) > 1)
         arguments.refuse_for_task(asked, task.name)
@@ -103,12 +104,7 @@ def _last(name, source, reference, options, ensemble) -> tuple:
         task = tasks.get(servable.task)
         test_set = task.read_test_set(source, reference)
         return task, test_set, lambda: servable
-    directory, config, task = runs.read_run(
-        name,
-        options.num_beams,
-        options.length_penalty,
-        options.no_repeat_ngram_size,
-    )
+    directory, config, task = runs.read_run(name, **searches.given(options))
     if source or reference:
         language = config.data.target
         test_set = task.read_test_set(source, reference, language)

@@ -14,7 +14,8 @@ from typing import Any
 
 import yaml
 
-from keras_attention.config import beginnings, checks, defaults
+from keras_attention import published
+from keras_attention.config import beginnings, checks, defaults, search
 from keras_attention.config.checks import EMBEDDED, is_folder
 from keras_attention.config.choices import Loader, suggestion
 from keras_attention.config.groups import (
@@ -223,13 +224,31 @@ def handed_on(init: str | None, model: str | None = None) -> dict[str, Any]:
     """The choices that a run hands on to one that begins with its weights.
 
     Args:
-        init: the run's folder, or anything else, which hands on nothing.
+        init: the run's folder, or a published folder, which has a model and no
+            vocabulary of ours; anything else hands on nothing.
         model: that of the new run. One of another model gets the vocabulary
             alone.
+
+    Raises:
+        ValueError: If a published folder holds none of our models.
     """
     run = init and beginnings.run_of(init)
     if not run:
-        return {}
+        if not init or not published.is_published(init):
+            return {}
+        name, arguments = published.choices(init)
+        if model not in (None, name):
+            return {}
+        sizes = catalog.sizes(name)
+        return {
+            "model": name,
+            "size": "base" if "base" in sizes else sizes[-1],
+            "model_arguments": {
+                argument: value
+                for argument, value in arguments.items()
+                if argument not in published.LEFT_TO_A_TRAINING
+            },
+        }
     saved = read(run / "config.yaml")
     names = VOCABULARY
     if model in (None, saved.get("model")):
@@ -240,12 +259,15 @@ def handed_on(init: str | None, model: str | None = None) -> dict[str, Any]:
 def without_unread(config: TrainingConfig) -> TrainingConfig:
     """The choices without languages and a search that the task does not have.
 
-    A task has those to which its recipe gives a value. Runs of version 0.1.0
+    A task has languages if its recipe gives them a value. Runs of version 0.1.0
     have all of them.
     """
-    task = defaults.choices("", "", config.task)
-    names = ("source", "target", *dataclasses.asdict(config.search))
-    return replace(config, **{n: None for n in names if n not in task})
+    recipe = defaults.choices("", "", config.task)
+    names = [name for name in ("source", "target") if name not in recipe]
+    names += [
+        name for name in search.NAMES if not search.is_of(name, config.task)
+    ]
+    return replace(config, **dict.fromkeys(names))
 
 
 def _fill(config: TrainingConfig) -> TrainingConfig:

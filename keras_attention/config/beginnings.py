@@ -2,7 +2,10 @@
 
 import pathlib
 
-SUFFIXES = (".npz", ".keras", ".weights.h5")
+from keras_attention import published
+from keras_attention.published import files
+
+SUFFIXES = (".npz", ".keras", ".weights.h5", ".safetensors")
 
 
 def run_of(path: str) -> pathlib.Path | None:
@@ -38,7 +41,10 @@ def check_teachers(names: str | None) -> None:
 
 
 def weights_of(path: str) -> pathlib.Path:
-    """The file of weights: the path itself, or the run's selected weights.
+    """The file of weights: the path itself, or that of the folder.
+
+    A run's folder holds its selected weights. A published folder may hold a
+    list of several files.
 
     Raises:
         ValueError: If there is none.
@@ -48,10 +54,13 @@ def weights_of(path: str) -> pathlib.Path:
         if found.is_file() and found.name.endswith(SUFFIXES):
             return found
         raise ValueError(
-            f"--init found no weights at {path}. Give a run's folder, or a "
+            f"--init found no weights at {path}. Give a run's folder, a "
+            "published folder with config.json and model.safetensors, or a "
             "file whose name ends in "
             f"{', '.join(SUFFIXES[:-1])} or {SUFFIXES[-1]}."
         )
+    if run_of(path) is None and published.is_published(found):
+        return files.weights_file(found)
     if not (found / "weights.npz").is_file():
         raise ValueError(
             f"{path} has no weights.npz. Give --init the folder of a run that "

@@ -2,6 +2,7 @@
 
 import pathlib
 
+from keras_attention.config import beginnings
 from keras_attention.config.groups import Data, TrainingConfig
 from keras_attention.models import catalog
 
@@ -117,7 +118,14 @@ def _check_distillation(config: TrainingConfig) -> None:
             "distillation_epochs is for translators only. Leave it out for "
             f"{config.architecture.model}."
         )
-    if training.distillation_teachers and not training.distillation_epochs:
+    teachers = training.distillation_teachers
+    if teachers is not None and not beginnings.folders(teachers):
+        raise ValueError(
+            "distillation_teachers names no run. Give the folders of finished "
+            "runs, with commas between them, or leave it out. "
+            f"Received: {teachers!r}"
+        )
+    if teachers and not training.distillation_epochs:
         raise ValueError(
             "distillation_teachers translate for the epochs of a distillation. "
             "Give distillation_epochs, too, or leave out the teachers."

@@ -5,6 +5,7 @@ from typing import Literal
 
 from keras_attention.config.choices import Choices, choice
 from keras_attention.config.defaults import by_default
+from keras_attention.config.search import Search
 from keras_attention.models import catalog
 
 
@@ -46,8 +47,10 @@ class Architecture(Choices):
         "layer has its own rule.",
         above=0,
     )
-    precision: Literal["float32", "bfloat16"] = choice(
-        "float32", "The precision of activations. Weights are float32."
+    precision: Literal["float32", "bfloat16", "auto"] = choice(
+        "float32",
+        "The precision of activations. Weights are float32. auto measures "
+        "both for a second and takes bfloat16 where it is much faster.",
     )
 
 
@@ -295,30 +298,6 @@ class Training(Choices):
 
 
 @dataclasses.dataclass(frozen=True)
-class Search(Choices):
-    """The exported model's search, if it writes texts."""
-
-    num_beams: int | None = choice(
-        None,
-        "Beams of the search. 1 is greedy search." + by_default("num_beams"),
-        at_least=1,
-    )
-    length_penalty: float | None = choice(
-        None,
-        "Alpha of the length penalty. 0 turns it off."
-        + by_default("length_penalty"),
-        at_least=0,
-    )
-    no_repeat_ngram_size: int | None = choice(
-        None,
-        "How many tokens in a row no answer may write twice. 0 turns it off. "
-        "Paulus et al. 2017 have 3. Translators and language models have it."
-        + by_default("no_repeat_ngram_size"),
-        at_least=0,
-    )
-
-
-@dataclasses.dataclass(frozen=True)
 class Run(Choices):
     """Where and on what it runs."""
 
@@ -330,10 +309,12 @@ class Run(Choices):
     )
     init: str | None = choice(
         None,
-        "The weights to begin with: the folder of a run, or a file "
-        "(weights.npz, NAME.keras, NAME.weights.h5). They are matched by name "
-        "and shape. A run also gives its vocabulary, and its model, size, "
-        "model_arguments and task (`learns`) unless others are named.",
+        "The weights to begin with: the folder of a run, a file "
+        "(weights.npz, NAME.keras, NAME.weights.h5, NAME.safetensors), or a "
+        "published folder with config.json and model.safetensors. They are "
+        "matched by name and shape. A run also gives its vocabulary, and its "
+        "model, size, model_arguments and task (`learns`) unless others are "
+        "named. A published folder gives its model.",
         is_path=True,
     )
     seed: int = choice(1, "The seed of everything random.", at_least=0)

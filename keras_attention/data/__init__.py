@@ -17,6 +17,10 @@ from keras_attention.data.batches import (
 from keras_attention.data.columns import filter_by_length
 from keras_attention.data.plans import plan_batches
 from keras_attention.data.reports import Report, count_blank, report
+from keras_attention.data.vocabularies.published import (
+    PublishedTokenizer,
+    published_tokenizer,
+)
 from keras_attention.data.vocabularies.tokenizer import Tokenizer, valid_utf8
 from keras_attention.data.vocabularies.vocabulary import (
     MODEL_TYPES,
@@ -28,6 +32,7 @@ __all__ = [
     "MODEL_TYPES",
     "NORMALIZATIONS",
     "POOL_SIZE",
+    "PublishedTokenizer",
     "Report",
     "Tokenizer",
     "batch_by_tokens",
@@ -36,6 +41,7 @@ __all__ = [
     "filter_by_length",
     "join",
     "plan_batches",
+    "published_tokenizer",
     "report",
     "shuffle",
     "to_examples",

@@ -14,7 +14,7 @@ from keras_attention.layers.causal_convolution import (
 )
 from keras_attention.layers.diagonal_attention import DiagonalAttention
 from keras_attention.layers.factorized_lstm_cell import FactorizedLSTMCell
-from keras_attention.layers.feed_forward import FeedForward
+from keras_attention.layers.feed_forward import FeedForward, tanh_gelu
 from keras_attention.layers.gaussian_window import GaussianWindow
 from keras_attention.layers.group_lstm_cell import GroupLSTMCell
 from keras_attention.layers.gru_cell import GRUCell
@@ -54,10 +54,7 @@ from keras_attention.layers.recurrence import (
 from keras_attention.layers.relative_positions import RelativePositions
 from keras_attention.layers.residual import Residual
 from keras_attention.layers.rotary_positions import RotaryPositions
-from keras_attention.layers.self_attention_layer import (
-    SelfAttentionLayer,
-    tanh_gelu,
-)
+from keras_attention.layers.self_attention_layer import SelfAttentionLayer
 from keras_attention.layers.sentences import (
     same_sentence,
     sentence_ends,

@@ -4,6 +4,12 @@ import keras
 
 from keras_attention.layers import attention, weights
 
+# RMSNorm has no mean and no shift (Zhang and Sennrich 2019, equation 4).
+NORMALIZATIONS = {
+    "layer": keras.layers.LayerNormalization,
+    "rms": keras.layers.RMSNormalization,
+}
+
 
 @keras.saving.register_keras_serializable(package="keras_attention")
 class Residual(keras.layers.Layer):
@@ -20,6 +26,8 @@ class Residual(keras.layers.Layer):
     Args:
         dropout: rate.
         norm_first: pre-norm if True.
+        normalization: "layer", or "rms" for RMSNorm in its place.
+        epsilon: what the normalisation adds to the variance.
 
     Call arguments:
         inputs: x [..., D].
@@ -30,20 +38,36 @@ class Residual(keras.layers.Layer):
         [..., D], with the mask that Keras passes along with `inputs`.
 
     Raises:
-        ValueError: If both tensors come in a list, or if `enter` or `leave`
-            is used before the layer is built.
+        ValueError: If both tensors come in a list, if `enter` or `leave` is
+            used before the layer is built, or if there is no such
+            normalisation.
 
     References: https://arxiv.org/abs/1706.03762 (5.4),
-    https://arxiv.org/abs/2002.04745 (pre-norm)
+    https://arxiv.org/abs/2002.04745 (pre-norm),
+    https://arxiv.org/abs/1910.07467 (RMSNorm)
     """
 
-    def __init__(self, dropout=0.0, norm_first=False, **kwargs):
+    def __init__(
+        self,
+        dropout=0.0,
+        norm_first=False,
+        normalization="layer",
+        epsilon=1e-6,
+        **kwargs,
+    ):
         super().__init__(**kwargs)
+        if normalization not in NORMALIZATIONS:
+            raise ValueError(
+                f"`normalization` must be one of {', '.join(NORMALIZATIONS)}. "
+                f"Received: normalization={normalization!r}"
+            )
         self.supports_masking = True
         self.dropout = dropout
         self.norm_first = norm_first
-        self.norm = keras.layers.LayerNormalization(
-            epsilon=1e-6, dtype=self.dtype_policy, name="norm"
+        self.normalization = normalization
+        self.epsilon = epsilon
+        self.norm = NORMALIZATIONS[normalization](
+            epsilon=epsilon, dtype=self.dtype_policy, name="norm"
         )
         self.dropout_layer = keras.layers.Dropout(
             dropout, dtype=self.dtype_policy, name="dropout"
@@ -81,4 +105,6 @@ class Residual(keras.layers.Layer):
             **super().get_config(),
             "dropout": self.dropout,
             "norm_first": self.norm_first,
+            "normalization": self.normalization,
+            "epsilon": self.epsilon,
         }

@@ -11,21 +11,6 @@ from keras_attention.layers import (
 
 
 @keras.saving.register_keras_serializable(package="keras_attention")
-def tanh_gelu(inputs):
-    """`x Phi(x)`, with the tanh for Phi (Hendrycks & Gimpel 2016, section 2).
-
-    Args:
-        inputs: [..., D].
-
-    Returns:
-        [..., D].
-
-    Reference: https://arxiv.org/abs/1606.08415
-    """
-    return keras.activations.gelu(inputs, approximate=True)
-
-
-@keras.saving.register_keras_serializable(package="keras_attention")
 class SelfAttentionLayer(transformer_layer.TransformerLayer):
     """Self-attention, then a feed-forward network with GELU.
 
@@ -67,14 +52,20 @@ class SelfAttentionLayer(transformer_layer.TransformerLayer):
         dropout=0.0,
         norm_first=False,
         feed_forward=None,
+        activation="tanh_gelu",
         **kwargs,
     ):
         super().__init__(
-            num_heads, intermediate_dim, dropout, norm_first, **kwargs
+            num_heads,
+            intermediate_dim,
+            dropout,
+            norm_first,
+            activation=activation,
+            **kwargs,
         )
         self.self_attention_residual = self._residual("self_attention_residual")
         self.feed_forward_residual = self._residual("feed_forward_residual")
-        self.feed_forward = self._network(feed_forward, tanh_gelu)
+        self.feed_forward = self._network(feed_forward)
 
     def build(self, inputs_shape):
         self.self_attention_residual.build(inputs_shape)

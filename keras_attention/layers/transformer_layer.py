@@ -31,11 +31,17 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
             `padding_mask` or `training`, it gets them.
         num_key_value_heads: heads of keys and values of each attention, which
             query heads share; see `MultiHeadAttention`.
+        activation: of the feed-forward network, by name; see `FeedForward`.
+        use_bias: whether attentions and feed-forward network have biases.
+        key_dim: width of each head; None for the layer's width over
+            `num_heads`.
+        normalization, epsilon: see `Residual`.
 
     Raises:
         ValueError: If `num_heads` or `intermediate_dim` is not positive, if
-            `num_heads` does not divide the width, if `num_key_value_heads`
-            does not divide `num_heads`, or if tensors come in a list.
+            `num_heads` does not divide the width and there is no `key_dim`, if
+            `num_key_value_heads` does not divide `num_heads`, or if tensors
+            come in a list.
     """
 
     expected_call = "layer(inputs=inputs)"
@@ -48,6 +54,11 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
         norm_first=False,
         positions=None,
         num_key_value_heads=None,
+        activation="relu",
+        use_bias=True,
+        key_dim=None,
+        normalization="layer",
+        epsilon=1e-6,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -64,6 +75,11 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
         self.dropout = dropout
         self.norm_first = norm_first
         self.positions = positions
+        self.activation = activation
+        self.use_bias = use_bias
+        self.key_dim = key_dim
+        self.normalization = normalization
+        self.epsilon = epsilon
         self.supports_masking = True
 
     def __call__(self, *args, **kwargs):
@@ -72,31 +88,38 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
 
     def _residual(self, name):
         return residual.Residual(
-            self.dropout, self.norm_first, dtype=self.dtype_policy, name=name
+            self.dropout,
+            self.norm_first,
+            self.normalization,
+            self.epsilon,
+            dtype=self.dtype_policy,
+            name=name,
         )
 
-    def _network(self, given, activation="relu"):
+    def _network(self, given):
         """The layer's feed-forward network, or what was given instead."""
         self._has_own_network = given is None
         if given is not None:
             return given
         return feed_forward_layer.FeedForward(
             self.intermediate_dim,
-            activation,
+            self.activation,
+            self.use_bias,
             dtype=self.dtype_policy,
             name="feed_forward",
         )
 
     def _attention(self, name, inputs_shape, positions=None):
         hidden_dim = inputs_shape[-1]
-        if hidden_dim % self.num_heads:
+        if self.key_dim is None and hidden_dim % self.num_heads:
             raise ValueError(
                 "`num_heads` must divide the width of the layer. Received: "
                 f"num_heads={self.num_heads}, width {hidden_dim}"
             )
         return multi_head_attention.MultiHeadAttention(
             self.num_heads,
-            hidden_dim // self.num_heads,
+            self.key_dim or hidden_dim // self.num_heads,
+            use_bias=self.use_bias,
             positions=positions,
             num_key_value_heads=self.num_key_value_heads,
             dtype=self.dtype_policy,
@@ -121,6 +144,11 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
             "dropout": self.dropout,
             "norm_first": self.norm_first,
             "positions": position_layers.serialize(self.positions),
+            "activation": self.activation,
+            "use_bias": self.use_bias,
+            "key_dim": self.key_dim,
+            "normalization": self.normalization,
+            "epsilon": self.epsilon,
             "feed_forward": None
             if self._has_own_network
             else keras.saving.serialize_keras_object(self.feed_forward),

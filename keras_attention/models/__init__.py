@@ -13,6 +13,7 @@ _CLASSES = {
     "Classifier": "classifier",
     "LanguageModel": "language_model",
     "Seq2Seq": "seq2seq",
+    "from_pretrained": "pretrained",
 }
 _MODULES = (*_CLASSES.values(), "self_critical", *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
@@ -36,6 +37,7 @@ __all__ = [
     "LSTMN",
     "LanguageModel",
     "Luong",
+    "Marian",
     "MemoryNetwork",
     "MonotonicRNNSearch",
     "NeuralTuringMachine",
@@ -47,10 +49,12 @@ __all__ = [
     "SelfAttentiveEmbedding",
     "Seq2Seq",
     "StructuredRNNSearch",
+    "T5",
     "Transformer",
     "TransformerLanguageModel",
     "VisionTransformer",
     "catalog",
+    "from_pretrained",
 ]
 
 # As in `keras_attention`: what type checkers see, and what they must not.
@@ -82,9 +86,11 @@ if typing.TYPE_CHECKING:
     from keras_attention.models.lstm_encoder_decoder import LSTMEncoderDecoder
     from keras_attention.models.lstmn import LSTMN
     from keras_attention.models.luong import Luong
+    from keras_attention.models.marian import Marian
     from keras_attention.models.memory_network import MemoryNetwork
     from keras_attention.models.monotonic_rnnsearch import MonotonicRNNSearch
     from keras_attention.models.neural_turing_machine import NeuralTuringMachine
+    from keras_attention.models.pretrained import from_pretrained
     from keras_attention.models.rnn_encoder_decoder import RNNEncoderDecoder
     from keras_attention.models.rnn_language_model import RNNLanguageModel
     from keras_attention.models.rnn_transducer import RNNTransducer
@@ -95,6 +101,7 @@ if typing.TYPE_CHECKING:
     )
     from keras_attention.models.seq2seq import Seq2Seq
     from keras_attention.models.structured_rnnsearch import StructuredRNNSearch
+    from keras_attention.models.t5 import T5
     from keras_attention.models.transformer import Transformer
     from keras_attention.models.transformer_language_model import (
         TransformerLanguageModel,

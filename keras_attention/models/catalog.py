@@ -47,6 +47,24 @@ CATALOG = {
         "phrases",
         ("mini", "tiny", "base", "big"),
     ),
+    "marian": Entry(
+        "Marian",
+        "Junczys-Dowmunt et al., Marian: Fast Neural Machine Translation in "
+        "C++",
+        2018,
+        "translation",
+        "phrases",
+        ("mini", "tiny", "base", "big"),
+    ),
+    "t5": Entry(
+        "T5",
+        "Raffel et al., Exploring the Limits of Transfer Learning with a "
+        "Unified Text-to-Text Transformer",
+        2020,
+        "translation",
+        "phrases",
+        ("mini", "tiny", "small", "base"),
+    ),
     "rnnsearch": Entry(
         "RNNSearch",
         "Bahdanau et al., Neural Machine Translation by Jointly Learning to "
@@ -289,8 +307,9 @@ CATALOG = {
 # Language models that go on from a state of one size: those with `advance`.
 CARRIED = ("rnn_language_model", "char_cnn_language_model")
 # Translators that can be told where to look: `call_with_attention`.
-GUIDED = ("transformer", "roformer", "rnnsearch", "structured_rnnsearch")
-GUIDED += ("monotonic_rnnsearch", "luong", "gnmt", "conv_seq2seq")
+GUIDED = ("transformer", "roformer", "marian", "t5", "rnnsearch")
+GUIDED += ("structured_rnnsearch", "monotonic_rnnsearch", "luong", "gnmt")
+GUIDED += ("conv_seq2seq",)
 # Task -> the embedded corpus that is learned if no other is named, and the
 # models that learn it beside their own task.
 OTHER_TASKS = {
@@ -340,6 +359,15 @@ def create(name: str, size: str, /, **arguments):
         ValueError: If the catalogue has no such model, or the model no such
             size.
     """
+    return model_class(name).from_size(size, **arguments)
+
+
+def model_class(name: str):
+    """The class of a model; this imports Keras.
+
+    Raises:
+        ValueError: If the catalogue has no such model.
+    """
     class_name = entry(name).class_name
     module = importlib.import_module(f"keras_attention.models.{name}")
-    return getattr(module, class_name).from_size(size, **arguments)
+    return getattr(module, class_name)

@@ -5,6 +5,7 @@ from typing import Self
 import keras
 
 from keras_attention.layers import quantized_parts
+from keras_attention.tokens import END, PAD, START
 
 
 class PaperModel(quantized_parts.QuantizedParts, keras.Model):
@@ -15,6 +16,9 @@ class PaperModel(quantized_parts.QuantizedParts, keras.Model):
             missing are as in the class.
         max_length: the most tokens of a text, where the model has a table of
             learned positions; None for no limit.
+        control_ids: the ids of PAD, START and END, by the names that searches
+            take: `greedy_search(..., **model.control_ids)`. Published weights
+            bring other ids than ours.
         objective: a method `objective(batch, training)`, where the paper does
             not train by cross-entropy, see `training.objectives`; else None.
         language_model_names: the beginning of a weight's name in a language
@@ -26,6 +30,7 @@ class PaperModel(quantized_parts.QuantizedParts, keras.Model):
 
     sizes = {}
     max_length = None
+    control_ids = {"pad_id": PAD, "start_id": START, "end_id": END}
     objective = None
     language_model_names = {}
     maps = {}

@@ -4,7 +4,6 @@ import keras
 from keras import ops
 
 from keras_attention.models import paper_model
-from keras_attention.tokens import PAD, START
 
 # XLA in TensorFlow cannot differentiate a loop of unknown length.
 LOOPS_COMPILE = keras.backend.backend() != "tensorflow"
@@ -155,7 +154,7 @@ class Seq2Seq(paper_model.PaperModel):
         Returns:
             float32 [B], 0 for a row of padding alone.
         """
-        starts = ops.full_like(labels[:, :1], START)
+        starts = ops.full_like(labels[:, :1], self.control_ids["start_id"])
         inputs = ops.concatenate([starts, labels], axis=1)[:, :-1]
         logits = self(
             {"source_ids": source_ids, "target_ids": inputs}, training=training
@@ -163,7 +162,7 @@ class Seq2Seq(paper_model.PaperModel):
         log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
         chosen = ops.take_along_axis(log_probs, labels[..., None], axis=-1)
         # PAD has a log-probability as any id, which is not the target's.
-        real = ops.not_equal(labels, PAD)
+        real = ops.not_equal(labels, self.control_ids["pad_id"])
         return ops.sum(ops.where(real, ops.squeeze(chosen, -1), 0.0), axis=-1)
 
     def export(

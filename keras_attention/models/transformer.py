@@ -9,7 +9,6 @@ from keras import ops
 from keras_attention import layers
 from keras_attention.layers import caches as layer_caches
 from keras_attention.models import seq2seq
-from keras_attention.tokens import PAD
 
 
 def _serialized(layer):
@@ -63,9 +62,15 @@ class Transformer(seq2seq.Seq2Seq):
         feed_forward: a layer in place of the feed-forward networks, such as a
             `MixtureOfExperts`, or the dict by which Keras serializes it. Each
             layer gets one of its own. `intermediate_dim` has no meaning then.
+        num_decoder_layers: layers of the decoder, if not `num_layers`.
+        activation: of the feed-forward networks, by name.
+        epsilon: what a normalisation adds to the variance.
+        control_ids: the ids of PAD, START and END, if not ours; see
+            `PaperModel`.
 
     Raises:
-        ValueError: If there is no layer, or if `feed_forward` names none.
+        ValueError: If encoder or decoder has no layer, or if `feed_forward`
+            names none.
 
     Reference: https://arxiv.org/abs/1706.03762
     """
@@ -118,10 +123,16 @@ class Transformer(seq2seq.Seq2Seq):
         dropout=0.1,
         norm_first=True,
         feed_forward=None,
+        num_decoder_layers=None,
+        activation="relu",
+        epsilon=1e-6,
+        control_ids=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
-        self._check_layers(num_layers)
+        if num_decoder_layers is None:
+            num_decoder_layers = num_layers
+        self._check_layers(min(num_layers, num_decoder_layers))
         self.config = {
             "vocabulary_size": vocabulary_size,
             "source_vocabulary_size": source_vocabulary_size,
@@ -132,10 +143,34 @@ class Transformer(seq2seq.Seq2Seq):
             "dropout": dropout,
             "norm_first": norm_first,
             "feed_forward": _serialized(feed_forward),
+            "num_decoder_layers": num_decoder_layers,
+            "activation": activation,
+            "epsilon": epsilon,
+            "control_ids": control_ids,
         }
+        if control_ids is not None:
+            self.control_ids = control_ids
         self.norm_first = norm_first
+        self._add_embeddings(vocabulary_size, source_vocabulary_size)
+        self.position_encoding = self._word_positions()
+        self.dropout = keras.layers.Dropout(
+            dropout, dtype=self.dtype_policy, name="dropout"
+        )
+        self.encoder_layers = [
+            self._layer(layers.TransformerEncoderLayer, f"encoder_{index}")
+            for index in range(num_layers)
+        ]
+        self.decoder_layers = [
+            self._layer(layers.TransformerDecoderLayer, f"decoder_{index}")
+            for index in range(num_decoder_layers)
+        ]
+        if norm_first:
+            self.encoder_norm = self._norm("encoder_norm")
+            self.decoder_norm = self._norm("decoder_norm")
+
+    def _add_embeddings(self, vocabulary_size, source_vocabulary_size):
+        hidden_dim, policy = self.config["hidden_dim"], self.dtype_policy
         self.embedding_scale = math.sqrt(hidden_dim)
-        policy = self.dtype_policy
         self.target_embedding = _embedding(
             vocabulary_size, hidden_dim, dtype=policy, name="embedding"
         )
@@ -144,32 +179,17 @@ class Transformer(seq2seq.Seq2Seq):
             self.source_embedding = _embedding(
                 source_vocabulary_size, hidden_dim, dtype=policy, name="source"
             )
-        self.position_encoding = self._word_positions()
-        self.dropout = keras.layers.Dropout(
-            dropout, dtype=policy, name="dropout"
-        )
-        sizes = (num_heads, intermediate_dim, dropout, norm_first)
-        self.encoder_layers = [
-            self._layer(
-                layers.TransformerEncoderLayer, *sizes, name=f"encoder_{index}"
-            )
-            for index in range(num_layers)
-        ]
-        self.decoder_layers = [
-            self._layer(
-                layers.TransformerDecoderLayer, *sizes, name=f"decoder_{index}"
-            )
-            for index in range(num_layers)
-        ]
-        if norm_first:
-            normalization = keras.layers.LayerNormalization
-            norm = {"epsilon": 1e-6, "dtype": policy}
-            self.encoder_norm = normalization(**norm, name="encoder_norm")
-            self.decoder_norm = normalization(**norm, name="decoder_norm")
 
-    def _layer(self, layer_class, *sizes, name):
+    def _norm(self, name):
+        return keras.layers.LayerNormalization(
+            epsilon=self.config["epsilon"], dtype=self.dtype_policy, name=name
+        )
+
+    def _layer(self, layer_class, name):
+        names = ("num_heads", "intermediate_dim", "dropout", "norm_first")
+        names += ("activation", "epsilon")
         return layer_class(
-            *sizes,
+            **{name: self.config[name] for name in names},
             positions=self._attention_positions(),
             feed_forward=self._feed_forward(),
             dtype=self.dtype_policy,
@@ -219,7 +239,7 @@ class Transformer(seq2seq.Seq2Seq):
         return ops.cast(ops.matmul(x, kernel), "float32")
 
     def _encode(self, source_ids, training):
-        mask = layers.padding_mask(source_ids, PAD)  # [B, S]
+        mask = layers.padding_mask(source_ids, self.control_ids["pad_id"])
         x = self._embed(self.source_embedding, source_ids, training=training)
         for layer in self.encoder_layers:
             x, _ = layer(x, padding_mask=mask, training=training)
@@ -316,30 +336,44 @@ class Transformer(seq2seq.Seq2Seq):
 
     def call_with_attention(self, inputs, training=None):
         """See `Seq2Seq`. The attention weights are the last layer's."""
+        target_ids = inputs["target_ids"]
         memory, mask = self._encode(inputs["source_ids"], training)
-        x = self._embed(
-            self.target_embedding, inputs["target_ids"], training=training
-        )
+        masks = self._decoder_masks(mask, target_ids)
+        x = self._embed(self.target_embedding, target_ids, training=training)
         for layer in self.decoder_layers:
-            x, attention_weights = layer(
-                x, memory, memory_mask=mask, training=training
-            )
+            x, attention_weights = layer(x, memory, **masks, training=training)
         return self._logits(x), attention_weights
+
+    def _decoder_masks(self, memory_mask, target_ids):
+        """The masks of a decoder layer's call.
+
+        No token attends to a later one, so padding at the end needs no mask.
+        But experts would count it.
+        """
+        if self.config["feed_forward"] is None:
+            return {"memory_mask": memory_mask}
+        return {
+            "memory_mask": memory_mask,
+            "padding_mask": layers.padding_mask(
+                target_ids, self.control_ids["pad_id"]
+            ),
+        }
 
     def call_with_maps(self, inputs, training=None):
         """See `PaperModel`."""
         source_ids, target_ids = inputs["source_ids"], inputs["target_ids"]
-        mask = layers.padding_mask(source_ids, PAD)  # [B, S]
+        mask = layers.padding_mask(source_ids, self.control_ids["pad_id"])
         of_encoder, of_decoder = [], []
         x = self._embed(self.source_embedding, source_ids, training=training)
         for layer in self.encoder_layers:
             x, weights = layer(x, padding_mask=mask, training=training)
             of_encoder.append(weights)  # [B, H, S, S]
         memory = self.encoder_norm(x) if self.norm_first else x
+        masks = self._decoder_masks(mask, target_ids)
         x = self._embed(self.target_embedding, target_ids, training=training)
         for layer in self.decoder_layers:
             x, *weights = layer.call_with_both_weights(
-                x, memory, memory_mask=mask, training=training
+                x, memory, **masks, training=training
             )
             of_decoder.append(weights)  # [B, H, T, T], [B, H, T, S]
         stacks = (of_encoder, *zip(*of_decoder, strict=True))

@@ -43,8 +43,8 @@ class TransformerLanguageModel(language_model.LanguageModel):
     Deviations: the kernels start as Glorot's. GPT-2 draws them with a
     deviation of 0.02, and those before a sum with 0.02 / sqrt(2 L). Dropout
     acts on the embeddings and on each sublayer's output, and not on the
-    attention weights. The epsilon of a normalisation is 1e-6, where the
-    papers' code has 1e-5. START is a token of its own, where in GPT-2 one
+    attention weights. By default, the epsilon of a normalisation is 1e-6, where
+    the papers' code has 1e-5. START is a token of its own, where in GPT-2 one
     token ends a text and begins the next.
 
     Args:
@@ -60,6 +60,10 @@ class TransformerLanguageModel(language_model.LanguageModel):
         num_key_value_heads: heads of keys and values, which query heads share;
             must divide `num_heads`. The cache is smaller by this factor. None
             gives each query head its own.
+        activation: of the feed-forward networks, by name.
+        epsilon: what a normalisation adds to the variance.
+        control_ids: the ids of PAD, START and END, if not ours; see
+            `PaperModel`.
 
     Raises:
         ValueError: If there is no layer, if `num_key_value_heads` does not
@@ -106,6 +110,9 @@ class TransformerLanguageModel(language_model.LanguageModel):
         dropout=0.1,
         norm_first=True,
         num_key_value_heads=None,
+        activation="tanh_gelu",
+        epsilon=1e-6,
+        control_ids=None,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -120,16 +127,36 @@ class TransformerLanguageModel(language_model.LanguageModel):
             "dropout": dropout,
             "norm_first": norm_first,
             "num_key_value_heads": num_key_value_heads,
+            "activation": activation,
+            "epsilon": epsilon,
+            "control_ids": control_ids,
         }
+        if control_ids is not None:
+            self.control_ids = control_ids
         self.max_length = max_length
         policy = {"dtype": self.dtype_policy}
-        if max_length is None:
+        self._add_embeddings(vocabulary_size, hidden_dim, **policy)
+        self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
+        names = ("num_heads", "intermediate_dim", "dropout", "norm_first")
+        names += ("num_key_value_heads", "activation", "epsilon")
+        same = {name: self.config[name] for name in names}
+        self.stack = [
+            layers.SelfAttentionLayer(name=f"layer_{index}", **same, **policy)
+            for index in range(num_layers)
+        ]
+        if norm_first:
+            self.norm = keras.layers.LayerNormalization(
+                epsilon=epsilon, name="norm", **policy
+            )
+
+    def _add_embeddings(self, vocabulary_size, hidden_dim, **policy):
+        if self.max_length is None:
             self.embedding_scale, stddev = math.sqrt(hidden_dim), 0.5
             stddev *= hidden_dim**-0.5
         else:
             self.embedding_scale, stddev = 1.0, 0.02
             self.position_embedding = keras.layers.Embedding(
-                max_length,
+                self.max_length,
                 hidden_dim,
                 _normal(0.01),
                 name="position_embedding",
@@ -142,19 +169,6 @@ class TransformerLanguageModel(language_model.LanguageModel):
             name="embedding",
             **policy,
         )
-        self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-        sizes = (num_heads, intermediate_dim, dropout, norm_first)
-        shared = {"num_key_value_heads": num_key_value_heads}
-        self.stack = [
-            layers.SelfAttentionLayer(
-                *sizes, name=f"layer_{index}", **shared, **policy
-            )
-            for index in range(num_layers)
-        ]
-        if norm_first:
-            self.norm = keras.layers.LayerNormalization(
-                epsilon=1e-6, name="norm", **policy
-            )
 
     def _embed(self, token_ids, start=0, training=None):
         x = self.embedding(token_ids) * self.embedding_scale  # [B, T, D]

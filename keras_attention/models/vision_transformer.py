@@ -31,10 +31,10 @@ class VisionTransformer(paper_model.PaperModel):
     | MLP size | `intermediate_dim` |
     | x_class, E_pos | `class_token`, `position_embeddings` |
 
-    GELU has its tanh form, and the epsilon of a normalisation is 1e-6, as in
-    the authors' code. Deviations: dropout does not act inside the MLP. There is
-    no hidden layer before the class logits, which the paper has in
-    pre-training.
+    By default GELU has its tanh form, and the epsilon of a normalisation is
+    1e-6, as in the authors' code. Deviations: dropout does not act inside the
+    MLP. There is no hidden layer before the class logits, which the paper has
+    in pre-training.
 
     Args:
         num_classes: of the labels.
@@ -45,6 +45,8 @@ class VisionTransformer(paper_model.PaperModel):
         intermediate_dim: width of the feed-forward networks.
         num_heads: heads; must divide `hidden_dim`.
         dropout: rate.
+        activation: of the feed-forward networks, by name.
+        epsilon: what a normalisation adds to the variance.
 
     Call arguments:
         inputs: {"image": pictures}, or the pictures themselves: float [B,
@@ -86,6 +88,8 @@ class VisionTransformer(paper_model.PaperModel):
         intermediate_dim=3072,
         num_heads=12,
         dropout=0.1,
+        activation="tanh_gelu",
+        epsilon=1e-6,
         **kwargs,
     ):
         super().__init__(**kwargs)
@@ -106,6 +110,8 @@ class VisionTransformer(paper_model.PaperModel):
             "intermediate_dim": intermediate_dim,
             "num_heads": num_heads,
             "dropout": dropout,
+            "activation": activation,
+            "epsilon": epsilon,
         }
         policy = {"dtype": self.dtype_policy}
         self.patch_embedding = keras.layers.Dense(
@@ -114,20 +120,22 @@ class VisionTransformer(paper_model.PaperModel):
         self.class_token = self.add_weight(
             name="class_token", shape=(1, hidden_dim), initializer="zeros"
         )
-        num_patches = (height // patch_size) * (width // patch_size)
         self.position_embeddings = self.add_weight(
             name="position_embeddings",
-            shape=(num_patches + 1, hidden_dim),
+            shape=(1 + height * width // patch_size**2, hidden_dim),
             initializer=keras.initializers.RandomNormal(stddev=0.02),
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-        sizes = (num_heads, intermediate_dim, dropout, True)
+        names = "num_heads intermediate_dim dropout activation epsilon".split()
+        same = {name: self.config[name] for name in names}
         self.stack = [
-            layers.SelfAttentionLayer(*sizes, name=f"layer_{index}", **policy)
+            layers.SelfAttentionLayer(
+                norm_first=True, name=f"layer_{index}", **same, **policy
+            )
             for index in range(num_layers)
         ]
         self.norm = keras.layers.LayerNormalization(
-            epsilon=1e-6, name="norm", **policy
+            epsilon=epsilon, name="norm", **policy
         )
         self.head = keras.layers.Dense(num_classes, name="head", **policy)
 

@@ -213,10 +213,7 @@ def save(result, path):
     check_path(path)
     if path is None:
         return result
-    path = pathlib.Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
+    with written_whole(path) as partial:
         result.savefig(
             partial,
             format=_suffix(path)[1:],
@@ -225,7 +222,21 @@ def save(result, path):
             # The time of writing would make each file another.
             metadata=_NO_DATE.get(_suffix(path)),
         )
+    return result
+
+
+@contextlib.contextmanager
+def written_whole(path) -> Iterator[pathlib.Path]:
+    """A file to write, which moves to `path` once it is whole.
+
+    Args:
+        path: Where to. Its folder is made if it is not there.
+    """
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield partial
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
-    return result

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from keras_attention.plotting import drawing
+
 _TEMPLATE = pathlib.Path(__file__).with_name("exploration.html")
 _TOKENS = ("source_tokens", "pair_tokens", "input_tokens", "target_tokens")
 # What rows and columns of a map are, in words.
@@ -46,8 +48,8 @@ def explore(
 
     Every layer and head is a small map that opens on a click, with lines from
     token to token. Each step has its best tokens. The beam is a tree. The page
-    is one file and loads nothing. A weight is rounded to 1/65535 of its map's
-    greatest.
+    is one file and loads nothing, and it is written whole or not at all. A
+    weight is rounded to 1/65535 of its map's greatest.
 
     Args:
         inspection: what `inspect` of a model returned.
@@ -65,21 +67,32 @@ def explore(
             f"The page is written as .html. Received: path={os.fspath(path)!r}"
         )
     content = {
-        **{name: list(getattr(inspection, name)) for name in _TOKENS},
+        **{name: _shown(getattr(inspection, name)) for name in _TOKENS},
         "num_given": inspection.num_given,
         "probabilities": [float(p) for p in inspection.probabilities],
-        "best": [list(map(list, step)) for step in inspection.best],
+        "best": [
+            [[drawing.printable(token), p] for token, p in step]
+            for step in inspection.best
+        ],
         "maps": [
             _packed(name, looks) for name, looks in inspection.maps.items()
         ],
-        "tree": [dataclasses.asdict(node) for node in inspection.tree],
+        "tree": [
+            dataclasses.asdict(node) | {"token": drawing.printable(node.token)}
+            for node in inspection.tree
+        ],
     }
     # No text can end the element that holds the data.
     written = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
     page = _TEMPLATE.read_text("utf-8").replace("__DATA__", written)
     if path is not None:
-        pathlib.Path(path).write_text(page, "utf-8")
+        with drawing.written_whole(path) as partial:
+            partial.write_text(page, "utf-8")
     return Exploration(page)
+
+
+def _shown(tokens) -> list[str]:
+    return [drawing.printable(token) for token in tokens]
 
 
 def _packed(name, looks) -> dict:
@@ -92,8 +105,8 @@ def _packed(name, looks) -> dict:
         "name": name,
         "layers": num_layers,
         "heads": num_heads,
-        "rows": list(looks.rows),
-        "columns": list(looks.columns),
+        "rows": _shown(looks.rows),
+        "columns": _shown(looks.columns),
         "axes": [_AXES.get(word, word) for word in looks.axes],
         "greatest": greatest,
         "weights": base64.b64encode(weights.tobytes()).decode(),

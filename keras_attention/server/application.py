@@ -100,14 +100,39 @@ class Application:
         )
         self.rest_port = bound.getsockname()[1]
         try:
-            server = self._grpc_server()
+            self._grpc = self._grpc_server()
         except ValueError:
             bound.close()
             raise
-        self._grpc = server
         # Whoever waits for the models asks the ports, so these open first.
         await self._set_health(health_pb2.HealthCheckResponse.NOT_SERVING)
         await self._grpc.start()
+        self._http = _Http(self._http_config())
+        self._http_task = asyncio.create_task(self._http.serve(sockets=[bound]))
+        # Now: a model that is loaded answers while another one is read.
+        self.predictor.queue.start()
+        models = self.predictor.models
+        await models.update()
+        try:
+            models.check()
+        except errors.RequestError as error:
+            await self.stop()
+            raise ValueError(error.message) from error
+        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
+        models.warm()
+        if self._settings.poll_seconds:
+            self._watch = asyncio.create_task(
+                models.watch(self._settings.poll_seconds)
+            )
+        logs.event(
+            "ready",
+            host=self._settings.host,
+            rest_port=self.rest_port,
+            grpc_port=self.grpc_port,
+            models={n: m.available for n, m in models.by_name.items()},
+        )
+
+    def _http_config(self) -> uvicorn.Config:
         config = uvicorn.Config(
             self._rest.connections,
             # httptools, which uvicorn prefers, has no limit for a head.
@@ -130,29 +155,7 @@ class Application:
         config.http_protocol_class = self._rest.connections.protocol(
             config.http_protocol_class
         )
-        self._http = _Http(config)
-        self._http_task = asyncio.create_task(self._http.serve(sockets=[bound]))
-        # Now: a model that is loaded answers while another one is read.
-        self.predictor.queue.start()
-        models = self.predictor.models
-        await models.update()
-        try:
-            models.check()
-        except errors.RequestError as error:
-            await self.stop()
-            raise ValueError(error.message) from error
-        await self._set_health(health_pb2.HealthCheckResponse.SERVING)
-        if self._settings.poll_seconds:
-            self._watch = asyncio.create_task(
-                models.watch(self._settings.poll_seconds)
-            )
-        logs.event(
-            "ready",
-            host=self._settings.host,
-            rest_port=self.rest_port,
-            grpc_port=self.grpc_port,
-            models={n: m.available for n, m in models.by_name.items()},
-        )
+        return config
 
     def _grpc_server(self) -> grpc.aio.Server:
         server = grpc.aio.server(

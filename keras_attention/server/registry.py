@@ -125,12 +125,13 @@ class Models:
                 except Exception as error:
                     # Such as a folder that cannot be read now.
                     logs.failure("poll", error, model=model.config.name)
-            if not self._has_started:
-                self._has_started = True
-                self._warm_all()
+            self._has_started = True
 
-    def _warm_all(self) -> None:
-        """Has all warm-up requests answered, and does not wait for it."""
+    def warm(self) -> None:
+        """Has all warm-up requests answered, and does not wait for it.
+
+        A server that `check` refuses would not end before it is warm.
+        """
         for name, model in self.by_name.items():
             for number in model.available:
                 loaded = model.statuses[number].loaded

@@ -135,11 +135,13 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     definitions = _definitions(path)
     kind = _kind(path, definitions)
     declared = {} if kind is None else kind.signatures
+    num_beams = 1 if kind is None else kind.num_beams
     savedmodel.register_text_operations()
     # There may be other graphs, such as one for training. TensorFlow Serving
     # takes this one.
     with on_demand.no_collection():
         loaded = tf.saved_model.load(str(path), tags=["serve"])
+    functions = quick_search.signatures(loaded, path, num_beams)
     version = LoadedVersion(
         number,
         {
@@ -151,7 +153,7 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
                 # Those of this package say exactly what they take.
                 is_exact=has_manifest,
             )
-            for name, function in quick_search.signatures(loaded, path).items()
+            for name, function in functions.items()
             if name in definitions
         },
         definitions,

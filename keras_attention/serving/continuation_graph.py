@@ -6,6 +6,7 @@ import keras
 import tensorflow as tf
 
 from keras_attention import data, decoding
+from keras_attention.config import search as searches
 from keras_attention.serving import (
     cards,
     inspection,
@@ -24,7 +25,8 @@ _INSPECTED |= inspection.STEPS
 class ContinuationGraph(Graph):
     """A language model as functions in graph.
 
-    Args, Attributes: as the arguments of `Continuer`.
+    Args, Attributes: as the arguments of `Continuer`; `search` is a
+        `config.Search`, the attribute `choices`.
     """
 
     def __init__(
@@ -35,7 +37,7 @@ class ContinuationGraph(Graph):
         max_new_tokens: int,
         stored_precision: str,
         carries_state: bool,
-        no_repeat_ngram_size: int,
+        search: searches.Search,
     ):
         super().__init__(model, [tokenizer], stored_precision)
         self.carries_state = carries_state
@@ -44,10 +46,10 @@ class ContinuationGraph(Graph):
         self._num_positions = getattr(model, "max_length", None) or tf.int32.max
         self.max_length = min(max_length, self._num_positions)
         self.max_new_tokens = max_new_tokens
-        self.no_repeat_ngram_size = no_repeat_ngram_size
+        self.choices = search
         self.facts = f"""\
 - Longest continuation: {max_new_tokens} tokens, END included.
-- Search: greedy{cards.without_repeats(no_repeat_ngram_size)}
+- Search: greedy{cards.without_repeats(search.no_repeat_ngram_size)}
 """
         self._search_rows = tf.function(
             self._search,
@@ -161,7 +163,7 @@ class ContinuationGraph(Graph):
                 max_lengths=max_lengths,
                 forbidden_ids=token_rows.FORBIDDEN_IDS,
                 prefix_ids=prompt_ids,
-                no_repeat_ngram_size=self.no_repeat_ngram_size,
+                no_repeat_ngram_size=self.choices.no_repeat_ngram_size,
             )
 
     def _score(self, text):

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
+from keras_attention.config import search as searches
 from keras_attention.data.readers import streams
 from keras_attention.serving import text_model
 
@@ -38,14 +39,14 @@ class Continuer(text_model.TextModel):
         carries_state: whether the model has learned a stream whose state is
             carried: `score_stream` then goes on from state to state. Each line
             begins with START, and the model has `advance`.
-        no_repeat_ngram_size: how many tokens in a row no continuation writes
-            if its text or itself holds them already, see `decoding`; 0 for no
-            limit.
+        **search: choices of the search by their names, see `config.Search`:
+            those of language models.
 
     Raises:
         ValueError: If the model is not built, if no text or no continuation
             can keep the limits, if the precision is another one, if the
-            weights are too large for it, or if the n-grams' size is negative.
+            weights are too large for it, or if a choice of the search is
+            another one.
             When it is asked, as `TextModel`.
     """
 
@@ -57,7 +58,7 @@ class Continuer(text_model.TextModel):
         max_new_tokens: int = 32,
         stored_precision: str = "float32",
         carries_state: bool = False,
-        no_repeat_ngram_size: int = 0,
+        **search: typing.Unpack[searches.Given],
     ):
         if max_length < 2 or max_new_tokens < 1:
             raise ValueError(
@@ -65,10 +66,10 @@ class Continuer(text_model.TextModel):
                 f"max_length={max_length}, max_new_tokens={max_new_tokens}"
             )
         # A live model needs Keras, a SavedModel does not.
-        from keras_attention.decoding import ngrams
         from keras_attention.serving import continuation_graph
 
-        ngrams.check_size(no_repeat_ngram_size)
+        asked = searches.of(**search)
+        searches.check_task(asked, "language_modelling")
         graph = continuation_graph.ContinuationGraph(
             model,
             tokenizer,
@@ -76,7 +77,7 @@ class Continuer(text_model.TextModel):
             max_new_tokens,
             stored_precision,
             carries_state,
-            no_repeat_ngram_size,
+            asked.over(searches.OTHERWISE),
         )
         super().__init__(graph.kind, graph.signatures, graph)
 

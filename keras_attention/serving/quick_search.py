@@ -4,8 +4,8 @@ In a search of one text, most of the time goes to TensorFlow's operations and
 not to their arithmetic. XLA makes one function of them. It takes seconds to
 compile one for each shape, and TensorFlow Serving refuses it on a CPU. So a
 version has searches beside its signatures, in `FOLDER`: one more SavedModel for
-each signature that can be quick, by its name. Its one function takes the
-weights:
+each signature that can be quick, by its name. Without beams, the search of
+`greedy` is that of `serving_default`, too. Its one function takes the weights:
 
 - `search`: ids [B, S], max_lengths [B], weights -> ids [B, T].
 
@@ -50,30 +50,41 @@ def write(searches: Mapping[str, Callable], version: pathlib.Path) -> None:
         tf.saved_model.save(module, str(version / FOLDER / name))
 
 
-def signatures(loaded, version: pathlib.Path) -> Mapping[str, Callable]:
+def signatures(
+    loaded, version: pathlib.Path, num_beams: int
+) -> Mapping[str, Callable]:
     """The signatures of a SavedModel, quick ones for few texts.
 
     Args:
         loaded: what `tf.saved_model.load` returned.
         version: the folder that it was loaded from.
+        num_beams: beams of `serving_default`.
     """
     folders = {path.name: path for path in (version / FOLDER).glob("*")}
     if not folders:
         return loaded.signatures
     weights = functools.cache(loaded.weights)  # The same for all searches.
-    return {
-        **loaded.signatures,
-        **{
-            name: QuickSearch(folder, loaded, weights, loaded.signatures[name])
-            for name, folder in folders.items()
-            if name in loaded.signatures
-        },
-    }
+    found, quick = dict(loaded.signatures), {}
+    for name, signature in loaded.signatures.items():
+        is_greedy = name == "serving_default" and num_beams == 1
+        search = "greedy" if is_greedy else name
+        if search not in folders:
+            continue
+        if search not in quick:
+            quick[search] = QuickSearch(
+                folders[search], loaded, weights, signature
+            )
+        found[name] = quick[search]
+    return found
 
 
 @functools.cache
 def _compiler() -> concurrent.futures.Executor:
-    """One thread: all other cores are left to the answers."""
+    """One thread: all other cores are left to the answers.
+
+    A process waits for it at its end. XLA cannot be interrupted, and a thread
+    that comes back from it while Python ends may abort the process.
+    """
     return concurrent.futures.ThreadPoolExecutor(1, "compile a search")
 
 

@@ -74,7 +74,8 @@ class TextModel:
             loaded: what `tf.saved_model.load` returned.
         """
         model = cls.__new__(cls)
-        TextModel.__init__(model, kind, quick_search.signatures(loaded, path))
+        signatures = quick_search.signatures(loaded, path, kind.num_beams)
+        TextModel.__init__(model, kind, signatures)
         model.path = path
         model._loaded = loaded  # Its functions do not keep its variables.
         return model
@@ -206,22 +207,20 @@ class TextModel:
 
     def _ask(self, name, rows, batch_size, truncate, decode=None, **others):
         """What a signature answers to each row, see `_decoded`."""
-        function, answers = self._function(name), []
+        function = self._function(name)
         batches = self._batches(rows, batch_size, truncate, **others)
-        for places, inputs in batches:
-            answers.append((places, function(**inputs)))
+        answers = [(places, function(**inputs)) for places, inputs in batches]
         return self._decoded(name, answers, decode)
 
     def _function(self, name: str) -> Callable:
-        """A signature's function.
-
-        Raises:
-            ValueError: If the model does not have it.
-        """
+        """A signature's function, or a ValueError: there may be none."""
         if name not in self.signatures:
+            remedy = "Export the model again."
+            if name in self.kind.signatures:  # Other names were asked for.
+                remedy = "Load all signatures, by ka.load."
             raise ValueError(
-                f"{self.path} has no signature {name!r}, only "
-                f"{', '.join(sorted(self.signatures))}. Export the model again."
+                f"{self.path} answers by {', '.join(sorted(self.signatures))}, "
+                f"and not by {name!r}. {remedy}"
             )
         return self.signatures[name]
 

@@ -8,6 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention import decoding
+from keras_attention.config import search as searches
 from keras_attention.data import Tokenizer
 from keras_attention.serving import (
     cards,
@@ -73,11 +74,13 @@ class TranslationGraph(Graph):
     """A model of translation as functions in graph.
 
     Args:
-        model, source_tokenizer, target_tokenizer, num_beams, length_penalty,
-            stored_precision, no_repeat_ngram_size: as of `Translator`.
+        model, source_tokenizer, target_tokenizer, stored_precision: as of
+            `Translator`.
+        search: `config.Search` without a choice that is None.
         limits: `Limits`.
 
     Attributes:
+        choices: as `search`.
         limits, source_tokenizer, target_tokenizer: as given.
     """
 
@@ -86,23 +89,20 @@ class TranslationGraph(Graph):
         model: keras.Model,
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
-        num_beams: int,
-        length_penalty: float,
+        search: searches.Search,
         limits: Limits,
         stored_precision: str,
-        no_repeat_ngram_size: int = 0,
     ):
         tokenizers = [source_tokenizer, target_tokenizer]
         super().__init__(model, tokenizers, stored_precision)
         self.source_tokenizer, self.target_tokenizer = tokenizers
-        self.num_beams, self.length_penalty = num_beams, length_penalty
-        self.no_repeat_ngram_size = no_repeat_ngram_size
+        self.choices, num_beams = search, search.num_beams
         self.facts = f"""\
 - Longest translation: {limits.max_target_factor:g} tokens for each token of \
 the text, and {limits.max_target_offset} more.
   A translation that reaches this length ends there. Nothing reports this.
-- Search: beam {num_beams}, length penalty {length_penalty}\
-{cards.without_repeats(no_repeat_ngram_size)}
+- Search: beam {num_beams}, length penalty {search.length_penalty}\
+{cards.without_repeats(search.no_repeat_ngram_size)}
 """
         self.limits = limits
         # A search is traced once for all functions that search alike.
@@ -155,14 +155,15 @@ the text, and {limits.max_target_offset} more.
             "encode": make(encode, input_signature=[text]),
             "decode": make(self._detokenize, input_signature=[ids, counts]),
         }
-        beams = {"greedy": 1, "serving_default": self.num_beams}
+        beams = {"greedy": 1}
+        if 1 < self.choices.num_beams <= quick_search.MOST_ROWS:
+            beams["serving_default"] = self.choices.num_beams
         self.quick_searches = {
             name: make(
                 functools.partial(search, num_beams),
                 input_signature=[ids, counts, self.weights.specs],
             )
             for name, num_beams in beams.items()
-            if num_beams <= quick_search.MOST_ROWS
         }
 
     def _answer(self, num_beams, n_best, write, text):
@@ -250,9 +251,9 @@ the text, and {limits.max_target_offset} more.
             "settle": settle,
             "source_mask": source_ids != PAD,
             "max_lengths": max_lengths,
-            "alpha": self.length_penalty,
+            "alpha": self.choices.length_penalty,
             "forbidden_ids": token_rows.FORBIDDEN_IDS,
-            "no_repeat_ngram_size": self.no_repeat_ngram_size,
+            "no_repeat_ngram_size": self.choices.no_repeat_ngram_size,
         }
 
     def _max_lengths(self, source_ids):
@@ -288,7 +289,7 @@ the text, and {limits.max_target_offset} more.
         }
 
     def _write_n_best(self, answers, source_ids, lengths):
-        batch_size, num_beams = tf.shape(lengths)[0], self.num_beams
+        batch_size, num_beams = tf.shape(lengths)[0], self.choices.num_beams
         flat = tf.reshape(answers.ids, [batch_size * num_beams, -1])
         texts = self._detokenize(flat, tf.repeat(lengths, num_beams))
         missing = answers.lengths == 0
@@ -340,7 +341,7 @@ the text, and {limits.max_target_offset} more.
                 **self._search_arguments(
                     source_ids, self._max_lengths(source_ids), self.num_beams
                 ),
-                num_beams=self.num_beams,
+                num_beams=self.choices.num_beams,
             )
             is_given, is_text = given[:, 0] != END, source_ids[:, 0] != END
             # What the model makes of a blank text is not shown.

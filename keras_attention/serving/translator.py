@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 import tensorflow as tf
 
+from keras_attention.config import search as searches
 from keras_attention.serving import text_model
 
 if typing.TYPE_CHECKING:
@@ -24,8 +25,6 @@ class Translator(text_model.TextModel):
         model: a built `models.Seq2Seq`.
         source_tokenizer: a `data.Tokenizer`.
         target_tokenizer: that of the target; by default the same.
-        num_beams: beams of `serving_default` and N of `n_best`.
-        length_penalty: alpha of the beam search.
         max_source_length: limit of a text in tokens, END included; that of
             the model, if it has fewer learned positions. The functions
             translate what fits and say so; Python refuses.
@@ -36,15 +35,15 @@ class Translator(text_model.TextModel):
             "float16" an exported model is half as large: the translator
             keeps a copy, which each search turns to float32 (for that time
             it holds both) and computes with.
-        no_repeat_ngram_size: how many tokens in a row no search writes twice
-            in one answer, see `decoding`; 0 for no limit. `score` and `align`
-            follow what they are given.
+        **search: choices of the search by their names, see `config.Search`.
+            By default 4 beams and a length penalty of 1. `num_beams` is also
+            the N of `n_best`. `score` and `align` follow what they are given.
 
     Raises:
-        ValueError: If the model is not built, if there is no beam, if the
-            length penalty or the n-grams' size is negative, if no text or no
-            answer can keep the limits, if the precision is another one, or if
-            the weights are too large for it. When it is asked, as
+        ValueError: If the model is not built, if a choice of the search is
+            unknown or out of its bounds, if no text or no answer can keep the
+            limits, if the precision is another one, or if the weights are too
+            large for it. When it is asked, as
             `TextModel`, and if a reference is longer than any translation.
     """
 
@@ -53,32 +52,22 @@ class Translator(text_model.TextModel):
         model: "keras.Model",
         source_tokenizer: "Tokenizer",
         target_tokenizer: "Tokenizer | None" = None,
-        num_beams: int = 4,
-        length_penalty: float = 1.0,
         max_source_length: int = 128,
         max_target_factor: float = 2.0,
         max_target_offset: int = 32,
         stored_precision: str = "float32",
-        no_repeat_ngram_size: int = 0,
+        **search: typing.Unpack[searches.Given],
     ):
-        if num_beams < 1 or length_penalty < 0:
-            raise ValueError(
-                "Expected num_beams >= 1 and length_penalty >= 0. Received: "
-                f"num_beams={num_beams}, length_penalty={length_penalty}"
-            )
         # A live model needs Keras, a SavedModel does not.
-        from keras_attention.decoding import ngrams
         from keras_attention.serving import translation_graph
 
-        ngrams.check_size(no_repeat_ngram_size)
         # A table of learned positions ends, for texts and for answers.
         num_positions = getattr(model, "max_length", None) or tf.int32.max
         graph = translation_graph.TranslationGraph(
             model,
             source_tokenizer,
             target_tokenizer or source_tokenizer,
-            num_beams,
-            length_penalty,
+            searches.of(**search).over(searches.OTHERWISE),
             translation_graph.Limits(
                 min(max_source_length, num_positions),
                 max_target_factor,
@@ -86,7 +75,6 @@ class Translator(text_model.TextModel):
                 num_positions,
             ),
             stored_precision,
-            no_repeat_ngram_size,
         )
         super().__init__(graph.kind, graph.signatures, graph)
 

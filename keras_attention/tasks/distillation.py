@@ -137,7 +137,9 @@ def _load(directory, task):
 def _check_origin(corpus, directory, teachers) -> None:
     """Writes down who translates which texts, or compares it.
 
-    No checkpoint does so, if the run has nothing to train before.
+    No checkpoint does so, if the run has nothing to train before. A teacher is
+    known by its files: they may have another path on each machine. Where they
+    are gone, as they are no longer needed, it is known by its path.
 
     Raises:
         ValueError: If translations are there that are of other teachers or of
@@ -146,18 +148,49 @@ def _check_origin(corpus, directory, teachers) -> None:
     checksum = 0
     for row in corpus.splits["train"].as_numpy_iterator():
         checksum = zlib.crc32(row["source"] + b"\n", checksum)
-    origin = {"teachers": [str(path) for path in teachers], "texts": checksum}
+    origin = {
+        "teachers": [str(path) for path in teachers],
+        "checksums": [_checksum(path) for path in teachers],
+        "texts": checksum,
+    }
     folder = directory.path / "translations"
     folder.mkdir(exist_ok=True)
     path = folder / "origin.json"
     if not _paths(directory):
         files.write_atomically(path, json.dumps(origin).encode())
-    elif not path.is_file() or json.loads(path.read_text()) != origin:
+    elif not path.is_file() or not _is_same(
+        json.loads(path.read_text()), origin
+    ):
         raise ValueError(
             f"{folder} has translations by other distillation_teachers, or of "
             "other texts. Go on with the choices that the run began with, or "
             "choose another --output."
         )
+
+
+def _checksum(path: pathlib.Path) -> str | None:
+    """That of a teacher's files, or None if they are gone."""
+    directory = run_directory.at(path)
+    return directory.checksum() if directory.weights.is_file() else None
+
+
+def _is_same(known: dict, origin: dict) -> bool:
+    """Whether translations are of the same teachers and texts."""
+    pairs = zip(
+        *(
+            itertools.zip_longest(one["teachers"], one.get("checksums", []))
+            for one in (known, origin)
+        ),
+        strict=False,
+    )
+    return (
+        known["texts"] == origin["texts"]
+        and len(known["teachers"]) == len(origin["teachers"])
+        and all(
+            files == others if files and others else path == other_path
+            for (path, files), (other_path, others) in pairs
+        )
+    )
 
 
 def translate(corpus, directory: run_directory.RunDirectory, load) -> None:

@@ -87,7 +87,7 @@ class LanguageModelling(Task):
             max_length=config.data.max_length,
             stored_precision=stored_precision,
             carries_state=config.data.context == "carry",
-            no_repeat_ngram_size=config.search.no_repeat_ngram_size or 0,
+            **config.search.given,
         )
 
     def rank(self, logs):

@@ -112,11 +112,9 @@ class Translation(Task):
         return translator.Translator(
             model,
             *tokenizers,
-            num_beams=config.search.num_beams,
-            length_penalty=config.search.length_penalty,
             max_source_length=config.data.max_length,
             stored_precision=stored_precision,
-            no_repeat_ngram_size=config.search.no_repeat_ngram_size or 0,
+            **config.search.given,
         )
 
     def rank(self, logs):

@@ -18,9 +18,9 @@ Reference: https://arxiv.org/abs/2411.09009
 import tensorflow as tf
 
 # The gradient of the kernel is read and written for each block. In a block of
-# fewer rows, this takes longer than the products.
+# fewer rows, this takes longer than the products. Only a batch has fewer.
 MIN_ROWS = 512
-# Logits of a block, where there are MIN_ROWS in it: 16 MB of float32.
+# Logits of a block, where it has MIN_ROWS all the same: 16 MB of float32.
 MAX_LOGITS = 2**22
 
 
@@ -152,11 +152,15 @@ class _Rows:
         """
         inputs, kernel, *_ = tensors
         inputs = tf.reshape(inputs, [-1, inputs.shape[-1]])
-        most = max(MIN_ROWS, MAX_LOGITS // self._vocabulary_size(kernel))
+        most = max(1, MAX_LOGITS // self._vocabulary_size(kernel))
         # A number where the graph knows it, as XLA must.
         count = self.labels.shape[0]
-        count = tf.size(self.labels) if count is None else count
-        num_blocks = 1 + count // most
+        least_of, greatest_of = min, max
+        if count is None:
+            count = tf.size(self.labels)
+            least_of, greatest_of = tf.minimum, tf.maximum
+        num_blocks = least_of(1 + count // most, count // MIN_ROWS)
+        num_blocks = greatest_of(num_blocks, 1)
         size = (count + num_blocks - 1) // num_blocks
         rest = num_blocks * size - count
 

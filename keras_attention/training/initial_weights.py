@@ -8,7 +8,7 @@ import keras
 import numpy as np
 
 from keras_attention import config as configuration
-from keras_attention import files
+from keras_attention import files, published
 from keras_attention.config import beginnings
 from keras_attention.training import checkpoints, run_directory
 
@@ -74,11 +74,13 @@ def take(model: keras.Model, path: str) -> int:
     model's own and does not count: a classifier takes the encoder of a
     translator. `language_model_names` of a translator says which weights of
     its decoder take those of a language model. A file of Keras has to hold
-    all weights of this model.
+    all weights of this model. A published folder may have another vocabulary
+    or other classes: weights of tokens and classes then remain the model's
+    own.
 
     Args:
         model: with weights of its own, which remain where there are no others.
-        path: of a run's folder or a file.
+        path: of a run's folder, a published folder or a file.
 
     Returns:
         A checksum of the file.
@@ -87,10 +89,14 @@ def take(model: keras.Model, path: str) -> int:
         ValueError: If there are no such weights, if no name is among the
             model's, or if one of that name has another shape. If several have
             one name, and the models are not built alike.
+        ImportError: If safetensors are to be read, and their package is not
+            installed.
     """
     file = beginnings.weights_of(path)
     if file.suffix == ".npz":
-        words = _take_by_name(model, file)
+        words = _take_by_name(model, file, _read(file))
+    elif file.suffix in (".safetensors", ".json"):
+        words = _take_by_name(model, file, *_read_safetensors(model, file))
     else:
         try:
             model.load_weights(file)
@@ -106,11 +112,15 @@ def take(model: keras.Model, path: str) -> int:
     return zlib.crc32(file.read_bytes())
 
 
-def _take_by_name(model, file) -> str:
-    """What was taken, in words."""
+def _own(model) -> dict:
     # What is trained, and no more: the seeds of dropout stay the model's own.
-    own = _named((one.path, one) for one in model.trainable_variables)
-    found = _renamed(_read(file), own, model)
+    return _named((one.path, one) for one in model.trainable_variables)
+
+
+def _take_by_name(model, file, found, others=()) -> str:
+    """What was taken, in words; `others` are names that are not."""
+    own = _own(model)
+    found = _renamed(found, own, model)
     taken = {name: own[name] for name in own if name in found}
     if not taken:
         raise ValueError(
@@ -131,7 +141,7 @@ def _take_by_name(model, file) -> str:
     for name, variable in taken.items():
         variable.assign(found[name])
     words = f"{len(taken)} of its {len(own)} weights"
-    for label, names in (("fresh", own), ("not taken", found)):
+    for label, names in (("fresh", own), ("not taken", [*found, *others])):
         if rest := [name for name in names if name not in taken]:
             words += f" ({label}: {_few(rest)})"
     return words
@@ -178,6 +188,28 @@ def _read(file: pathlib.Path) -> dict[str, np.ndarray]:
         for name, (kind, _, path) in parts.items()
         if kind == "model"
     )
+
+
+def _read_safetensors(model, file) -> tuple[dict, list[str]]:
+    """The weights by our names, and the names of those that do not fit.
+
+    Of these are the weights of other tokens or classes, with their shapes.
+    """
+    if not published.is_published(file):
+        tensors = published.Tensors(file)
+        return {name: tensors[name] for name in tensors.shapes}, []
+    weights = published.read(file)
+    own = _own(model)
+    of_other_data = [
+        name
+        for name, value in weights.values.items()
+        if published.belongs_to_data(name)
+        and name in own
+        and tuple(value.shape) != tuple(own[name].shape)
+    ]
+    shapes = {name: weights.values.pop(name).shape for name in of_other_data}
+    others = (shapes | weights.left_over).items()
+    return weights.values, [f"{name} {list(shape)}" for name, shape in others]
 
 
 def _named(weights) -> dict:

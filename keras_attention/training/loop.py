@@ -21,11 +21,13 @@ import numpy as np
 
 from keras_attention import config as configuration
 from keras_attention import devices, files
+from keras_attention.config import beginnings
 from keras_attention.data.readers import counted_pairs
 from keras_attention.training import (
     callbacks,
     epoch_files,
     initial_weights,
+    precision,
     run_directory,
     schedules,
 )
@@ -71,6 +73,7 @@ def train(
     config = configuration.replace(config, replicas=replicas)
     with Team.at_work(), contextlib.ExitStack() as locks:
         team = Team(devices.make_strategy(replicas))
+        config = precision.decided(config, resume, team.size)
         _start(config, resume, team, locks)
         with team.together():
             corpus = task.load(config.data)
@@ -110,7 +113,14 @@ def _start(config, resume, team, locks) -> None:
     """Lets the leader make or check the run's folder, and lock it."""
     # A corpus and a folder may have another path on each machine.
     # What all of them shall read is compared later, by its content.
-    named = configuration.replace(config, output=None, corpus="", init=None)
+    teachers = beginnings.folders(config.training.distillation_teachers)
+    named = configuration.replace(
+        config,
+        output=None,
+        corpus="",
+        init=None,
+        distillation_teachers=f"{len(teachers)} of them",
+    )
     team.agree(
         "choices",
         f"{configuration.text(named)}\nresume: {resume}",

@@ -105,9 +105,8 @@ class TokenObjective:
         mean, values = blocks.cross_entropy(
             factors, labels, _counts(weights), self.label_smoothing, training
         )
-        # The trainer takes the mean of the values by the counts. Its gradient
-        # is that of `mean`, which is added as 0.
-        loss = values["loss"] + (mean - ops.stop_gradient(mean))
+        # The trainer takes the mean of the values by the counts.
+        loss = _with_gradient_of(values["loss"], mean)
         return {**values, "loss": loss}
 
     def _at_once(self, logits, labels):
@@ -258,6 +257,19 @@ class LabelObjective(TokenObjective):
     def results(self, means):
         """The means as they are."""
         return means
+
+
+@ops.custom_gradient
+def _with_gradient_of(values, mean):
+    """Values [...] whose gradient goes to a scalar alone.
+
+    `values + (mean - stop_gradient(mean))` would be NaN where it is infinite.
+    """
+
+    def gradient(upstream):
+        return ops.zeros_like(values), ops.sum(upstream)
+
+    return values, gradient
 
 
 def _shares(links, attention_weights):

@@ -1,18 +1,20 @@
 """A run's folder: the names of its files, its choices, and who may write."""
 
 import dataclasses
+import hashlib
 import json
 import os
 import pathlib
 
 from keras_attention import config as configuration
 from keras_attention import files
+from keras_attention.config import search
 
 # Choices that may change when a run is resumed. The corpus may have moved: a
 # checksum guards its content.
 FREE_ON_RESUME = frozenset(
     ("output", "epochs", "steps", "checkpoint_steps", "corpus")
-    + ("num_beams", "length_penalty", "no_repeat_ngram_size")
+    + search.NAMES
     + ("data_note", "validation_sentences")
 )
 
@@ -73,6 +75,16 @@ class RunDirectory:
     def vocabularies(self) -> list[pathlib.Path]:
         """The vocabularies that are there, in the order of their names."""
         return sorted(self.path.glob("vocabulary.*.model"))
+
+    def checksum(self) -> str:
+        """The SHA-256 of the files that decide what the model answers."""
+        paths = [self.config, self.weights, self.classes]
+        digests = [
+            f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}"
+            for path in (*paths, *self.vocabularies())
+            if path.is_file()
+        ]
+        return hashlib.sha256("\n".join(digests).encode()).hexdigest()
 
 
 def at(path: str | os.PathLike) -> RunDirectory:

@@ -288,7 +288,7 @@ def translated(model, monkeypatch):
 
     asked = {}
 
-    def load(path, *search):
+    def load(path, **search):
         asked.clear()
         asked["search"] = search
         return Echo()
@@ -305,24 +305,28 @@ def translated(model, monkeypatch):
 @pytest.mark.parametrize(
     "argv, texts, search",
     [
-        (["a", "b"], ["a", "b"], (None, None, None)),
-        (["--num_beams", "1", "a"], ["a"], (1, None, None)),
-        (["a", "--length_penalty", "0", "b"], ["a", "b"], (None, 0, None)),
-        (["a", "--no_repeat_ngram_size=3"], ["a"], (None, None, 3)),
+        (["a", "b"], ["a", "b"], {}),
+        (["--num_beams", "1", "a"], ["a"], {"num_beams": 1}),
+        (
+            ["a", "--length_penalty", "0", "b"],
+            ["a", "b"],
+            {"length_penalty": 0},
+        ),
+        (["a", "--no_repeat_ngram_size=3"], ["a"], {"no_repeat_ngram_size": 3}),
         (
             ["a", "--num_beams=3", "--truncate", "c"],
             ["a", "c"],
-            (3, None, None),
+            {"num_beams": 3},
         ),
-        (["- well", "-- Yes, I will."], ["- well", "-- Yes, I will."], None),
-        (["--num_beams=2", "a", "--num_beams=3"], ["a"], (3, None, None)),
-        (["-5", "--", "-b", "--scores"], ["-5", "-b", "--scores"], None),
+        (["- well", "-- Yes, I will."], ["- well", "-- Yes, I will."], {}),
+        (["--num_beams=2", "a", "--num_beams=3"], ["a"], {"num_beams": 3}),
+        (["-5", "--", "-b", "--scores"], ["-5", "-b", "--scores"], {}),
     ],
 )
 def test_options_of_translate_stand_anywhere(translated, argv, texts, search):
     asked = translated(*argv)
     assert asked["texts"] == texts
-    assert asked["search"] == (search or (None, None, None))
+    assert asked["search"] == search
     assert asked["truncate"] == ("--truncate" in argv)
 
 

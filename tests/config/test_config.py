@@ -176,7 +176,7 @@ def test_a_size_is_one_of_the_model():
         ("seed", -1, "a whole number, at least 0"),
         ("seed", True, "a whole number, at least 0"),
         ("joint_vocabulary", 1, "true or false"),
-        ("precision", "bf16", "one of float32, bfloat16"),
+        ("precision", "bf16", "one of float32, bfloat16, auto"),
         (
             "schedule",
             "cosin",

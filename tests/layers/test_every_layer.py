@@ -8,6 +8,7 @@ import tensorflow as tf
 from keras_attention import layers
 
 B, T, S, D = 2, 3, 5, 14
+T5 = {"use_bias": False, "normalization": "rms", "epsilon": 1e-5}
 ATTENTIONS = {
     "additive": lambda **kw: layers.AdditiveAttention(11, **kw),
     "dot": lambda **kw: layers.MultiplicativeAttention("dot", **kw),
@@ -68,6 +69,9 @@ ENCODING = {
         feed_forward=layers.MixtureOfExperts(5, 11, dtype=kw.get("dtype")),
         **kw,
     ),
+    "encoder_of_t5": lambda **kw: layers.TransformerEncoderLayer(
+        7, 11, 0.3, True, key_dim=3, **T5, **kw
+    ),
     "encoder_rotary": lambda **kw: layers.TransformerEncoderLayer(
         7, 11, positions=layers.RotaryPositions(), **kw
     ),
@@ -80,6 +84,15 @@ DECODING = {
     ),
     "decoder_pre_norm": lambda **kw: layers.TransformerDecoderLayer(
         7, 11, dropout=0.3, norm_first=True, **kw
+    ),
+    "decoder_gated": lambda **kw: layers.TransformerDecoderLayer(
+        7,
+        11,
+        feed_forward=layers.FeedForward(
+            11, "tanh_gelu", gated=True, dtype=kw.get("dtype")
+        ),
+        **T5,
+        **kw,
     ),
     "decoder_bucketed": lambda **kw: layers.TransformerDecoderLayer(
         7, 11, positions=layers.BucketedBias(), **kw

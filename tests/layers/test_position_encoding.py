@@ -85,3 +85,25 @@ def test_far_positions_keep_their_accuracy():
         for f in (math.sin, math.cos)
     ]
     np.testing.assert_allclose(far, expected, atol=2e-3)
+
+
+def test_halves_have_all_sines_before_all_cosines(rng):
+    expected = np.zeros((5, DIM))
+    for p in range(5):
+        for i in range(DIM // 2):
+            angle = p / 10000 ** (2 * i / DIM)
+            expected[p, i] = math.sin(angle)
+            expected[p, DIM // 2 + i] = math.cos(angle)
+    encoded = layers.sinusoidal_positions(np.arange(5), DIM, "halves")
+    np.testing.assert_allclose(encoded, expected, atol=1e-6)
+    inputs = rng.normal(size=(2, 5, DIM)).astype("float32")
+    np.testing.assert_allclose(
+        layers.PositionEncoding("halves")(inputs) - inputs,
+        np.stack([expected] * 2),
+        atol=1e-6,
+    )
+
+
+def test_another_layout_is_refused():
+    with pytest.raises(ValueError, match="one of pairs, halves.*'thirds'"):
+        layers.sinusoidal_positions(np.arange(5), DIM, "thirds")

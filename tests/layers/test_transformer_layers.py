@@ -300,3 +300,58 @@ def test_heads_must_divide_the_width(layer_class):
 def test_sizes_must_be_positive(sizes):
     with pytest.raises(ValueError, match="must be positive"):
         layers.TransformerEncoderLayer(*sizes)
+
+
+@norm_orders
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1])
+def test_rms_normalization_equals_the_equation(
+    rng, randomize, norm_first, epsilon
+):
+    """Zhang and Sennrich 2019, equation 4: no mean, and no shift."""
+    x = rng.normal(loc=0.5, size=(B, T, D)).astype("float32")
+    residual = layers.Residual(0.0, norm_first, "rms", epsilon)
+    residual.build(x.shape)
+    randomize(residual)
+    (scale,) = residual.get_weights()
+
+    def normalized(x):
+        mean_square = (x**2).mean(axis=-1, keepdims=True)
+        return scale * x / np.sqrt(mean_square + epsilon)
+
+    expected = (
+        x + np.sin(normalized(x)) if norm_first else normalized(x + np.sin(x))
+    )
+    outputs = residual(x, np.sin(residual.enter(x)))
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+
+
+def test_another_normalization_is_refused():
+    with pytest.raises(ValueError, match="one of layer, rms.*'batch'"):
+        layers.Residual(normalization="batch")
+
+
+def test_heads_of_a_width_of_their_own(arrays, randomize):
+    """And no product with a bias: as T5's."""
+    layer = layers.TransformerDecoderLayer(
+        num_heads=3,
+        intermediate_dim=INTERMEDIATE,
+        norm_first=True,
+        use_bias=False,
+        key_dim=5,
+        normalization="rms",
+    )
+    x, memory = arrays["inputs"], arrays["memory"]
+    outputs, attention_weights = layer(x, memory)
+    assert outputs.shape == x.shape
+    assert attention_weights.shape == (B, 3, T, S)
+    shapes = [tuple(weight.shape) for weight in layer.weights]
+    assert sorted(shapes) == sorted(
+        [(D, 15)] * 6 + [(15, D)] * 2 + [(D,)] * 3 + [(D, 11), (11, D)]
+    )
+    projected = layer.project_memory(memory)
+    cache = layer.initial_cache(B, T)
+    for position in range(T):
+        output, _, cache = layer.step(
+            x[:, position], projected, None, cache, position
+        )
+        np.testing.assert_allclose(output, outputs[:, position], atol=1e-5)

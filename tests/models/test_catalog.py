@@ -18,6 +18,7 @@ from keras_attention.models import catalog
 ROOT = pathlib.Path(__file__).parents[2]
 NOT_PAPERS = {"__init__", "catalog", "seq2seq", "language_model"}
 NOT_PAPERS |= {"classifier", "ensemble", "paper_model", "self_critical"}
+NOT_PAPERS |= {"pretrained"}
 # Models of pictures have labels in place of words.
 NUM_OUTPUTS = {"vision_transformer": "num_classes"}
 every_name = pytest.mark.parametrize("name", catalog.CATALOG)

@@ -1,6 +1,7 @@
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_attention import layers, models
 
@@ -90,7 +91,28 @@ def test_each_layer_has_experts_of_its_own(randomize, tmp_path):
     state = model.initial_state(memory, max_length=4)
     for t in range(4):
         logits, state, _ = model.step(IDS["target_ids"][:, t], memory, state)
-        np.testing.assert_allclose(logits, expected[:, t], atol=1e-5)
+        real = IDS["target_ids"][:, t] != 0
+        np.testing.assert_allclose(
+            logits.numpy()[real], expected[real, t], atol=1e-5
+        )
+
+
+@keras.saving.register_keras_serializable(package="test_transformer")
+class Counts(keras.layers.Layer):
+    """It adds the number of tokens that it is to read to the losses."""
+
+    def call(self, inputs, padding_mask):
+        self.add_loss(ops.sum(ops.cast(padding_mask, "float32")))
+        return inputs
+
+
+@pytest.mark.parametrize("call", ["__call__", "call_with_maps"])
+def test_experts_are_told_what_is_padding(call):
+    model = models.Transformer(V, **SIZES, feed_forward=Counts())
+    model.build()
+    getattr(model, call)(IDS)
+    # In two layers each: 8 real source tokens, and 7 real target tokens.
+    assert float(sum(model.losses)) == 2 * 8 + 2 * 7
 
 
 def test_a_network_without_a_class_is_refused():

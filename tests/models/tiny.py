@@ -19,6 +19,8 @@ CLASSES = {"num_classes": 5}
 SIZES = {
     "transformer": TRANSFORMER,
     "roformer": TRANSFORMER,
+    "marian": TRANSFORMER,
+    "t5": TRANSFORMER | {"key_dim": 3},
     "rnnsearch": RECURRENT | {"readout_dim": 5},
     **{
         f"{way}_rnnsearch": RECURRENT | {"readout_dim": 5}
@@ -64,6 +66,8 @@ LEARNERS = {"embedding_dim": 64, "units": 128}
 TRAININGS = {
     "transformer": ("mini", {}, 8, 4000, 12, 1e-3),
     "roformer": ("mini", {}, 8, 8000, 15, 1e-3),
+    "marian": ("mini", {}, 8, 4000, 12, 1e-3),
+    "t5": ("mini", {}, 8, 8000, 15, 1e-3),
     "rnnsearch": ("tiny", LEARNERS, 8, 4000, 6, 3e-3),
     "structured_rnnsearch": ("tiny", LEARNERS, 8, 4000, 10, 3e-3),
     "monotonic_rnnsearch": ("tiny", LEARNERS, 6, 8000, 14, 3e-3),

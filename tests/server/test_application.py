@@ -33,6 +33,7 @@ from keras_attention.server import (  # noqa: E402
     errors,
     logs,
     model_configs,
+    registry,
     settings,
 )
 
@@ -287,7 +288,11 @@ def test_ports_are_different(run_server, configs):
             pass
 
 
-def test_a_label_of_no_version_ends_the_start(run_server, model_folders):
+def test_a_label_of_no_version_ends_the_start(
+    run_server, model_folders, monkeypatch
+):
+    # Nothing is computed that would keep the process from its end.
+    monkeypatch.setattr(registry.Models, "warm", None)
     config = model_configs.ModelConfig(
         "shout", model_folders["shout"], labels={"stable": 7}
     )

@@ -86,6 +86,7 @@ def test_a_server_is_ready_before_all_is_warm_and_a_new_version_is_warm(
     async def test(served):
         first = served.by_name["m"].statuses[1].loaded
         assert served.are_ready and first.warmed == []
+        served.warm()
         assert served.is_reading
         may_warm.set()
         put(tmp_path / "m", 2)
@@ -104,6 +105,7 @@ def test_a_warm_up_that_fails_is_logged_and_the_version_answers(tmp_path):
             raise RuntimeError("no such thing")
 
     async def test(served):
+        served.warm()
         while served.is_reading:
             await asyncio.sleep(0.01)
         assert states(served) == {1: State.AVAILABLE}

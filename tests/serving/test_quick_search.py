@@ -165,4 +165,30 @@ def test_no_function_asks_for_xla(path):
 def test_a_model_that_xla_cannot_compile_has_none(random_translator, tmp_path):
     path = random_translator("rnnsearch").export(tmp_path / "model")
     loaded = tf.saved_model.load(str(path))
-    assert quick_search.signatures(loaded, path) is loaded.signatures
+    assert quick_search.signatures(loaded, path, 1) is loaded.signatures
+
+
+@pytest.mark.parametrize(
+    "num_beams, searches",
+    [(1, ["greedy"]), (4, ["greedy", "serving_default"]), (5, ["greedy"])],
+)
+def test_a_search_without_beams_is_written_once(
+    random_translator, num_beams, searches
+):
+    live = random_translator("transformer", num_beams=num_beams)
+    assert [*live.graph.quick_searches] == searches
+
+
+@pytest.mark.parametrize("num_beams, is_shared", [(1, True), (5, False)])
+def test_both_signatures_share_a_search_without_beams(
+    tmp_path, num_beams, is_shared
+):
+    class Loaded:
+        signatures = {"serving_default": len, "greedy": len, "score": len}
+        weights = dict
+
+    (tmp_path / quick_search.FOLDER / "greedy").mkdir(parents=True)
+    found = quick_search.signatures(Loaded, tmp_path, num_beams)
+    assert isinstance(found["greedy"], quick_search.QuickSearch)
+    assert (found["serving_default"] is found["greedy"]) == is_shared
+    assert found["score"] is len

@@ -186,6 +186,39 @@ def test_other_texts_are_not_theirs(choose, teacher, folder, tmp_path):
         stage.corpus(corpus)
 
 
+def test_a_teacher_is_known_by_its_files(choose, teacher, folder, tmp_path):
+    """They may have another path, and may be gone in the end."""
+
+    def student_of(path):
+        (stage,) = stages(choose, path, init=str(path))
+        return stage.corpus(corpora.load(str(folder), "en", "de"))
+
+    translations = tmp_path / "student" / "translations"
+    translations.mkdir(parents=True)
+    with pytest.raises(Exception):  # noqa: B017 It has no weights to load.
+        student_of(teacher)
+    assert (translations / "origin.json").is_file()
+    for number, count in enumerate([30, 15]):
+        (translations / f"{number:06d}.txt").write_text("acht\n" * count)
+    elsewhere = teacher.with_name("elsewhere")
+    shutil.copytree(teacher, elsewhere)
+    assert student_of(elsewhere).sizes["train"] == 90
+    (elsewhere / "weights.npz").write_bytes(b"others")
+    with pytest.raises(ValueError, match="by other distillation_teachers"):
+        student_of(elsewhere)
+    (teacher / "weights.npz").unlink()
+    assert student_of(teacher).sizes["train"] == 90
+    (elsewhere / "weights.npz").unlink()
+    with pytest.raises(ValueError, match="by other distillation_teachers"):
+        student_of(elsewhere)
+
+
+@pytest.mark.parametrize("names", [",", " , "])
+def test_teachers_that_are_none_are_refused(choose, names):
+    with pytest.raises(ValueError, match="names no run"):
+        choose("student", distillation_epochs=1, distillation_teachers=names)
+
+
 def test_the_command_says_at_once_that_a_teacher_is_not_there(tmp_path):
     flags = ["--model", "luong", "--distillation_epochs", "1"]
     teachers = f"--distillation_teachers={tmp_path / 'gone'}"

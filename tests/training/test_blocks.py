@@ -15,7 +15,7 @@ B, T, D, V = 3, 5, 7, 11
 
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch):
-    """Blocks of 4 rows or fewer."""
+    """Blocks of 4 to 7 rows."""
     monkeypatch.setattr(blocks, "MIN_ROWS", 4)
     monkeypatch.setattr(blocks, "MAX_LOGITS", 1)
 
@@ -88,7 +88,7 @@ def by_blocks(tensors, labels, weights, label_smoothing, is_turned, **options):
 
 
 # One row, blocks of which the last is shorter, and one block.
-@pytest.mark.parametrize("rows", [1, 4, 100])
+@pytest.mark.parametrize("rows", [1, 7, 100])
 @pytest.mark.parametrize("label_smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("is_turned, has_bias", [(False, True), (True, False)])
 def test_value_and_gradients_equal_a_loop(
@@ -104,6 +104,53 @@ def test_value_and_gradients_equal_a_loop(
         np.testing.assert_allclose(found[2], values, rtol=1e-6, atol=1e-6)
         for ours, expected in zip(found[1], gradients, strict=True):
             np.testing.assert_allclose(ours, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_only_a_batch_has_fewer_rows_than_a_block(is_known, monkeypatch):
+    monkeypatch.setattr(blocks, "MAX_LOGITS", 6 * V)
+    kernel = tf.zeros([D, V])
+
+    def divide(inputs, labels):
+        rows = blocks._Rows(labels, tf.ones_like(labels), 0.0, False)
+        (inputs, *_), num_blocks = rows._divide([inputs, kernel])
+        return tf.shape(inputs)[1], num_blocks
+
+    if not is_known:
+        divide = tf.function(
+            divide,
+            input_signature=[
+                tf.TensorSpec([None, D], tf.float32),
+                tf.TensorSpec([None], tf.int32),
+            ],
+        )
+    # Batch -> rows of its blocks: no more than 6, if there are 4 in each.
+    expected = {3: 3, 4: 4, 6: 6, 7: 7, 8: 4, 12: 4, 15: 5, 24: 5}
+    found = {}
+    for count in expected:
+        size, num_blocks = divide(
+            tf.zeros([count, D]), tf.zeros([count], tf.int32)
+        )
+        found[count] = int(size)
+        assert (int(num_blocks) - 1) * found[count] < count
+        assert count <= int(num_blocks) * found[count]
+    assert found == expected
+
+
+def test_an_infinite_loss_is_infinite_and_has_a_gradient():
+    """A label outside the vocabulary: it was NaN."""
+    tensors, labels, weights = drawn()
+    labels[0, 1] = V
+    objective = objectives.TokenObjective()
+    with tf.GradientTape() as tape:
+        tape.watch(tensors)
+        factors = layers.LogitFactors(*tensors, False)
+        measured = objective.measured(factors, labels, weights, True)
+        loss = tf.reduce_sum(measured["loss"][0])
+    values = measured["loss"][0].numpy()
+    assert np.isposinf(values[0, 1]) and np.isfinite(values).sum() == B * T - 1
+    for gradient in tape.gradient(loss, tensors):
+        assert np.isfinite(gradient).all() and np.any(gradient)
 
 
 def test_logits_that_are_far_apart():

@@ -1,0 +1,43 @@
+"""The choices of a search: one home for all surfaces."""
+
+import dataclasses
+import typing
+
+import pytest
+
+from keras_attention import config
+from keras_attention.config import search
+
+
+def test_type_checkers_know_all_choices():
+    fields = {f.name: f.type for f in dataclasses.fields(search.Search)}
+    assert typing.get_type_hints(search.Given) == fields
+
+
+def test_what_is_given_goes_over_what_is_not():
+    asked = search.of(num_beams=8, length_penalty=0)
+    assert asked.given == {"num_beams": 8, "length_penalty": 0}
+    whole = asked.over(search.OTHERWISE)
+    assert (whole.num_beams, whole.no_repeat_ngram_size) == (8, 0)
+
+
+def test_a_choice_that_there_is_not_is_refused():
+    with pytest.raises(ValueError, match="did you mean num_beams"):
+        search.of(num_beam=3)
+
+
+@pytest.mark.parametrize(
+    "task, names",
+    [
+        ("translation", {*search.NAMES}),
+        ("language_modelling", {*search.OF_LANGUAGE_MODELS}),
+        ("classification", set()),
+    ],
+)
+def test_each_task_has_its_choices(task, names):
+    assert {name for name in search.NAMES if search.is_of(name, task)} == names
+
+
+def test_a_training_keeps_a_choice_without_a_recipe_for_it():
+    kept = config.without_unread(config.make(length_penalty=0.5))
+    assert kept.search.given == {"length_penalty": 0.5}

@@ -19,6 +19,12 @@ Each search takes functions and tensors and knows no model:
   them again has log 0, and the others are not normalised again. END is always
   possible. The tokens of a prefix count, and are never refused. With 1, no
   token comes twice;
+- `settle`: None, or a function `settle(memory, state, length, N)` -> `(memory,
+  state)` of a beam search. The N hypotheses of a text then share one row of
+  `memory`, which is [B, ...] where `state` is [B * N, ...]. Now and then, the
+  first `length` tokens of all hypotheses of each text are the same. `settle`
+  moves what the state holds of them into the memory. `Seq2Seq.settling` gives
+  all three;
 - `room`: int or None, the most tokens of any answer, none of `max_lengths`
   being more. XLA compiles a search that knows it: all tensors then keep their
   shapes, and all rows are computed to the end.

@@ -19,8 +19,7 @@ Past = collections.namedtuple("Past", "since roots")
 Past.__doc__ = """Where the hypotheses stood at an earlier position.
 
 - `since`: int32, that position.
-- `roots`: int32 [B, N], which hypothesis of that position each descends from;
-  () if each descends from itself.
+- `roots`: int32 [B, N], which hypothesis of that position each descends from.
 """
 
 
@@ -46,22 +45,19 @@ def settle(model_settle, past, position, hypotheses, memory, state):
     Returns:
         `(past, memory, state)`.
     """
-    roots, is_common = past.roots, position - past.since >= BLOCK
-    num_hypotheses = 1
-    if not isinstance(roots, tuple):
-        roots = buffers.pick(roots, hypotheses.parents)
-        num_hypotheses = roots.shape[1]
-        agree = ops.all(roots == roots[:, :1], axis=1)
-        is_common &= ops.all(agree | hypotheses.stopped)
+    roots = buffers.pick(past.roots, hypotheses.parents)
+    num_hypotheses = roots.shape[1]
+    agree = ops.all(roots == roots[:, :1], axis=1)
+    is_common = ops.all(agree | hypotheses.stopped)
 
     def taken_over():
         taken = model_settle(memory, state, past.since, num_hypotheses)
-        if isinstance(roots, tuple):
-            return Past(position, roots), *taken
         selves = ops.arange(num_hypotheses, dtype="int32")
         selves = ops.broadcast_to(selves, ops.shape(roots))
         return Past(position, selves), *taken
 
     return ops.cond(
-        is_common, taken_over, lambda: (Past(past.since, roots), memory, state)
+        is_common & (position - past.since >= BLOCK),
+        taken_over,
+        lambda: (Past(past.since, roots), memory, state),
     )

@@ -28,7 +28,6 @@ def greedy_search(
     prefix_ids=None,
     no_repeat_ngram_size=0,
     room=None,
-    settle=None,
 ):
     """Takes the most probable token at each step.
 
@@ -42,7 +41,6 @@ def greedy_search(
         no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
             the package; 0 for none.
         room: the most tokens of any answer, for a compiler, see the package.
-        settle: how the model keeps a common past once, see the package.
 
     Returns:
         `SearchResult` with N = 1.
@@ -76,9 +74,7 @@ def greedy_search(
         token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
         return token_ids[:, 0], log_probs[:, 0]
 
-    loop = one_path.loop(
-        offer, choose, step, memory, state, source_mask, rules, settle
-    )
+    loop = one_path.loop(offer, choose, step, memory, state, source_mask, rules)
     # Penalties cannot change the only hypothesis of a row: they come last.
     path = one_path.result(ops.while_loop(*loop), rules)
     score = penalties.score(

@@ -21,7 +21,7 @@ _Path = collections.namedtuple(
 )
 
 
-def loop(offer, choose, step, memory, state, source_mask, rules, settle=None):
+def loop(offer, choose, step, memory, state, source_mask, rules):
     """What extends one hypothesis a row, until END.
 
     Args:
@@ -33,7 +33,6 @@ def loop(offer, choose, step, memory, state, source_mask, rules, settle=None):
         step, memory, state: see the package.
         source_mask: bool [B, S].
         rules: `answers.Rules`.
-        settle: see the package.
 
     Returns:
         The arguments of `ops.while_loop`, see `positions.loop`.
@@ -75,11 +74,9 @@ def loop(offer, choose, step, memory, state, source_mask, rules, settle=None):
             *room, source_length, is_wide=True
         ),
     )
-    step, state, settle = ngrams.watched(step, state, rules, settle)
+    step, state, _ = ngrams.watched(step, state, rules)
     computed = rows.every(batch_size, memory, state, rules.room)
-    return positions.loop(
-        step, computed, read, advance, path, max_length, settle
-    )
+    return positions.loop(step, computed, read, advance, path, max_length)
 
 
 def result(end, rules):

@@ -267,6 +267,11 @@ class MultiHeadAttention(head_projections.HeadProjections):
             self.compute_dtype,
         )
 
+    def can_settle(self, cache):
+        """Whether `step` takes the first tokens of a cache as `settled`."""
+        known = self.positions is None or self.positions.only_rotates
+        return known and caches.can_settle(cache)
+
     def step(self, query, cache, position, settled=None, num_hypotheses=1):
         """Causal self-attention of one more token.
 
@@ -276,7 +281,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
             position: int scalar, 0 for the first token.
             settled: `GrowingCache` of the tokens before those of the cache,
                 one row for each `num_hypotheses` queries; see `caches.settle`.
-                Not with positions that add to scores or context.
+                See `can_settle`.
             num_hypotheses: N.
 
         Returns:

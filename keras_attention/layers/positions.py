@@ -22,7 +22,11 @@ class Positions(keras.layers.Layer):
     builds the layer and calls its methods, for a whole sequence and for one
     step with a cache. The cache holds keys that are rotated already. Each
     attention needs a layer of its own.
+
+    A subclass that overrides `rotate` alone sets `only_rotates`.
     """
+
+    only_rotates = False
 
     def build(self, heads_shape):
         """`heads_shape` is [B, H, T, key_dim], only H and key_dim known."""

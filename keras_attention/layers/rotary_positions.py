@@ -40,6 +40,8 @@ class RotaryPositions(positions.Positions):
     Reference: https://arxiv.org/abs/2104.09864
     """
 
+    only_rotates = True
+
     def __init__(self, base=10000.0, **kwargs):
         super().__init__(**kwargs)
         if base <= 1:

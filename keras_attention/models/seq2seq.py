@@ -115,9 +115,9 @@ class Seq2Seq(paper_model.PaperModel):
             num_hypotheses: N, as many as the search has for a text.
 
         Returns:
-            `(memory, step, settle)`, see `decoding`. `settle` is None of a
-            model, or a state, that gains nothing by it: then the others are
-            the memory and `prepared_step()`.
+            `(memory, step, settle)`, see `decoding`. `settle` is None where
+            nothing is gained by it, as with one hypothesis. The others are
+            then the memory and `prepared_step()`.
         """
         return memory, self.prepared_step(), None
 

@@ -269,7 +269,10 @@ class Transformer(seq2seq.Seq2Seq):
     def settling(self, memory, state, num_hypotheses):
         """See `Seq2Seq`."""
         step = self.prepared_step()
-        if not all(layer_caches.can_settle(one) for one in state["caches"]):
+        pairs = zip(self.decoder_layers, state["caches"], strict=True)
+        if num_hypotheses == 1 or not all(
+            layer.self_attention.can_settle(cache) for layer, cache in pairs
+        ):
             return memory, step, None
         memory = {**memory, "settled": state["caches"]}
         step = functools.partial(step, num_hypotheses=num_hypotheses)

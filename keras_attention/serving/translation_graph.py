@@ -244,17 +244,18 @@ the text, and {limits.max_target_offset} more.
         room = room or tf.maximum(tf.reduce_max(max_lengths), 1)
         state = self.model.initial_state(memory, room)
         memory, step, settle = self.model.settling(memory, state, num_beams)
-        return {
+        arguments = {
             "step": step,
             "memory": memory,
             "state": state,
-            "settle": settle,
             "source_mask": source_ids != PAD,
             "max_lengths": max_lengths,
             "alpha": self.choices.length_penalty,
             "forbidden_ids": token_rows.FORBIDDEN_IDS,
             "no_repeat_ngram_size": self.choices.no_repeat_ngram_size,
         }
+        # A greedy search has nothing to settle.
+        return {**arguments, "settle": settle} if settle else arguments
 
     def _max_lengths(self, source_ids):
         """The most tokens of each answer: ids [B, S] -> [B]."""

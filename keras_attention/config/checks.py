@@ -77,6 +77,7 @@ def check_together(config: TrainingConfig) -> None:
             "target_vocabulary_type is for translators only. Leave it out for "
             f"{model}."
         )
+    _check_lora(config)
     _check_context(config)
     _check_guidance(config)
     if config.data.columns and task == "translation":
@@ -105,6 +106,19 @@ def check_together(config: TrainingConfig) -> None:
             "optimizer=sgd needs a learning_rate, such as 30 for a language "
             "model with clip_norm=0.15. The default is Adam's, and far too "
             "small for sgd."
+        )
+
+
+def _check_lora(config: TrainingConfig) -> None:
+    """Checks that there are weights to change.
+
+    Raises:
+        ValueError: If there are none.
+    """
+    if config.architecture.lora_rank and not config.run.init:
+        raise ValueError(
+            "lora_rank keeps the weights that a training begins with, and "
+            "changes attention alone. Name them: --init RUN."
         )
 
 

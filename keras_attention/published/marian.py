@@ -10,7 +10,15 @@ NOT_WEIGHTS = r"embed_positions\.weight$"
 
 def arguments(config: dict) -> dict:
     """Those of our class, from what config.json says."""
-    rule.check(config, scale_embedding=True, tie_word_embeddings=True)
+    rule.check(
+        config,
+        add_final_layer_norm=False,
+        normalize_before=False,
+        normalize_embedding=False,
+        scale_embedding=True,
+        static_position_embeddings=True,
+        tie_word_embeddings=True,
+    )
     for name in ("attention_heads", "ffn_dim"):
         rule.check(config, **{f"decoder_{name}": config[f"encoder_{name}"]})
     shared = config.get("share_encoder_decoder_embeddings", True)

@@ -178,7 +178,7 @@ class HeadProjections(keras.layers.Layer):
         for number, (weight, _) in enumerate(self._own_plain_weights()):
             weight.assign(store[str(number)])
         for _, b in self.lora_kernels.values():
-            b.assign(ops.zeros_like(b))
+            b.assign(ops.zeros(b.shape))
 
     def _linear(self, inputs, kernel, bias):
         """`inputs W + b`."""

@@ -188,6 +188,11 @@ def _check_order(file, found: list[str], own: list[str]) -> None:
 def _read(file: pathlib.Path) -> dict[str, np.ndarray]:
     """The weights of a model in a checkpoint, by their names."""
     arrays, _ = checkpoints.load(file)
+    if any(name.endswith("_lora_a") for name in arrays):
+        raise ValueError(
+            f"{file} holds changes of LoRA apart from the kernels. The run's "
+            "weights.npz has them in its kernels: name that file, or the run."
+        )
     # model/0007/transformer/embedding/embeddings, see `checkpoints`.
     parts = {name: name.split("/", 2) for name in arrays}
     return _named(

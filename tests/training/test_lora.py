@@ -5,7 +5,7 @@ import pytest
 import tiny
 
 from keras_attention import config, runs
-from keras_attention.training import checkpoints, lora
+from keras_attention.training import checkpoints, initial_weights, lora
 
 SIZES = {
     "num_layers": 1,
@@ -100,6 +100,13 @@ def test_a_run_goes_on_as_if_it_had_not_stopped(first, corpus, tmp_path):
     expected = weights(whole.directory)
     for name, array in weights(resumed.directory).items():
         np.testing.assert_array_equal(array, expected[name])
+
+
+def test_a_checkpoint_with_changes_apart_is_refused(first, corpus, tmp_path):
+    choices = {"init": str(first.path), "lora_rank": 2}
+    parts = train(corpus, tmp_path / "second", **choices)
+    with pytest.raises(ValueError, match="apart from the kernels.*weights.npz"):
+        initial_weights.take(parts.model, str(parts.directory.checkpoint))
 
 
 def test_without_weights_to_begin_with_it_is_refused(corpus, tmp_path):

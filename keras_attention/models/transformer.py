@@ -149,18 +149,11 @@ class Transformer(seq2seq.Seq2Seq):
         }
         if control_ids is not None:
             self.control_ids = control_ids
-        self.norm_first, policy = norm_first, self.dtype_policy
-        self.embedding_scale = math.sqrt(hidden_dim)
-        self.target_embedding = self.source_embedding = _embedding(
-            vocabulary_size, hidden_dim, dtype=policy, name="embedding"
-        )
-        if source_vocabulary_size is not None:
-            self.source_embedding = _embedding(
-                source_vocabulary_size, hidden_dim, dtype=policy, name="source"
-            )
+        self.norm_first = norm_first
+        self._add_embeddings(vocabulary_size, source_vocabulary_size)
         self.position_encoding = self._word_positions()
         self.dropout = keras.layers.Dropout(
-            dropout, dtype=policy, name="dropout"
+            dropout, dtype=self.dtype_policy, name="dropout"
         )
         self.encoder_layers = [
             self._layer(layers.TransformerEncoderLayer, f"encoder_{index}")
@@ -173,6 +166,18 @@ class Transformer(seq2seq.Seq2Seq):
         if norm_first:
             self.encoder_norm = self._norm("encoder_norm")
             self.decoder_norm = self._norm("decoder_norm")
+
+    def _add_embeddings(self, vocabulary_size, source_vocabulary_size):
+        hidden_dim, policy = self.config["hidden_dim"], self.dtype_policy
+        self.embedding_scale = math.sqrt(hidden_dim)
+        self.target_embedding = _embedding(
+            vocabulary_size, hidden_dim, dtype=policy, name="embedding"
+        )
+        self.source_embedding = self.target_embedding
+        if source_vocabulary_size is not None:
+            self.source_embedding = _embedding(
+                source_vocabulary_size, hidden_dim, dtype=policy, name="source"
+            )
 
     def _norm(self, name):
         return keras.layers.LayerNormalization(

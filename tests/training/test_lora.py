@@ -1,10 +1,12 @@
 """Trainings that change attention alone: `train --lora_rank`."""
 
+import shutil
+
 import numpy as np
 import pytest
 import tiny
 
-from keras_attention import config, runs
+from keras_attention import Translator, config, runs
 from keras_attention.training import checkpoints, initial_weights, lora
 
 SIZES = {
@@ -17,10 +19,9 @@ CHANGED = ("query_kernel", "key_kernel", "value_kernel", "output_kernel")
 CHOICES = {"max_tokens": 64, "epochs": 1, "warmup_steps": 1}
 
 
-@pytest.fixture
-def corpus(tmp_path):
-    folder = tmp_path / "corpus"
-    folder.mkdir()
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
     for split, count in (("train", 40), ("validation", 5)):
         rows = "".join(
             f"one {'two ' * (i % 4)}three\teins {'zwei ' * (i % 4)}drei\n"
@@ -46,11 +47,12 @@ def weights(directory):
     return arrays
 
 
-@pytest.fixture
-def first(corpus, tmp_path):
+@pytest.fixture(scope="module")
+def first(corpus, tmp_path_factory):
+    """The folder of a run of all weights."""
     parts = train(
         corpus,
-        tmp_path / "first",
+        tmp_path_factory.mktemp("runs") / "first",
         model="transformer",
         model_arguments=SIZES,
         vocabulary_type="word",
@@ -58,31 +60,33 @@ def first(corpus, tmp_path):
     return parts.directory
 
 
-def test_a_run_changes_attention_and_is_a_plain_model(
-    first, corpus, tmp_path, capsys
-):
-    parts = train(
-        corpus,
-        tmp_path / "second",
-        init=str(first.path),
-        lora_rank=2,
-        learning_rate=0.1,
-    )
-    count = len(weights(first))
-    assert f"with {count} of its {count} weights" in capsys.readouterr().out
-    before, after = weights(first), weights(parts.directory)
+@pytest.fixture(scope="module")
+def second(first, corpus):
+    """What a training of changes has left: one epoch, from the first run."""
+    return train(corpus, first.path.with_name("second"), **changing(first))
+
+
+def changing(first):
+    choices = {"init": str(first.path), "lora_rank": 2, "learning_rate": 0.1}
+    # Of another number of epochs, the rate is the same.
+    return choices | {"schedule": "constant"}
+
+
+@pytest.mark.slow
+def test_a_run_changes_attention_and_is_a_plain_model(first, second):
+    before, after = weights(first), weights(second.directory)
     assert [*before] == [*after]
     for name in before:
         is_changed = np.abs(after[name] - before[name]).max() > 1e-4
         assert is_changed == name.endswith(CHANGED), name
     # Loaded, it is the model that was trained.
-    loaded = runs.load(parts.directory.path)
+    loaded = runs.load(second.directory.path)
     ids = {
         "source_ids": np.array([[4, 5, 6, 3]]),
         "target_ids": np.array([[2, 5, 4]]),
     }
-    np.testing.assert_allclose(loaded.model(ids), parts.model(ids), atol=1e-5)
-    change = parts.model.encoder_layers[0].self_attention
+    np.testing.assert_allclose(loaded.model(ids), second.model(ids), atol=1e-5)
+    change = second.model.encoder_layers[0].self_attention
     a, b = change.lora_kernels["query"]
     (name,) = (n for n in before if "encoder_0/" in n and "query_k" in n)
     np.testing.assert_allclose(
@@ -90,23 +94,32 @@ def test_a_run_changes_attention_and_is_a_plain_model(
     )
 
 
-def test_a_run_goes_on_as_if_it_had_not_stopped(first, corpus, tmp_path):
-    choices = {"init": str(first.path), "lora_rank": 2, "learning_rate": 0.1}
-    whole = train(corpus, tmp_path / "whole", **choices, epochs=2)
-    train(corpus, tmp_path / "parts", **choices)
-    resumed = train(
-        corpus, tmp_path / "parts", resume=True, **choices, epochs=2
-    )
+@pytest.mark.slow
+def test_a_run_goes_on_as_if_it_had_not_stopped(first, second, corpus):
+    choices = changing(first) | {"epochs": 2}
+    whole = train(corpus, first.path.with_name("whole"), **choices)
+    copy = first.path.with_name("copy")
+    shutil.copytree(second.directory.path, copy)
+    resumed = train(corpus, copy, resume=True, **choices)
     expected = weights(whole.directory)
     for name, array in weights(resumed.directory).items():
         np.testing.assert_array_equal(array, expected[name])
 
 
-def test_a_checkpoint_with_changes_apart_is_refused(first, corpus, tmp_path):
-    choices = {"init": str(first.path), "lora_rank": 2}
-    parts = train(corpus, tmp_path / "second", **choices)
+@pytest.mark.slow
+def test_an_export_scores_as_the_model_that_was_trained(second, tmp_path):
+    pairs = ["one three", "one two three"], ["eins drei", "zwei zwei"]
+    live = Translator(second.model, *second.tokenizers)
+    exported = runs.load(second.directory.path).export(tmp_path / "model")
+    np.testing.assert_allclose(
+        runs.load(exported).score(*pairs), live.score(*pairs), rtol=1e-5
+    )
+
+
+@pytest.mark.slow
+def test_a_checkpoint_with_changes_apart_is_refused(second):
     with pytest.raises(ValueError, match="apart from the kernels.*weights.npz"):
-        initial_weights.take(parts.model, str(parts.directory.checkpoint))
+        initial_weights.take(second.model, str(second.directory.checkpoint))
 
 
 def test_without_weights_to_begin_with_it_is_refused(corpus, tmp_path):
@@ -114,6 +127,7 @@ def test_without_weights_to_begin_with_it_is_refused(corpus, tmp_path):
         train(corpus, tmp_path / "run", lora_rank=2)
 
 
+@pytest.mark.slow
 def test_weights_that_would_stay_random_are_refused(first, corpus, tmp_path):
     deeper = SIZES | {"num_layers": 2}
     with pytest.raises(ValueError, match="no weights for encoder_1/"):

@@ -19,6 +19,10 @@ Each search takes functions and tensors and knows no model:
   them again has log 0, and the others are not normalised again. END is always
   possible. The tokens of a prefix count, and are never refused. With 1, no
   token comes twice;
+- `min_lengths`: int, or int [B], or None: the fewest tokens of each answer,
+  END included. END has log 0 before, and the others are not normalised again.
+  The limit goes before it, and so does a row that can only end. The tokens of
+  a prefix count;
 - `room`: int or None, the most tokens of any answer, none of `max_lengths`
   being more. XLA compiles a search that knows it: all tensors then keep their
   shapes, and all rows are computed to the end.
@@ -51,6 +55,8 @@ the result's weights are 0.
 
 from keras_attention.decoding.beam import beam_search
 from keras_attention.decoding.beam_tree import BeamTree, beam_tree
+from keras_attention.decoding.constrained import constrained_beam_search
+from keras_attention.decoding.diverse import diverse_beam_search
 from keras_attention.decoding.forced import (
     forced_search,
     sequence_log_probability,
@@ -69,7 +75,9 @@ __all__ = [
     "SearchResult",
     "beam_search",
     "beam_tree",
+    "constrained_beam_search",
     "coverage_penalty",
+    "diverse_beam_search",
     "forced_search",
     "greedy_search",
     "length_penalty",

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from keras_attention import decoding
 from keras_attention.tokens import END
@@ -119,3 +120,28 @@ def test_terms_of_another_rank_are_refused(draw_chain):
         decoding.constrained_beam_search(
             **draw_chain(0, [3]).arguments(), num_beams=2, term_ids=[[1, 2]]
         )
+
+
+def test_a_graph_need_not_know_how_many_terms_there_are(draw_chain):
+    chain = draw_chain(7, LIMITS)
+    arguments = chain.arguments()
+    choices = {"num_beams": 4, "n_best": 2, "prefix_ids": np.ones((5, 1))}
+    eager = decoding.constrained_beam_search(
+        **arguments, **choices, term_ids=TERM_IDS
+    )
+    step = arguments.pop("step")
+    specs = tf.nest.map_structure(
+        lambda leaf: tf.TensorSpec([None] * leaf.shape.rank, leaf.dtype),
+        {**arguments, "term_ids": tf.constant(TERM_IDS)},
+    )
+    # The step has to know the vocabulary.
+    logits = arguments["memory"]["logits"]
+    specs["memory"]["logits"] = tf.TensorSpec([None, *logits.shape[1:]])
+
+    def search(given):
+        return decoding.constrained_beam_search(step, **given, **choices)
+
+    in_graph = tf.function(search, input_signature=[specs], autograph=False)
+    found = in_graph({**arguments, "term_ids": TERM_IDS})
+    for ours, theirs in zip(found, eager, strict=True):
+        np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)

@@ -72,7 +72,7 @@ def totals(offers, log_probs):
     """
     offered, token_ids = offers
     num_beams = log_probs.shape[1]
-    count = ops.shape(token_ids)[1] // num_beams
+    count = buffers.size(token_ids) // num_beams
     # The beams of a row compete: one may have several children, or none.
     offered = ops.reshape(offered, (-1, num_beams, count))
     totals = log_probs[:, :, None] + offered

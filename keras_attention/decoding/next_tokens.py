@@ -150,7 +150,7 @@ def within_limits(log_probs, token_ids, position, rules):
         return log_probs, token_ids
     given_ids, given = answers.given_tokens(rules, position, must_end)
     # One of all offers to a row: its beams branch only after the prefix.
-    first = ops.arange(ops.shape(token_ids)[-1]) == 0
+    first = ops.arange(buffers.size(token_ids)) == 0
     certain = ops.where(first, 0.0, IMPOSSIBLE)[None, :]
     return (
         ops.where(given[:, None], certain, log_probs),

@@ -51,8 +51,6 @@ def truncate_distribution(log_probs, top_k=None, top_p=None, min_p=None):
             f"`min_p` must be in (0, 1] or None. Received: min_p={min_p}"
         )
     impossible = next_tokens.IMPOSSIBLE
-    # Before the others: what they leave out does not change the greatest.
-    greatest = ops.max(log_probs, axis=-1, keepdims=True)
     descending = -ops.sort(-log_probs, axis=-1)
     if top_k is not None:
         top_k = min(top_k, log_probs.shape[-1])
@@ -66,6 +64,8 @@ def truncate_distribution(log_probs, top_k=None, top_p=None, min_p=None):
         threshold = ops.min(kept, axis=-1, keepdims=True)
         log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
     if min_p is not None:
+        # No truncation leaves the greatest out.
+        greatest = ops.max(log_probs, axis=-1, keepdims=True)
         threshold = greatest + math.log(min_p)
         log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
     return log_probs

@@ -217,6 +217,7 @@ def read_run(
     config = run_directory.read_config(directory)
     searches.check_task(asked, config.task)
     config = configuration.replace(config, **asked.given)
+    config.search.whole()  # It refuses what does not go together.
     return directory, config, tasks.get(config.task)
 
 

@@ -79,7 +79,7 @@ TABLE = {
     ),
     "evaluation": (
         {"evaluation", "data", "plotting", "on_demand"},
-        {"sacrebleu", "rouge_score", "numpy"},
+        {"sacrebleu", "rouge_score", "comet", "numpy"},
     ),
     "serving": (
         BELOW_SERVING | {"serving"},

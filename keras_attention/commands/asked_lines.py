@@ -14,6 +14,8 @@ from keras_attention.config import search
 
 # So many lines without an answer are named.
 _NAMED = 5
+# Options that ask the search with the model's own beams, each in its way.
+_WAYS = (("n_best", "scores", "attention"), ("mbr",), ("prefix", "terms"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,6 +82,13 @@ def of(model, lines: list[str], options) -> AskedLines:
     function, choices = model, {"truncate": options.truncate}
     if options.n_best or options.scores:
         function = model.n_best
+    elif options.mbr:
+        # It imports TensorFlow, which the model needs, too.
+        from keras_attention.tasks import translation
+
+        function = functools.partial(translation.by_minimum_risk, model)
+    elif options.is_constrained:
+        function = functools.partial(_constrained, model, options)
     elif options.num_beams:
         choices["num_beams"] = options.num_beams
     return AskedLines(
@@ -98,7 +107,10 @@ def signatures(options) -> set[str]:
     Args:
         options: `commands.predict.Options`.
     """
-    names = {"n_best"} if options.n_best or options.scores else set()
+    from_list = options.n_best or options.scores or options.mbr
+    names = {"n_best"} if from_list else set()
+    if options.is_constrained:
+        names = {"constrained"}
     # Which is greedy depends on the model.
     names = names or {"serving_default"} | (
         {"greedy"} if options.num_beams else set()
@@ -160,19 +172,38 @@ def _group(found, count: int, with_scores: bool) -> list[str]:
     ]
 
 
+def _constrained(model, options, rows, truncate: bool) -> list[str]:
+    """Translations that begin with the prefix and hold the terms."""
+    terms = [term.strip() for term in (options.terms or "").split(";")]
+    found = model.constrained(
+        rows,
+        prefixes=[options.prefix or ""] * len(rows),
+        terms=[terms] * len(rows),
+        truncate=truncate,
+    )
+    return [text for text, _ in found]
+
+
 def _check(model, options) -> None:
     """Checks that a model can answer as the options ask.
 
     Raises:
         ValueError: If it cannot.
     """
-    names = (*search.NAMES, "n_best", "scores", "attention")
+    names = (*search.NAMES, *itertools.chain(*_WAYS))
     values = {name: getattr(options, name) for name in names}
     # 0 is a choice, None and False are none.
     asked = [n for n, v in values.items() if v is not None and v is not False]
     wrong = [name for name in asked if not search.is_of(name, model.task)]
     arguments.refuse_for_task(wrong, model.task)
-    if not {*asked} & {"n_best", "scores", "attention"}:
+    ways = [[name for name in way if name in asked] for way in _WAYS]
+    first, *others = [f"--{way[0]}" for way in ways if way] or [None]
+    if others:
+        raise ValueError(
+            f"{first} and {others[0]} find translations in two ways, which do "
+            "not go together. Leave one of them out."
+        )
+    if first is None or options.is_constrained:
         return
     if options.num_beams not in (None, model.num_beams):
         raise ValueError(

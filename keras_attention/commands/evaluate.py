@@ -61,6 +61,18 @@ class Options(search.Search):
         "For translators that summarise English texts: the JSON also has the "
         "mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L. It needs the extra `rouge`.",
     )
+    mbr: bool = choice(
+        False,
+        "For translators, score the translation that is most like all others "
+        "by chrF (minimum Bayes risk), of as many as the search has beams or "
+        "draws samples. Add --temperature for samples.",
+    )
+    comet: bool = choice(
+        False,
+        "For translators, the JSON also has the score of a network that has "
+        "read how people judge translations. It needs the package "
+        "unbabel-comet, which loads the network from the internet.",
+    )
     by_length: str | None = choice(
         None,
         "For translators, where to draw BLEU by the length of the source in "
@@ -122,6 +134,16 @@ def evaluate(
         corpus = saved.data.corpus
     configuration.check_corpus(corpus)
     arguments.check_picture(options.by_length)
+    _check_scores(options)
+    arguments.import_tensorflow()
+    from keras_attention.commands import scoring
+
+    for row in scoring.score_models(names, *files, options, ensemble):
+        print(json.dumps(row))
+
+
+def _check_scores(options: Options) -> None:
+    """Checks that the packages are there which the scores need."""
     if options.tokenize is not None:
         from keras_attention.evaluation import scores
 
@@ -130,8 +152,7 @@ def evaluate(
         from keras_attention.evaluation import rouge
 
         rouge.check_installed()
-    arguments.import_tensorflow()
-    from keras_attention.commands import scoring
+    if options.comet:
+        from keras_attention.evaluation import comet
 
-    for row in scoring.score_models(names, *files, options, ensemble):
-        print(json.dumps(row))
+        comet.check_installed()

@@ -26,6 +26,21 @@ class Options(search.Search):
     scores: bool = choice(
         False, "For translators, print each translation's score behind a tab."
     )
+    mbr: bool = choice(
+        False,
+        "For translators, print the translation that is most like all others "
+        "by chrF (minimum Bayes risk), of as many as the search has beams or "
+        "draws samples. Add --temperature for samples.",
+    )
+    prefix: str | None = choice(
+        None, "For translators, a text that each translation begins with."
+    )
+    terms: str | None = choice(
+        None,
+        "For translators, what each translation must hold: texts, with "
+        "semicolons between them. If no hypothesis of the beam holds all, the "
+        "translation is empty. More beams find more.",
+    )
     truncate: bool = choice(
         False,
         "Answer what fits of a text that is too long. By default its answer "
@@ -54,6 +69,11 @@ class Options(search.Search):
         "work, such as auto. MODEL and --output must have the same path on all "
         "of these machines. By default, the workers run on this machine.",
     )
+
+    @property
+    def is_constrained(self) -> bool:
+        """Whether a prefix or terms are given."""
+        return bool(self.prefix or self.terms)
 
 
 Texts = Annotated[
@@ -118,6 +138,9 @@ def read(
     arguments.check_model(model)
     arguments.check_picture(options.attention)
     arguments.check_ensemble(model, ensemble)
+    if options.is_constrained and arguments.is_run(model):
+        # An export has the signature for it, or does not.
+        options = dataclasses.replace(options, constraints=True)
     if input or options.output or options.ray_address or options.workers > 1:
         if ensemble:
             raise ValueError(

@@ -52,7 +52,7 @@ def score_models(
     )
     if not task.compares:
         choices = (*searches.NAMES, "rouge", "tokenize", "by_length")
-        choices += ("alignments",)
+        choices += ("alignments", "mbr", "comet")
         asked = [name for name in choices if getattr(options, name)]
         asked += ["beside"] * (len(names) > 1)
         arguments.refuse_for_task(asked, task.name)
@@ -145,8 +145,11 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
         asked["num_beams"] = options.num_beams
     if options.tokenize is not None:
         asked["tokenize"] = options.tokenize
-    if options.rouge:
-        asked["rouge"] = True
+    if task.compares:
+        asked["more"] = True
+    for name in ("rouge", "mbr", "comet"):
+        if getattr(options, name):
+            asked[name] = True
     # TensorFlow compiles in the first call, so that one is not timed. It has
     # two texts, as a batch of one takes another way.
     sample = dataclasses.replace(

@@ -200,7 +200,7 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
         ValueError: If the model has no such size. If choices do not go
             together: distillation without translations, a stream without a
             language model, SGD without a learning rate, a translator of one
-            language that nobody named twice.
+            language that nobody named twice, choices of a search.
     """
     checks.check_together(config)
     filled = _fill(config)
@@ -212,6 +212,7 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
             f"Received: size={size!r}{suggestion(size, sizes)}"
         )
     checks.check_languages(config.data, filled.data)
+    filled.search.whole()  # It refuses what does not go together.
     return filled
 
 

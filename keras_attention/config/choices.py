@@ -26,6 +26,7 @@ def choice(
     at_least: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    at_most: float | None = None,
     is_path: bool = False,
 ):
     """A field of a group of choices.
@@ -34,14 +35,19 @@ def choice(
         default: the value if no other is given, or a type that makes it.
         help: what the choice means, in sentences.
         one_of: the values that there are.
-        at_least, above, below: bounds of a number.
+        at_least, above, below, at_most: bounds of a number.
         is_path: whether the value is a path, or may be one.
     """
     kind = "default_factory" if isinstance(default, type) else "default"
     metadata = {
         "help": help,
         "one_of": one_of,
-        "bounds": {"at least": at_least, "above": above, "below": below},
+        "bounds": {
+            "at least": at_least,
+            "above": above,
+            "below": below,
+            "at most": at_most,
+        },
         "is_path": is_path,
     }
     return dataclasses.field(**{kind: default}, metadata=metadata)
@@ -116,11 +122,12 @@ def _check(field: dataclasses.Field, value) -> None:
         expected = f"one of {', '.join(one_of)}"
         fits = value in one_of
     elif fits and value is not None:
-        least, floor, limit = bounds.values()
+        least, floor, limit, most = bounds.values()
         fits = (
             (least is None or value >= least)
             and (floor is None or value > floor)
             and (limit is None or value < limit)
+            and (most is None or value <= most)
         )
     if not fits:
         raise ValueError(

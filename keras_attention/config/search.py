@@ -12,7 +12,8 @@ from keras_attention.config.choices import Choices, choice, suggestion
 from keras_attention.config.defaults import by_default
 
 # Language models have these choices, and translators have all.
-OF_LANGUAGE_MODELS = ("no_repeat_ngram_size",)
+SAMPLING = ("temperature", "top_k", "top_p", "min_p", "sampling_seed")
+OF_LANGUAGE_MODELS = ("no_repeat_ngram_size", "min_length", *SAMPLING)
 
 
 class Given(typing.TypedDict, total=False):
@@ -20,7 +21,17 @@ class Given(typing.TypedDict, total=False):
 
     num_beams: int | None
     length_penalty: float | None
+    coverage_penalty: float | None
     no_repeat_ngram_size: int | None
+    min_length: int | None
+    num_groups: int | None
+    diversity: float | None
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    sampling_seed: int | None
+    constraints: bool | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +56,13 @@ class Search(Choices):
         + by_default("length_penalty"),
         at_least=0,
     )
+    coverage_penalty: float | None = choice(
+        None,
+        "For translators, beta of the coverage penalty, which prefers "
+        "translations that look at every token of the source (Wu et al. 2016, "
+        "equation 14). By default 0, for none.",
+        at_least=0,
+    )
     no_repeat_ngram_size: int | None = choice(
         None,
         "For translators and language models, how many tokens in a row no "
@@ -53,20 +71,106 @@ class Search(Choices):
         + by_default("no_repeat_ngram_size"),
         at_least=0,
     )
+    min_length: int | None = choice(
+        None,
+        "For translators and language models, the fewest tokens that an answer "
+        "writes, END included. The limit goes before it. By default 0, for "
+        "no minimum.",
+        at_least=0,
+    )
+    num_groups: int | None = choice(
+        None,
+        "For translators, into how many groups the beams are divided, which "
+        "avoid each other's tokens (diverse beam search, Vijayakumar et al. "
+        "2018). By default 1.",
+        at_least=1,
+    )
+    diversity: float | None = choice(
+        None,
+        "With groups, what a token loses for each time that a group before has "
+        "taken it at this position. By default 0.5.",
+        at_least=0,
+    )
+    temperature: float | None = choice(
+        None,
+        "Above 0, each token is drawn from the model's distribution at this "
+        "temperature, in place of a beam or greedy search. `n_best` then has "
+        "`num_beams` samples, the most probable first. By default 0.",
+        at_least=0,
+    )
+    top_k: int | None = choice(
+        None,
+        "With a temperature, draw from the N most probable tokens (Fan et al. "
+        "2018). By default from all.",
+        at_least=1,
+    )
+    top_p: float | None = choice(
+        None,
+        "With a temperature, draw from the fewest tokens whose probabilities "
+        "sum to this (Holtzman et al. 2019). By default from all.",
+        above=0,
+        at_most=1,
+    )
+    min_p: float | None = choice(
+        None,
+        "With a temperature, draw from the tokens with at least this share of "
+        "the greatest probability (Nguyen et al. 2024). By default from all.",
+        above=0,
+        at_most=1,
+    )
+    sampling_seed: int | None = choice(
+        None,
+        "With a temperature, the seed. The same seed draws the same answer to "
+        "the same text, whatever texts stand beside it. By default 1.",
+        at_least=0,
+    )
+
+    constraints: bool | None = choice(
+        None,
+        "For translators, whether there is also a signature `constrained`, "
+        "which takes a prefix and terms with each text. By default not.",
+    )
 
     @property
     def given(self) -> dict:
         """The choices that are not left to the model, by their names."""
         return given(self)
 
-    def over(self, other: "Search") -> "Search":
-        """These choices, and those of another search where there are none."""
-        return dataclasses.replace(other, **self.given)
+    @property
+    def samples(self) -> bool:
+        """Whether tokens are drawn."""
+        return bool(self.temperature)
+
+    @property
+    def groups(self) -> dict:
+        """What a diverse beam search takes of these choices."""
+        found = {"num_groups": self.num_groups, "diversity": self.diversity}
+        return {name: one for name, one in found.items() if one is not None}
+
+    def whole(self) -> "Search":
+        """These choices, and those that nobody chose.
+
+        Raises:
+            ValueError: If some do not go together.
+        """
+        search = dataclasses.replace(OTHERWISE, **self.given)
+        check_together(search)
+        return search
 
 
 NAMES = tuple(field.name for field in dataclasses.fields(Search))
 # What nobody chooses.
-OTHERWISE = Search(num_beams=4, length_penalty=1.0, no_repeat_ngram_size=0)
+OTHERWISE = Search(
+    num_beams=4,
+    length_penalty=1.0,
+    coverage_penalty=0.0,
+    no_repeat_ngram_size=0,
+    min_length=0,
+    num_groups=1,
+    temperature=0.0,
+    sampling_seed=1,
+    constraints=False,
+)
 
 
 def of(**choices: typing.Unpack[Given]) -> Search:
@@ -82,6 +186,48 @@ def of(**choices: typing.Unpack[Given]) -> Search:
                 f"has {', '.join(NAMES)}."
             )
     return Search(**choices)
+
+
+def check_together(search: Search) -> None:
+    """Refuses choices that do not go together.
+
+    Raises:
+        ValueError: If there are some.
+    """
+    drawn = [
+        name for name in ("top_k", "top_p", "min_p") if name in search.given
+    ]
+    if drawn and not search.samples:
+        raise ValueError(
+            f"{' and '.join(drawn)} say what tokens are drawn from, and this "
+            "search draws none. Add a temperature, such as temperature=1.0, or "
+            f"leave {' and '.join(drawn)} out."
+        )
+    groups = search.num_groups or 1
+    for_beams = [
+        name
+        for name in ("coverage_penalty", "diversity")
+        if getattr(search, name)
+    ]
+    for_beams += ["num_groups"] * (groups > 1)
+    for_beams += ["constraints"] * bool(search.constraints)
+    if search.samples and for_beams:
+        raise ValueError(
+            f"{' and '.join(for_beams)} need a beam, and a search with a "
+            f"temperature has none. Leave {' and '.join(for_beams)} out, or "
+            "the temperature."
+        )
+    if search.diversity is not None and groups == 1:
+        raise ValueError(
+            "diversity is between groups of beams, and there is one group. Add "
+            "num_groups, such as num_groups=2, or leave diversity out."
+        )
+    if (search.num_beams or groups) % groups:
+        raise ValueError(
+            "The beams are divided into groups of one size, so num_beams must "
+            "be a multiple of num_groups. Received: "
+            f"num_beams={search.num_beams}, num_groups={groups}"
+        )
 
 
 def given(options) -> dict:

@@ -25,6 +25,10 @@ Each search takes functions and tensors and knows no model:
   first `length` tokens of all hypotheses of each text are the same. `settle`
   moves what the state holds of them into the memory. `Seq2Seq.settling` gives
   all three;
+- `min_lengths`: int, or int [B], or None: the fewest tokens of each answer,
+  END included. END has log 0 before, and the others are not normalised again.
+  The limit goes before it, and so does a row that can only end. The tokens of
+  a prefix count;
 - `room`: int or None, the most tokens of any answer, none of `max_lengths`
   being more. XLA compiles a search that knows it: all tensors then keep their
   shapes, and all rows are computed to the end.
@@ -57,6 +61,8 @@ the result's weights are 0.
 
 from keras_attention.decoding.beam import beam_search
 from keras_attention.decoding.beam_tree import BeamTree, beam_tree
+from keras_attention.decoding.constrained import constrained_beam_search
+from keras_attention.decoding.diverse import diverse_beam_search
 from keras_attention.decoding.forced import (
     forced_search,
     sequence_log_probability,
@@ -75,7 +81,9 @@ __all__ = [
     "SearchResult",
     "beam_search",
     "beam_tree",
+    "constrained_beam_search",
     "coverage_penalty",
+    "diverse_beam_search",
     "forced_search",
     "greedy_search",
     "length_penalty",

@@ -9,8 +9,8 @@ from keras_attention.decoding import ngrams
 Rules = collections.namedtuple(
     "Rules",
     "max_lengths start_id end_id pad_id forbidden_ids prefix_ids "
-    "no_repeat_ngram_size room",
-    defaults=(0, None),
+    "no_repeat_ngram_size room min_lengths",
+    defaults=(0, None, None),
 )
 Rules.__doc__ = """Which tokens a hypothesis may hold.
 
@@ -23,6 +23,7 @@ Rules.__doc__ = """Which tokens a hypothesis may hold.
 - `no_repeat_ngram_size`: how many tokens in a row may not come twice; 0 for
   no limit.
 - `room`: int, the most tokens of any answer; or None, if the limits tell.
+- `min_lengths`: int32 [B], the fewest tokens of each answer; or None.
 """
 
 
@@ -35,12 +36,14 @@ def check_rules(
     prefix_ids,
     no_repeat_ngram_size,
     room=None,
+    min_lengths=None,
 ):
     """The `Rules` of a search.
 
     Raises:
         ValueError: If no hypothesis could end, if the limits or the prefixes
             are not one for each row, or if there are no n-grams of this size.
+            If a length is below 0.
     """
     ngrams.check_size(no_repeat_ngram_size)
     if end_id in forbidden_ids:
@@ -62,6 +65,8 @@ def check_rules(
                 "shape [batch, length]. Received: shape "
                 f"{tuple(prefix_ids.shape)}"
             )
+    if min_lengths is not None:
+        min_lengths = _least(min_lengths, max_lengths)
     return Rules(
         max_lengths,
         start_id,
@@ -71,6 +76,36 @@ def check_rules(
         prefix_ids,
         no_repeat_ngram_size,
         room,
+        min_lengths,
+    )
+
+
+def _least(min_lengths, max_lengths):
+    """The fewest tokens of each row, at most its limit: int32 [B]."""
+    if isinstance(min_lengths, int) and min_lengths < 0:
+        raise ValueError(
+            "`min_lengths` must be numbers of tokens, 0 for no minimum. "
+            f"Received: min_lengths={min_lengths}"
+        )
+    min_lengths = ops.cast(min_lengths, "int32")
+    if len(min_lengths.shape) > 1:
+        raise ValueError(
+            "`min_lengths` must be one number, or one for each row: shape "
+            f"[batch]. Received: shape {tuple(min_lengths.shape)}"
+        )
+    return ops.minimum(min_lengths, max_lengths)
+
+
+def repeated(rules, count):
+    """The rules of a batch in which each row stands `count` times."""
+    per_row = ("max_lengths", "prefix_ids", "min_lengths")
+    values = {name: getattr(rules, name) for name in per_row}
+    return rules._replace(
+        **{
+            name: ops.repeat(value, count, axis=0)
+            for name, value in values.items()
+            if value is not None
+        }
     )
 
 
@@ -82,6 +117,11 @@ def max_length(rules):
 def must_end(rules, position):
     """Whether a row's token at `position` is its last: bool [B]."""
     return position + 1 >= rules.max_lengths
+
+
+def is_short(rules, position):
+    """Whether a row that ended at `position` would be too short: bool [B]."""
+    return position + 1 < rules.min_lengths
 
 
 def given_tokens(rules, position, must_end):

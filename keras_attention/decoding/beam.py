@@ -59,33 +59,58 @@ def _initial_beams(rules, source_length, num_beams, beta):
     )
 
 
-def _best(offers, log_probs):
-    """The N most probable of all that a row is offered, best first.
+def totals(offers, log_probs):
+    """What the hypotheses of a row would come to with each offer.
 
-    Each of N live hypotheses offers C next tokens: [B, N * C].
+    Args:
+        offers: `(log_probs, token_ids)`, both [B, N * C]: each of N live
+            hypotheses offers C next tokens.
+        log_probs: [B, N], of the live hypotheses.
+
+    Returns:
+        `(log_probs, token_ids, C)`, both [B, N * C].
     """
     offered, token_ids = offers
     num_beams = log_probs.shape[1]
-    count = token_ids.shape[1] // num_beams
+    count = buffers.size(token_ids) // num_beams
     # The beams of a row compete: one may have several children, or none.
     offered = ops.reshape(offered, (-1, num_beams, count))
     totals = log_probs[:, :, None] + offered
-    totals = ops.reshape(totals, (-1, num_beams * count))
-    log_probs, chosen = ops.top_k(totals, num_beams)
+    return ops.reshape(totals, (-1, num_beams * count)), token_ids, count
+
+
+def best(offers, beams):
+    """The N most probable of all that a row is offered, best first.
+
+    Args:
+        offers: see `totals`.
+        beams: the live hypotheses.
+
+    Returns:
+        `(log_probs, token_ids, parents)`, each [B, N].
+    """
+    log_probs, token_ids, count = totals(offers, beams.log_probs)
+    log_probs, chosen = ops.top_k(log_probs, beams.log_probs.shape[1])
     chosen = ops.cast(chosen, "int32")
     return log_probs, buffers.pick(token_ids, chosen), chosen // count
 
 
-def _within_width(beams, log_probs):
-    """Which candidates have a place in the beam: bool [B, N]."""
+def within_width(log_probs, lengths, stopped):
+    """Which candidates have a place in the beam: bool [B, N].
+
+    Args:
+        log_probs: [B, N], of the candidates, best first.
+        lengths: int [B, N], of the finished hypotheses; 0 for none.
+        stopped: bool [B].
+    """
     # Each finished hypothesis has taken one place: so a beam of 1 is greedy
     # search, and ends at the first END.
     num_beams = log_probs.shape[1]
-    is_finished = ops.cast(beams.finished.lengths > 0, "int32")
+    is_finished = ops.cast(lengths > 0, "int32")
     num_left = num_beams - ops.sum(is_finished, axis=1, keepdims=True)
     # Half of log 0: sums with log-probabilities stay near it.
     possible = log_probs > next_tokens.IMPOSSIBLE / 2
-    going = ~beams.stopped[:, None]
+    going = ~stopped[:, None]
     return (ops.arange(num_beams)[None, :] < num_left) & possible & going
 
 
@@ -108,12 +133,22 @@ def _retire(finished, ended, length, score, log_probs):
     return buffers.pick(joined, ops.cast(best, "int32"))
 
 
-def _read(rules, num_beams, source_length, logits, weights, state):
-    """What a row is offered: log p and ids [A, N * C], weights [A, N, S]."""
+def read_offers(
+    rules, num_beams, source_length, logits, weights, state, count=None
+):
+    """What a row is offered: log p and ids [A, N * C], weights [A, N, S].
+
+    Args:
+        rules: `answers.Rules`.
+        num_beams: N.
+        source_length: S.
+        logits, weights, state: what the step has returned.
+        count: how many tokens a beam offers beside END, by default N.
+    """
     # More of one beam cannot be among the N best of all. Here, in the rows
     # that are computed, as a vocabulary's logits are slow to move.
     log_probs, token_ids = next_tokens.best_extensions(
-        logits, num_beams, rules, ngrams.blocked_ids(state, rules)
+        logits, count or num_beams, rules, ngrams.blocked_ids(state, rules)
     )
     width = num_beams * token_ids.shape[1]
     weights = source.weights_over(weights, logits, source_length)
@@ -125,21 +160,24 @@ def _read(rules, num_beams, source_length, logits, weights, state):
     )
 
 
-def _advancing(rules, source_mask, num_beams, n_best, alpha, beta):
+def _advancing(rules, source_mask, n_best, alpha, beta, choose):
     """The function that makes one position of the search."""
     longest = answers.num_chosen(rules, rules.max_lengths[:, None])[:, 0]
     longest_penalty = penalties.length_penalty(longest, alpha)
 
     def advance(position, seen, beams):
-        *offers, weights = seen
+        log_probs, token_ids, *more, weights = seen
         # Expansion: the best extensions of the live hypotheses.
-        offers = next_tokens.within_limits(*offers, position, rules)
-        log_probs, token_ids, parents = _best(offers, beams.log_probs)
+        offers = next_tokens.within_limits(
+            log_probs, token_ids, position, rules
+        )
+        offers = (*offers, *more)
+        log_probs, token_ids, parents = choose(offers, beams)
         sums = beams.attention_sums
         if beta:
             sums = buffers.pick(weights + sums, parents)
         # Retirement: what ends here joins the finished ones and is frozen.
-        kept = _within_width(beams, log_probs)
+        kept = within_width(log_probs, beams.finished.lengths, beams.stopped)
         ended = kept & (token_ids == rules.end_id)
         length = position + 1
         score = penalties.score(
@@ -207,6 +245,7 @@ def beam_search(
     no_repeat_ngram_size=0,
     room=None,
     settle=None,
+    min_lengths=None,
 ):
     """Extends the `num_beams` most probable hypotheses in parallel.
 
@@ -232,6 +271,7 @@ def beam_search(
             the package; 0 for none.
         room: the most tokens of any answer, for a compiler, see the package.
         settle: how the model keeps a common past once, see the package.
+        min_lengths: the fewest tokens of each answer, see the package.
 
     Returns:
         `SearchResult` with N = `n_best`.
@@ -252,6 +292,7 @@ def beam_search(
         prefix_ids,
         no_repeat_ngram_size,
         room,
+        min_lengths,
     )
     parts = (step, memory, state, source_mask, settle)
     loop, max_length = loop_of(rules, parts, num_beams, n_best, alpha, beta)
@@ -259,13 +300,17 @@ def beam_search(
     return result_of(rules, max_length, beams, n_best)
 
 
-def loop_of(rules, parts, num_beams, n_best, alpha, beta):
+def loop_of(
+    rules, parts, num_beams, n_best, alpha, beta, choose=best, read=None
+):
     """The loop of a search, and the most positions that it has.
 
     Args:
         rules: `answers.Rules`.
         parts: `(step, memory, state, source_mask, settle)`.
         num_beams, n_best, alpha, beta: see `beam_search`.
+        choose: which candidates live on or end, see `best`.
+        read: what a row is offered, by default that of beam search.
 
     Returns:
         `(loop, max_length)`: the arguments of `ops.while_loop`, see
@@ -290,8 +335,8 @@ def loop_of(rules, parts, num_beams, n_best, alpha, beta):
     loop = positions.loop(
         step,
         rows.every(batch_size, memory, state, rules.room),
-        functools.partial(_read, rules, num_beams, source_length),
-        _advancing(rules, source_mask, num_beams, n_best, alpha, beta),
+        functools.partial(read or read_offers, rules, num_beams, source_length),
+        _advancing(rules, source_mask, n_best, alpha, beta, choose),
         _initial_beams(rules, source_length, num_beams, beta),
         max_length,
         settle,

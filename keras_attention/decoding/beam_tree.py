@@ -42,6 +42,7 @@ def beam_tree(
     prefix_ids=None,
     no_repeat_ngram_size=0,
     settle=None,
+    min_lengths=None,
 ):
     """`beam_search` for all `num_beams` hypotheses, and its beam as a tree.
 
@@ -66,6 +67,7 @@ def beam_tree(
         forbidden_ids,
         prefix_ids,
         no_repeat_ngram_size,
+        min_lengths=min_lengths,
     )
     batch_size = ops.shape(rules.max_lengths)[0]
     parts = (step, memory, state, source_mask, settle)

@@ -78,6 +78,15 @@ def fill(buffer, max_length, value=0):
     )
 
 
+def size(values):
+    """The length of axis 1: a number, or a tensor where the graph knows none.
+
+    (`ops.shape` makes operations for the other axes in any case.)
+    """
+    known = values.shape[1]
+    return ops.shape(values)[1] if known is None else known
+
+
 def pick(values, places):
     """`values[b, places[b, k]]`, in few operations.
 

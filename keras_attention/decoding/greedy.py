@@ -28,6 +28,7 @@ def greedy_search(
     prefix_ids=None,
     no_repeat_ngram_size=0,
     room=None,
+    min_lengths=None,
 ):
     """Takes the most probable token at each step.
 
@@ -41,6 +42,7 @@ def greedy_search(
         no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
             the package; 0 for none.
         room: the most tokens of any answer, for a compiler, see the package.
+        min_lengths: the fewest tokens of each answer, see the package.
 
     Returns:
         `SearchResult` with N = 1.
@@ -59,6 +61,7 @@ def greedy_search(
         prefix_ids,
         no_repeat_ngram_size,
         room,
+        min_lengths,
     )
     source_mask = source.mask_of(source_mask, ops.shape(rules.max_lengths)[0])
 

@@ -9,6 +9,22 @@ from keras_attention.decoding import answers, buffers
 IMPOSSIBLE = -1e9
 
 
+def possible_log_probs(logits, rules, blocked_ids=()):
+    """Log-probabilities of the next token, without what may never come.
+
+    Args, Returns: as of `allowed_log_probs`, whose limit and prefix are those
+        of a position.
+    """
+    # In half precision, sums over a long answer would lose digits.
+    log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
+    if rules.no_repeat_ngram_size:
+        log_probs = _without(log_probs, blocked_ids, rules.end_id)
+    ids = ops.arange(logits.shape[-1])
+    for forbidden_id in rules.forbidden_ids:
+        log_probs = ops.where(ids == forbidden_id, IMPOSSIBLE, log_probs)
+    return log_probs
+
+
 def allowed_log_probs(logits, position, rules, blocked_ids=()):
     """Log-probabilities of the next token, before any choice.
 
@@ -23,23 +39,31 @@ def allowed_log_probs(logits, position, rules, blocked_ids=()):
         normalised again, so that sums equal forced scores. A given token is
         at log 1, and all others are then at log 0.
     """
-    # In half precision, sums over a long answer would lose digits.
-    log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
-    if rules.no_repeat_ngram_size:
-        log_probs = _without(log_probs, blocked_ids, rules.end_id)
+    log_probs = possible_log_probs(logits, rules, blocked_ids)
     ids = ops.arange(logits.shape[-1])
-    for forbidden_id in rules.forbidden_ids:
-        log_probs = ops.where(ids == forbidden_id, IMPOSSIBLE, log_probs)
     must_end = answers.must_end(rules, position)
     impossible = ops.logical_and(
         must_end[:, None], (ids != rules.end_id)[None, :]
     )
     log_probs = ops.where(impossible, IMPOSSIBLE, log_probs)
+    if rules.min_lengths is not None:
+        is_end = (ids == rules.end_id)[None, :]
+        log_probs = _not_too_short(log_probs, is_end, position, rules)
     if rules.prefix_ids is None:
         return log_probs
     given_ids, given = answers.given_tokens(rules, position, must_end)
     certain = ops.where(ids == given_ids[:, None], 0.0, IMPOSSIBLE)
     return ops.where(given[:, None], certain, log_probs)
+
+
+def _not_too_short(log_probs, is_end, position, rules):
+    """Log-probabilities [B, C] with END at log 0 where it is too early."""
+    others = ops.where(is_end, IMPOSSIBLE, log_probs)
+    # A row that can only end may end.
+    goes_on = ops.any(others > IMPOSSIBLE / 2, axis=1)
+    is_early = ops.logical_and(answers.is_short(rules, position), goes_on)
+    refused = ops.logical_and(is_early[:, None], is_end)
+    return ops.where(refused, IMPOSSIBLE, log_probs)
 
 
 def _without(log_probs, blocked_ids, end_id):
@@ -119,11 +143,14 @@ def within_limits(log_probs, token_ids, position, rules):
         must_end[:, None], ops.not_equal(token_ids, rules.end_id)
     )
     log_probs = ops.where(impossible, IMPOSSIBLE, log_probs)
+    if rules.min_lengths is not None:
+        is_end = ops.equal(token_ids, rules.end_id)
+        log_probs = _not_too_short(log_probs, is_end, position, rules)
     if rules.prefix_ids is None:
         return log_probs, token_ids
     given_ids, given = answers.given_tokens(rules, position, must_end)
     # One of all offers to a row: its beams branch only after the prefix.
-    first = ops.arange(token_ids.shape[-1]) == 0
+    first = ops.arange(buffers.size(token_ids)) == 0
     certain = ops.where(first, 0.0, IMPOSSIBLE)[None, :]
     return (
         ops.where(given[:, None], certain, log_probs),

@@ -1,9 +1,17 @@
 """Sampling: each token drawn from the model's distribution."""
 
-import keras
-from keras import ops
+import math
 
-from keras_attention.decoding import answers, next_tokens, one_path, source
+import keras
+from keras import ops, tree
+
+from keras_attention.decoding import (
+    answers,
+    next_tokens,
+    one_path,
+    search_result,
+    source,
+)
 from keras_attention.tokens import END, PAD, START
 
 # Draws of one row; an answer that is longer begins with them again.
@@ -11,7 +19,7 @@ MAX_DRAWS = 4096
 SMALLEST_TEMPERATURE = 1.2e-38  # The smallest normal number of float32.
 
 
-def truncate_distribution(log_probs, top_k=None, top_p=None):
+def truncate_distribution(log_probs, top_k=None, top_p=None, min_p=None):
     """Keeps the most probable tokens only, for sampling.
 
     Args:
@@ -21,12 +29,14 @@ def truncate_distribution(log_probs, top_k=None, top_p=None):
         top_p: keep the smallest set whose probability reaches this, the
             nucleus of the whole distribution (Holtzman et al. 2019, arXiv
             1904.09751), or None.
+        min_p: keep the tokens with at least this share of the greatest
+            probability (Nguyen et al. 2024, arXiv 2407.01082), or None.
 
     Returns:
         [B, V], the tokens left out at log 0; not normalised again.
 
     Raises:
-        ValueError: If `top_k` or `top_p` is out of range.
+        ValueError: If `top_k`, `top_p` or `min_p` is out of range.
     """
     if top_k is not None and top_k < 1:
         raise ValueError(
@@ -35,6 +45,10 @@ def truncate_distribution(log_probs, top_k=None, top_p=None):
     if top_p is not None and not 0 < top_p <= 1:
         raise ValueError(
             f"`top_p` must be in (0, 1] or None. Received: top_p={top_p}"
+        )
+    if min_p is not None and not 0 < min_p <= 1:
+        raise ValueError(
+            f"`min_p` must be in (0, 1] or None. Received: min_p={min_p}"
         )
     impossible = next_tokens.IMPOSSIBLE
     descending = -ops.sort(-log_probs, axis=-1)
@@ -48,6 +62,11 @@ def truncate_distribution(log_probs, top_k=None, top_p=None):
         kept = ops.where(before < top_p, descending, -impossible)
         # By the threshold, so that tokens of one probability share a fate.
         threshold = ops.min(kept, axis=-1, keepdims=True)
+        log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
+    if min_p is not None:
+        # No truncation leaves the greatest out.
+        greatest = ops.max(log_probs, axis=-1, keepdims=True)
+        threshold = greatest + math.log(min_p)
         log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
     return log_probs
 
@@ -80,53 +99,98 @@ def _draw(log_probs, uniforms):
     return ops.minimum(ops.sum(passed, axis=-1), last)
 
 
+def _check(temperature, num_samples):
+    """Refuses what draws nothing."""
+    if num_samples < 1:
+        raise ValueError(
+            f"Expected num_samples of at least 1. Received: {num_samples}"
+        )
+    if not temperature > 0:  # Also where it is no number.
+        raise ValueError(
+            "`temperature` must be above 0 (greedy_search is its limit at "
+            f"0). Received: temperature={temperature}"
+        )
+
+
+def _choosing(rules, draws, temperature, truncation):
+    """What `one_path.loop` asks for the next tokens.
+
+    Args:
+        rules: `answers.Rules`.
+        draws: [B, D], the numbers that decide.
+        temperature: above 0.
+        truncation: the arguments of `truncate_distribution`.
+    """
+    num_draws = draws.shape[1]
+
+    def choose(offers, position):
+        logits, blocked_ids = offers
+        allowed = next_tokens.allowed_log_probs(
+            logits, position, rules, blocked_ids
+        )
+        log_probs = _at_temperature(allowed, temperature)
+        log_probs = truncate_distribution(log_probs, *truncation)
+        token_ids = _draw(log_probs, draws[:, position % num_draws])
+        chosen = ops.take_along_axis(allowed, token_ids[:, None], axis=1)
+        return token_ids, chosen[:, 0]
+
+    return choose
+
+
 def sampling_search(
     step,
     memory,
     state,
     source_mask,
     max_lengths,
-    seed,
+    seed=None,
     temperature=1.0,
     top_k=None,
     top_p=None,
+    min_p=None,
+    num_samples=1,
+    uniforms=None,
     start_id=START,
     end_id=END,
     pad_id=PAD,
     forbidden_ids=(),
     prefix_ids=None,
     no_repeat_ngram_size=0,
+    min_lengths=None,
 ):
     """Draws each token from the model's distribution.
 
     Args:
         step, memory, state, source_mask, max_lengths: see the package.
         seed: int; the same seed draws the same tokens. A row's draws
-            depend on the seed and on its place in the batch alone.
+            depend on the seed and on its place in the batch alone. None draws
+            other tokens each time.
         temperature: above 0; below 1 sharpens, above 1 flattens. At infinity
             every token that may be drawn is as probable.
-        top_k, top_p: see `truncate_distribution`; they act after the
+        top_k, top_p, min_p: see `truncate_distribution`; they act after the
             temperature.
+        num_samples: how many answers to draw for each row, N.
+        uniforms: float32 [B * N, D], evenly from [0, 1), those of a row's
+            answers one after the other: each token takes the next of them,
+            from the first again after D tokens. By default they are drawn by
+            the seed; with them, there is no need of a seed.
         start_id, end_id, pad_id: control ids.
         forbidden_ids: ids that are never chosen.
         prefix_ids: what each answer begins with, see the package.
         no_repeat_ngram_size: n of the n-grams that no answer holds twice, see
             the package; 0 for none.
+        min_lengths: the fewest tokens of each answer, see the package.
 
     Returns:
-        `SearchResult` with N = 1. The log-probability is the model's own,
-        before temperature and truncation.
+        `SearchResult`, the most probable answer of a row first. The
+        log-probability is the model's own, before temperature and truncation.
 
     Raises:
-        ValueError: If the temperature, `top_k`, `top_p` or the n-grams' size
-            is out of range, if END is forbidden, or for another rank of
-            `max_lengths` or `prefix_ids`.
+        ValueError: If the temperature, `top_k`, `top_p`, `min_p`,
+            `num_samples` or the n-grams' size is out of range, if END is
+            forbidden, or for another rank of `max_lengths` or `prefix_ids`.
     """
-    if not temperature > 0:  # Also where it is no number.
-        raise ValueError(
-            "`temperature` must be above 0 (greedy_search is its limit at "
-            f"0). Received: temperature={temperature}"
-        )
+    _check(temperature, num_samples)
     # A smaller one would be 0 in float32, and 0 / 0 is no number.
     temperature = max(temperature, SMALLEST_TEMPERATURE)
     rules = answers.check_rules(
@@ -137,26 +201,28 @@ def sampling_search(
         forbidden_ids,
         prefix_ids,
         no_repeat_ngram_size,
+        min_lengths=min_lengths,
     )
     batch_size = ops.shape(rules.max_lengths)[0]
     source_mask = source.mask_of(source_mask, batch_size)
+    if num_samples > 1:
+        rules = answers.repeated(rules, num_samples)
+        memory, state, source_mask = tree.map_structure(
+            lambda leaf: ops.repeat(leaf, num_samples, axis=0),
+            (memory, state, source_mask),
+        )
+        batch_size = batch_size * num_samples
     # One uniform number for each token to come, drawn before the loop. The
     # width is fixed: a row's numbers must not depend on the other rows.
-    uniforms = keras.random.uniform((batch_size, MAX_DRAWS), seed=seed)
-
-    def choose(offers, position):
-        logits, blocked_ids = offers
-        allowed = next_tokens.allowed_log_probs(
-            logits, position, rules, blocked_ids
-        )
-        log_probs = _at_temperature(allowed, temperature)
-        log_probs = truncate_distribution(log_probs, top_k, top_p)
-        token_ids = _draw(log_probs, uniforms[:, position % MAX_DRAWS])
-        chosen = ops.take_along_axis(allowed, token_ids[:, None], axis=1)
-        return token_ids, chosen[:, 0]
+    if uniforms is None:
+        uniforms = keras.random.uniform((batch_size, MAX_DRAWS), seed=seed)
+    choose = _choosing(rules, uniforms, temperature, (top_k, top_p, min_p))
 
     def offer(logits, blocked_ids):
         return logits, blocked_ids
 
     loop = one_path.loop(offer, choose, step, memory, state, source_mask, rules)
-    return one_path.result(ops.while_loop(*loop), rules)
+    found = one_path.result(ops.while_loop(*loop), rules)
+    if num_samples == 1:
+        return found
+    return search_result.best(found, num_samples, num_samples)

@@ -3,6 +3,9 @@
 import typing
 
 from keras_attention import on_demand
+from keras_attention.evaluation.comet import comet_score
+from keras_attention.evaluation.minimum_risk import minimum_bayes_risk
+from keras_attention.evaluation.more_scores import more_scores
 from keras_attention.evaluation.rouge import rouge_scores
 from keras_attention.evaluation.scores import (
     bleu_by_length,
@@ -19,8 +22,11 @@ __all__ = [
     "alignment",
     "bleu_by_length",
     "bleu_tokenizer",
+    "comet_score",
     "corpus_scores",
     "hmm_alignment",
+    "minimum_bayes_risk",
+    "more_scores",
     "paired_bootstrap",
     "print_samples",
     "rouge_scores",

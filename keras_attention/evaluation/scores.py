@@ -125,9 +125,9 @@ def corpus_scores(
     cased = metrics.BLEU(tokenize=tokenize)
     lowered = metrics.BLEU(tokenize=tokenize, lowercase=True)
     return {
-        "bleu": _score(cased, hypotheses, references),
-        "bleu_lc": _score(lowered, hypotheses, references),
-        "chrf": _score(metrics.CHRF(), hypotheses, references),
+        "bleu": score_of(cased, hypotheses, references),
+        "bleu_lc": score_of(lowered, hypotheses, references),
+        "chrf": score_of(metrics.CHRF(), hypotheses, references),
         "exact_match": _exact_match(hypotheses, references),
         "sentences": len(hypotheses),
     }
@@ -215,7 +215,7 @@ def bleu_by_length(
 
 def _bin(bleu, hypotheses, references, num_samples):
     """What a row of `bleu_by_length` says of its sentences."""
-    result = _score(bleu, hypotheses, references)
+    result = score_of(bleu, hypotheses, references)
     row = {
         "sentences": len(hypotheses),
         "bleu": result["score"],
@@ -334,8 +334,16 @@ def _bootstrap(systems, references, metric, num_samples):
     return results["BLEU"]
 
 
-def _score(metric, hypotheses, references):
-    """One metric's score with the signature it can be repeated by."""
+def score_of(metric, hypotheses, references):
+    """One metric's score with the signature it can be repeated by.
+
+    Args:
+        metric: of sacrebleu.
+        hypotheses, references: see `corpus_scores`.
+
+    Returns:
+        `{"score": float, "signature": str}`, and a `note` about a BLEU of 0.
+    """
     result = metric.corpus_score(list(hypotheses), [list(references)])
     score = {
         # A perfect BLEU comes out as exp(log(100)), a hair off.

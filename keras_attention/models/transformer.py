@@ -270,7 +270,7 @@ class Transformer(seq2seq.Seq2Seq):
         """See `Seq2Seq`."""
         step = self.prepared_step()
         pairs = zip(self.decoder_layers, state["caches"], strict=True)
-        if num_hypotheses == 1 or not all(
+        if num_hypotheses < 2 or not all(
             layer.self_attention.can_settle(cache) for layer, cache in pairs
         ):
             return memory, step, None

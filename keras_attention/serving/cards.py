@@ -9,6 +9,7 @@ import os
 import pathlib
 from collections.abc import Sequence
 
+from keras_attention.config import search as searches
 from keras_attention.serving import kinds
 
 UNKNOWN = "- Data, training and scores: "
@@ -149,11 +150,29 @@ def facts(graph) -> str:
 {_limits(graph.kind)}{graph.facts}"""
 
 
-def without_repeats(no_repeat_ngram_size: int) -> str:
-    """What a search's line adds where no n-gram may come twice, or nothing."""
-    if not no_repeat_ngram_size:
-        return ""
-    return f", no {no_repeat_ngram_size} tokens in a row twice"
+def more_of(search: searches.Search) -> str:
+    """What a search's line adds where it has rarer choices, or nothing.
+
+    Args:
+        search: without a choice that is None.
+    """
+    said = {
+        "coverage_penalty": "coverage penalty {}",
+        "no_repeat_ngram_size": "no {} tokens in a row twice",
+        "min_length": "at least {} tokens",
+        "num_groups": "{} groups",
+        "diversity": "which lose {} for a token of another",
+        "temperature": "tokens drawn at temperature {}",
+        "top_k": "of the {} most probable",
+        "top_p": "of the most probable with a share of {}",
+        "min_p": "of those with {} of the greatest probability",
+    }
+    values = {name: getattr(search, name) for name in said}
+    if search.num_groups == 1:
+        del values["num_groups"]
+    return "".join(
+        f", {said[name].format(one)}" for name, one in values.items() if one
+    )
 
 
 def _limits(kind) -> str:

@@ -9,6 +9,7 @@ from keras_attention import data, decoding
 from keras_attention.config import search as searches
 from keras_attention.serving import (
     cards,
+    draws,
     inspection,
     inspection_graph,
     kinds,
@@ -49,7 +50,7 @@ class ContinuationGraph(Graph):
         self.choices = search
         self.facts = f"""\
 - Longest continuation: {max_new_tokens} tokens, END included.
-- Search: greedy{cards.without_repeats(search.no_repeat_ngram_size)}
+- Search: {"sampling" if search.samples else "greedy"}{cards.more_of(search)}
 """
         self._search_rows = tf.function(
             self._search,
@@ -155,7 +156,11 @@ class ContinuationGraph(Graph):
         with self.weights.in_use():
             room = tf.maximum(tf.reduce_max(max_lengths), 1)
             batch_size = tf.shape(prompt_ids)[0]
-            return decoding.greedy_search(
+            search, drawn = decoding.greedy_search, {}
+            if self.choices.samples:
+                search = decoding.sampling_search
+                drawn = draws.arguments(self.choices, prompt_ids)
+            return search(
                 decoding.without_source(self.model.step),
                 memory=(),
                 state=self.model.initial_state(batch_size, room),
@@ -164,7 +169,16 @@ class ContinuationGraph(Graph):
                 forbidden_ids=token_rows.FORBIDDEN_IDS,
                 prefix_ids=prompt_ids,
                 no_repeat_ngram_size=self.choices.no_repeat_ngram_size,
+                min_lengths=self._min_lengths(prompt_ids),
+                **drawn,
             )
+
+    def _min_lengths(self, prompt_ids):
+        """The fewest tokens of each answer, its prompt [b, P] included."""
+        if not self.choices.min_length:
+            return None
+        num_given = tf.math.count_nonzero(prompt_ids, 1, dtype=tf.int32)
+        return num_given + self.choices.min_length
 
     def _score(self, text):
         ids, lengths = self._tokenize(text)

@@ -77,7 +77,7 @@ class Continuer(text_model.TextModel):
             max_new_tokens,
             stored_precision,
             carries_state,
-            asked.over(searches.OTHERWISE),
+            asked.whole(),
         )
         super().__init__(graph.kind, graph.signatures, graph)
 

@@ -12,58 +12,21 @@ from keras_attention.config import search as searches
 from keras_attention.data import Tokenizer
 from keras_attention.serving import (
     cards,
+    constraints,
+    constraints_graph,
+    draws,
     inspection,
     inspection_graph,
     kinds,
     quick_search,
+    text_limits,
     token_rows,
 )
 from keras_attention.serving.graph import Graph, side_by_side
 from keras_attention.tokens import END, PAD
 
-
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """How long texts and their answers may be, in tokens, END included.
-
-    Attributes:
-        max_source_length: the most tokens of a text.
-        max_target_factor: the most tokens of an answer for each token of its
-            text.
-        max_target_offset: the tokens that an answer may have beside those.
-        max_length: the most tokens of any text or answer.
-
-    Raises:
-        ValueError: If no text or no answer can keep them.
-    """
-
-    max_source_length: int
-    max_target_factor: float
-    max_target_offset: int
-    max_length: int = tf.int32.max
-
-    def __post_init__(self):
-        factor, offset = self.max_target_factor, self.max_target_offset
-        if self.max_source_length < 2:
-            raise ValueError(
-                "Expected max_source_length of at least 2. "
-                f"Received: max_source_length={self.max_source_length}"
-            )
-        if min(factor, offset) < 0 or not (factor or offset):
-            raise ValueError(
-                "Expected max_target_factor and max_target_offset of at least "
-                "0, and one of them above. Received: "
-                f"max_target_factor={factor}, max_target_offset={offset}"
-            )
-
-    def target_lengths(self, source_lengths):
-        """The most tokens of each answer: int [B] -> int32 [B]."""
-        lengths = tf.cast(source_lengths, tf.float32)
-        lengths = tf.math.ceil(self.max_target_factor * lengths)
-        lengths = tf.cast(lengths, tf.int32) + self.max_target_offset
-        return tf.minimum(lengths, self.max_length)
-
-
+# In place of a number of beams: tokens are drawn.
+DRAWN = 0
 # What `inspect` gives beside the maps.
 _INSPECTED = {"translation": (), "truncated": ()}
 _INSPECTED |= {"source_tokens": ("source_tokens",)}
@@ -77,7 +40,7 @@ class TranslationGraph(Graph):
         model, source_tokenizer, target_tokenizer, stored_precision: as of
             `Translator`.
         search: `config.Search` without a choice that is None.
-        limits: `Limits`.
+        limits: `text_limits.Limits`.
 
     Attributes:
         choices: as `search`.
@@ -90,28 +53,29 @@ class TranslationGraph(Graph):
         source_tokenizer: Tokenizer,
         target_tokenizer: Tokenizer,
         search: searches.Search,
-        limits: Limits,
+        limits: text_limits.Limits,
         stored_precision: str,
     ):
         tokenizers = [source_tokenizer, target_tokenizer]
         super().__init__(model, tokenizers, stored_precision)
         self.source_tokenizer, self.target_tokenizer = tokenizers
         self.choices, num_beams = search, search.num_beams
+        beams = DRAWN if search.samples else num_beams
         self.facts = f"""\
 - Longest translation: {limits.max_target_factor:g} tokens for each token of \
 the text, and {limits.max_target_offset} more.
   A translation that reaches this length ends there. Nothing reports this.
 - Search: beam {num_beams}, length penalty {search.length_penalty}\
-{cards.without_repeats(search.no_repeat_ngram_size)}
+{cards.more_of(search)}
 """
         self.limits = limits
         # A search is traced once for all functions that search alike.
         self._search_of_rows = functools.cache(self._make_search_of_rows)
         searches = {
-            "serving_default": (num_beams, 1, self._write_translation),
+            "serving_default": (beams, 1, self._write_translation),
             "greedy": (1, 1, self._write_translation),
-            "with_attention": (num_beams, 1, self._write_attention),
-            "n_best": (num_beams, num_beams, self._write_n_best),
+            "with_attention": (beams, 1, self._write_attention),
+            "n_best": (beams, num_beams, self._write_n_best),
         }
         kind = dataclasses.replace(
             kinds.TRANSLATION,
@@ -122,6 +86,12 @@ the text, and {limits.max_target_offset} more.
             name: functools.partial(self._answer, *search)
             for name, search in searches.items()
         } | {"score": self._score, "align": self._align}
+        if search.constraints:
+            more = {constraints.NAME: constraints.SIGNATURE}
+            kind = dataclasses.replace(
+                kind, signatures={**kind.signatures, **more}
+            )
+            functions[constraints.NAME] = constraints_graph.function_of(self)
         if hasattr(model, "call_with_maps"):
             kind = inspection.declared(
                 kind, ("text", "answer"), _INSPECTED, model.maps
@@ -141,8 +111,8 @@ the text, and {limits.max_target_offset} more.
         room = int(self.limits.target_lengths(quick_search.MOST_TOKENS))
 
         def encode(text):
-            source_ids, lengths = self._encode_text(text)
-            return source_ids, lengths, self._max_lengths(source_ids)
+            source_ids, lengths = self.encode_text(text)
+            return source_ids, lengths, self.max_lengths(source_ids)
 
         def search(num_beams, source_ids, max_lengths, weights):
             answers = self._search(
@@ -153,10 +123,11 @@ the text, and {limits.max_target_offset} more.
         self.quick_tools = {
             "weights": make(self.weights.values, input_signature=[]),
             "encode": make(encode, input_signature=[text]),
-            "decode": make(self._detokenize, input_signature=[ids, counts]),
+            "decode": make(self.detokenize, input_signature=[ids, counts]),
         }
         beams = {"greedy": 1}
-        if 1 < self.choices.num_beams <= quick_search.MOST_ROWS:
+        beamed = 1 < self.choices.num_beams <= quick_search.MOST_ROWS
+        if beamed and not self.choices.samples:
             beams["serving_default"] = self.choices.num_beams
         self.quick_searches = {
             name: make(
@@ -169,16 +140,16 @@ the text, and {limits.max_target_offset} more.
     def _answer(self, num_beams, n_best, write, text):
         """Text [B] to ids, ids to answers, answers to what `write` makes."""
         # As `search`, which would be one more function on the way to a step.
-        source_ids, lengths = self._encode_text(text)
+        source_ids, lengths = self.encode_text(text)
         search = self._search_of_rows(num_beams, n_best)
         answers = side_by_side(
             search.get_concrete_function(),
             source_ids,
-            self._max_lengths(source_ids),
+            self.max_lengths(source_ids),
         )
         return write(answers, source_ids, lengths)
 
-    def _encode_text(self, text):
+    def encode_text(self, text):
         """Ids [B, S] that fit, and how many tokens there were, END included."""
         text = tf.ensure_shape(text, [None])
         ids = self.source_tokenizer.tokenize(text)
@@ -191,7 +162,7 @@ the text, and {limits.max_target_offset} more.
 
         Args:
             source_ids: int32 [B, S], END included, then padding.
-            num_beams: 1 for greedy search.
+            num_beams: 1 for greedy search, `DRAWN` for sampling.
             n_best: how many answers, at most `num_beams`.
 
         Returns:
@@ -201,7 +172,7 @@ the text, and {limits.max_target_offset} more.
         return side_by_side(
             search.get_concrete_function(),
             source_ids,
-            self._max_lengths(source_ids),
+            self.max_lengths(source_ids),
         )
 
     def _make_search_of_rows(self, num_beams, n_best):
@@ -228,48 +199,68 @@ the text, and {limits.max_target_offset} more.
     ):
         """Answers [b, n_best, T] to ids [b, S] of at most so many tokens."""
         with self.weights.in_use(weights):
-            arguments = self._search_arguments(
-                source_ids, max_lengths, num_beams, room
+            arguments = self.search_arguments(
+                source_ids,
+                max_lengths,
+                room,
+                num_beams if self.choices.num_groups == 1 else 1,
             )
-            arguments["room"] = room
+            if num_beams == DRAWN:
+                drawn = draws.arguments(self.choices, source_ids, n_best)
+                return decoding.sampling_search(**arguments, **drawn)
+            arguments |= {"room": room, **self.penalties}
             if num_beams == 1:
                 return decoding.greedy_search(**arguments)
-            return decoding.beam_search(
-                **arguments, num_beams=num_beams, n_best=n_best
+            arguments |= {"num_beams": num_beams, "n_best": n_best}
+            if self.choices.num_groups == 1:
+                return decoding.beam_search(**arguments)
+            return decoding.diverse_beam_search(
+                **arguments, **self.choices.groups
             )
 
-    def _search_arguments(self, source_ids, max_lengths, num_beams, room=None):
-        """What every search takes."""
+    def search_arguments(
+        self, source_ids, max_lengths, room=None, num_hypotheses=1
+    ):
+        """What every search takes, and `settle` if a beam of N gains by it."""
         memory = self.model.encode(source_ids)
         room = room or tf.maximum(tf.reduce_max(max_lengths), 1)
         state = self.model.initial_state(memory, room)
-        memory, step, settle = self.model.settling(memory, state, num_beams)
+        memory, step, settle = self.model.settling(
+            memory, state, num_hypotheses
+        )
         arguments = {
             "step": step,
             "memory": memory,
             "state": state,
             "source_mask": source_ids != PAD,
             "max_lengths": max_lengths,
-            "alpha": self.choices.length_penalty,
             "forbidden_ids": token_rows.FORBIDDEN_IDS,
             "no_repeat_ngram_size": self.choices.no_repeat_ngram_size,
+            "min_lengths": self.choices.min_length or None,
         }
-        # A greedy search has nothing to settle.
         return {**arguments, "settle": settle} if settle else arguments
 
-    def _max_lengths(self, source_ids):
+    @property
+    def penalties(self):
+        """The penalties of a beam search."""
+        return {
+            "alpha": self.choices.length_penalty,
+            "beta": self.choices.coverage_penalty,
+        }
+
+    def max_lengths(self, source_ids):
         """The most tokens of each answer: ids [B, S] -> [B]."""
         return self.limits.target_lengths(
             tf.math.count_nonzero(source_ids != PAD, axis=1, dtype=tf.int32)
         )
 
-    def _detokenize(self, ids, lengths):
+    def detokenize(self, ids, lengths):
         """Translations [B] of ids [B, T]; "" for a blank source."""
         text = self.target_tokenizer.detokenize(ids)
         return tf.where(lengths > 1, text, "")
 
     def _write_translation(self, answers, source_ids, lengths):
-        return {"translation": self._detokenize(answers.ids[:, 0], lengths)}
+        return {"translation": self.detokenize(answers.ids[:, 0], lengths)}
 
     def _write_attention(self, answers, source_ids, lengths):
         # What the model makes of a blank text is not shown, and takes no room.
@@ -281,7 +272,7 @@ the text, and {limits.max_target_offset} more.
         source_tokens = token_rows.pieces(self.source_tokenizer, source_ids)
         target_tokens = token_rows.pieces(self.target_tokenizer, ids)
         return {
-            "translation": self._detokenize(ids, lengths),
+            "translation": self.detokenize(ids, lengths),
             "score": tf.where(blank, 0.0, answers.score[:, 0]),
             "truncated": lengths > self.limits.max_source_length,
             "source_tokens": source_tokens,
@@ -292,7 +283,7 @@ the text, and {limits.max_target_offset} more.
     def _write_n_best(self, answers, source_ids, lengths):
         batch_size, num_beams = tf.shape(lengths)[0], self.choices.num_beams
         flat = tf.reshape(answers.ids, [batch_size * num_beams, -1])
-        texts = self._detokenize(flat, tf.repeat(lengths, num_beams))
+        texts = self.detokenize(flat, tf.repeat(lengths, num_beams))
         missing = answers.lengths == 0
         # A blank text has one translation: the blank one.
         blank = (lengths <= 1)[:, None]
@@ -315,7 +306,7 @@ the text, and {limits.max_target_offset} more.
         # A bare session runs nothing that no output depends on.
         with tf.control_dependencies([aligned]):
             text = tf.identity(text)
-        source_ids, source_lengths = self._encode_text(text)
+        source_ids, source_lengths = self.encode_text(text)
         ids = self.target_tokenizer.tokenize(tf.ensure_shape(reference, [None]))
         lengths = tf.cast(ids.row_lengths(), tf.int32) + 1  # and END
         max_source_length = self.limits.max_source_length
@@ -339,9 +330,12 @@ the text, and {limits.max_target_offset} more.
         source_ids, given, outputs = self._encode_pair(text, answer, "answer")
         with self.weights.in_use():
             result, tree = decoding.beam_tree(
-                **self._search_arguments(
-                    source_ids, self._max_lengths(source_ids), self.num_beams
+                **self.search_arguments(
+                    source_ids,
+                    self.max_lengths(source_ids),
+                    num_hypotheses=self.choices.num_beams,
                 ),
+                **self.penalties,
                 num_beams=self.choices.num_beams,
             )
             is_given, is_text = given[:, 0] != END, source_ids[:, 0] != END

@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.config import search as searches
-from keras_attention.serving import text_model
+from keras_attention.serving import constraints, text_limits, text_model
 
 if typing.TYPE_CHECKING:
     import keras
@@ -67,8 +67,8 @@ class Translator(text_model.TextModel):
             model,
             source_tokenizer,
             target_tokenizer or source_tokenizer,
-            searches.of(**search).over(searches.OTHERWISE),
-            translation_graph.Limits(
+            searches.of(**search).whole(),
+            text_limits.Limits(
                 min(max_source_length, num_positions),
                 max_target_factor,
                 max_target_offset,
@@ -143,6 +143,43 @@ class Translator(text_model.TextModel):
             ]
             for row in self._decoded("n_best", answers)
         ]
+
+    def constrained(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        terms: Sequence[Sequence[str]] | None = None,
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[tuple[str, float]]:
+        """Translations that begin as they are told and hold given terms.
+
+        See `decoding.constrained_beam_search`. A prefix and a term are tokens
+        to it, those that the target's vocabulary makes of their text.
+
+        Args:
+            texts: what to translate.
+            prefixes: what the translation of each text begins with.
+            terms: what the translation of each text must hold, a list of texts
+                for each.
+            batch_size, truncate: as for a call.
+
+        Returns:
+            For each text its translation and its score; "" and -inf if the
+            beam had none that holds all terms.
+
+        Raises:
+            ValueError: If the translator was made without `constraints`, if a
+                term has several lines, and as the class says.
+        """
+        if constraints.NAME not in self.signatures:
+            raise ValueError(
+                "This translator takes no prefix and no terms. Load the run "
+                "with constraints=True, or export it with --constraints true."
+            )
+        rows = constraints.of_rows(texts, prefixes, terms)
+        found = self._ask(constraints.NAME, texts, batch_size, truncate, **rows)
+        return [(text, float(score)) for text, score in found]
 
     def score(
         self,

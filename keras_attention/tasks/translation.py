@@ -174,17 +174,32 @@ class Translation(Task):
         truncate=False,
         tokenize=None,
         rouge=False,
+        more=False,
+        mbr=False,
+        comet=False,
         **options,
     ):
         sources, references = test_set.sources, test_set.references
         start = time.monotonic()
-        hypotheses = servable(sources, truncate=truncate, **options)
+        if mbr:
+            _check_beams(servable, **options)
+            hypotheses = by_minimum_risk(servable, sources, truncate)
+        else:
+            hypotheses = servable(sources, truncate=truncate, **options)
         seconds = time.monotonic() - start
         scores = evaluation.corpus_scores(
             hypotheses, references, test_set.target_language, tokenize
         )
         if rouge:
             scores |= evaluation.rouge_scores(hypotheses, references)
+        if more:
+            scores |= evaluation.more_scores(
+                hypotheses, references, test_set.target_language
+            )
+        if comet:
+            scores["comet"] = evaluation.comet_score(
+                sources, hypotheses, references
+            )
         if truncate:
             scores["truncated"] = servable.num_truncated(sources)
         return Evaluation(test_set, hypotheses, scores, seconds)
@@ -280,6 +295,35 @@ def _language(path: pathlib.Path) -> str | None:
     """The language that a file's name ends with, as in `test.zh.gz`."""
     _, *endings = lines.without_compression(path.name).split(".")
     return endings[-1] if endings else None
+
+
+def by_minimum_risk(servable, texts, truncate=False) -> list[str]:
+    """The translation of each text that is most like all others by chrF.
+
+    Args:
+        servable: `serving.translator.Translator`.
+        texts: what to translate.
+        truncate: as for its call.
+
+    Raises:
+        ValueError: If the translator has one translation for each text.
+    """
+    _check_beams(servable)
+    found = servable.n_best(texts, truncate=truncate)
+    return evaluation.minimum_bayes_risk(
+        [[text for text, _ in row] for row in found]
+    )
+
+
+def _check_beams(servable, num_beams=None):
+    """Refuses to choose the best of one."""
+    if servable.num_beams < 2 or num_beams not in (None, servable.num_beams):
+        raise ValueError(
+            "Minimum Bayes risk chooses among the translations of a search "
+            "with several beams or samples, here "
+            f"{num_beams or servable.num_beams}. Load the run with num_beams "
+            "of at least 2. A SavedModel has its own number."
+        )
 
 
 def draw_attention(servable, texts, path) -> bool:

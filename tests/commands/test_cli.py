@@ -292,6 +292,32 @@ def test_rouge_stands_beside_bleu(run, capsys):
 
 
 @pytest.mark.slow
+def test_the_other_ways_to_a_translation(run, capsys):
+    """What is most like the others, and what holds a prefix and a term."""
+    texts, drawn = ["1 2 3 4", "7"], ["--temperature=2", "--num_beams=3"]
+    cli.main(["translate", str(run), *texts, "--mbr", *drawn])
+    lines = capsys.readouterr().out.splitlines()
+    found = runs.load(run, temperature=2.0, num_beams=3).n_best(texts)
+    candidates = [[text for text, _ in row] for row in found]
+    assert lines == evaluation.minimum_bayes_risk(candidates)
+    cli.main(["evaluate", str(run), "--mbr", *drawn])
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    test_set = held_out(run)
+    found = runs.load(run, temperature=2.0, num_beams=3).n_best(
+        test_set.sources
+    )
+    chosen = evaluation.minimum_bayes_risk(
+        [[text for text, _ in row] for row in found]
+    )
+    more = evaluation.more_scores(chosen, test_set.references)
+    assert scores.items() >= more.items()
+    held = ["--prefix=eins", "--terms=neun; acht"]
+    cli.main(["translate", str(run), *texts, *held])
+    for line in capsys.readouterr().out.splitlines():
+        assert line.startswith("eins") and "neun" in line and "acht" in line
+
+
+@pytest.mark.slow
 def test_export_writes_the_next_version(run, tmp_path):
     digits = shutil.copytree(run / "savedmodel", tmp_path / "digits")
     # Of another search the scores have to be found.
@@ -523,6 +549,21 @@ def test_a_corpus_that_moved_is_trained_on(
             ["evaluate", "{run}/savedmodel", "--source={run}/config.yaml"],
             "--source and --reference",
         ),
+        (["translate", "{run}", "a", "--top_p=0.5"], "Add a temperature"),
+        (
+            ["translate", "{run}", "a", "--mbr", "--n_best=2"],
+            "--n_best and --mbr find translations in two ways",
+        ),
+        (
+            ["translate", "{run}", "a", "--mbr", "--num_beams=1"],
+            "several beams or samples, here 1",
+        ),
+        (["evaluate", "{run}", "--mbr", "--num_beams=1"], "here 1"),
+        (
+            ["translate", "{run}/savedmodel", "a", "--prefix=1"],
+            "takes no prefix and no terms",
+        ),
+        (["train", "--num_groups=3"], "be a multiple of num_groups"),
         (["evaluate", "{run}", "--source", "{run}/x"], "no file {run}/x"),
         (
             ["evaluate", "{run}", "--source", "{run}/config.yaml"],

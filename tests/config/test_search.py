@@ -17,13 +17,35 @@ def test_type_checkers_know_all_choices():
 def test_what_is_given_goes_over_what_is_not():
     asked = search.of(num_beams=8, length_penalty=0)
     assert asked.given == {"num_beams": 8, "length_penalty": 0}
-    whole = asked.over(search.OTHERWISE)
+    whole = asked.whole()
     assert (whole.num_beams, whole.no_repeat_ngram_size) == (8, 0)
 
 
 def test_a_choice_that_there_is_not_is_refused():
     with pytest.raises(ValueError, match="did you mean num_beams"):
         search.of(num_beam=3)
+
+
+@pytest.mark.parametrize(
+    "choices, message",
+    [
+        ({"top_k": 3}, "Add a temperature"),
+        ({"min_p": 0.1, "temperature": 0}, "min_p say"),
+        ({"temperature": 1.0, "coverage_penalty": 0.1}, "has none"),
+        ({"temperature": 1.0, "num_groups": 2}, "num_groups need a beam"),
+        ({"diversity": 0.1}, "Add num_groups"),
+        ({"num_beams": 4, "num_groups": 3}, "be a multiple"),
+    ],
+)
+def test_choices_that_do_not_go_together_are_refused(choices, message):
+    with pytest.raises(ValueError, match=message):
+        search.of(**choices).whole()
+
+
+@pytest.mark.parametrize("share", [0.0, 1.5])
+def test_a_share_is_one(share):
+    with pytest.raises(ValueError, match="above 0, at most 1"):
+        search.of(min_p=share)
 
 
 @pytest.mark.parametrize(

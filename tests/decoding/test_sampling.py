@@ -63,10 +63,12 @@ def test_first_tokens_follow_the_softmax(temperature):
     )
 
 
-def truncated(probabilities, top_k=None, top_p=None):
+def truncated(probabilities, top_k=None, top_p=None, min_p=0.0):
     """Which tokens stay: in order of probability, one after the other."""
     kept, total = [], 0.0
     for token in np.argsort(-probabilities):
+        if probabilities[token] < min_p * max(probabilities):
+            break
         if top_k is not None and len(kept) == top_k:
             break
         if top_p is not None and total >= top_p:
@@ -87,8 +89,17 @@ TRUNCATIONS = [
     {"top_p": 1.0},
     {"top_k": 2, "top_p": 0.9},
     {"top_k": 5, "top_p": 0.6},
+    {"min_p": 0.05},
+    {"min_p": 0.3},
+    {"min_p": 1.0},
+    {"min_p": 0.1, "top_p": 0.7},
 ]
-FAST = [{"top_k": 3}, {"top_p": 0.5}, {"top_k": 5, "top_p": 0.6}]
+FAST = [
+    {"min_p": 0.3},
+    {"top_k": 3},
+    {"top_p": 0.5},
+    {"top_k": 5, "top_p": 0.6},
+]
 assert all(one in TRUNCATIONS for one in FAST)
 
 
@@ -204,12 +215,63 @@ def test_sampled_hypotheses_are_scored_like_forced_ones(
         ({"top_p": 0.0}, "top_p=0.0"),
         ({"top_p": 1.1}, "top_p=1.1"),
         ({"top_p": float("nan")}, "top_p=nan"),
+        ({"min_p": 0.0}, "min_p=0.0"),
+        ({"num_samples": 0}, "0"),
     ],
 )
 def test_settings_out_of_range_are_refused(draw_chain, kwargs, message):
     chain = draw_chain(0, [3])
     with pytest.raises(ValueError, match=f"Received: {message}"):
         decoding.sampling_search(**chain.arguments(), seed=0, **kwargs)
+
+
+def test_samples_follow_the_distribution_of_all_answers(
+    draw_chain, check_hypothesis
+):
+    """Each answer comes as often as enumeration says, the best ones first."""
+    num_samples = 20_000
+    chain = draw_chain(2, [3, 1], vocabulary_size=5)
+    # So few numbers need little memory.
+    rng = np.random.default_rng(4)
+    result = decoding.sampling_search(
+        **chain.arguments(),
+        num_samples=num_samples,
+        uniforms=rng.random((2 * num_samples, 3), dtype="float32"),
+    )
+    log_p = result.log_probability[0].numpy()
+    assert (np.diff(log_p) <= 0).all() and log_p[0] > log_p[-1]
+    rows = result.ids[0].numpy().tolist()
+    answers = [tuple(row[: row.index(END) + 1]) for row in rows]
+    check_hypothesis(result, 0, 0, chain, answers[0])
+    at_limit = 0.0
+    for ids in chain.all_hypotheses(0):
+        # At the limit END is no choice: it costs log p and draws nothing.
+        log_p, _ = chain.follow(0, ids if len(ids) < 3 else ids[:-1])
+        share = np.exp(log_p)
+        at_limit += share
+        deviation = np.sqrt(num_samples * share * (1 - share))
+        count = answers.count(ids)
+        assert abs(count - num_samples * share) <= 5 * deviation + 1e-6
+    assert at_limit == pytest.approx(1, rel=1e-6)
+    assert not (result.ids[1].numpy() - [END, 0, 0]).any()
+
+
+def test_numbers_of_its_own_make_a_row_independent(draw_chain):
+    chain = draw_chain(6, [9, 3, 9], vocabulary_size=7)
+    rng = np.random.default_rng(0)
+    uniforms = rng.random((3, 2, 9), dtype="float32")
+    choices = {"num_samples": 2, "temperature": 2.0}
+    together = decoding.sampling_search(
+        **chain.arguments(), uniforms=uniforms.reshape(6, 9), **choices
+    )
+    for row in range(3):
+        alone = decoding.sampling_search(
+            **chain.row(row).arguments(), uniforms=uniforms[row], **choices
+        )
+        length = alone.ids.shape[2]
+        np.testing.assert_array_equal(
+            together.ids[row, :, :length], alone.ids[0]
+        )
 
 
 def test_sampling_may_not_forbid_the_end(draw_chain):

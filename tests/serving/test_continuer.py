@@ -119,6 +119,25 @@ def test_no_ngram_of_the_text_or_its_continuation_comes_again(
     assert f"- Search: greedy, no {size} tokens in a" in other.graph.facts
 
 
+def test_no_continuation_is_shorter(tokenizers, monkeypatch):
+    """Of a model that would end at once."""
+    texts, new = tf.constant(TEXTS), []
+    for least in (0, 6):
+        continuer_ = make(tokenizers[0], min_length=least)
+        step = continuer_.model.step
+
+        def ending(token_ids, state, step=step):
+            logits, state = step(token_ids, state)
+            is_end = ops.arange(logits.shape[-1]) == END
+            return ops.where(is_end, 99.0, logits), state
+
+        monkeypatch.setattr(continuer_.model, "step", ending)
+        prompts, answers = continuer_.graph._answers(texts)
+        given = np.count_nonzero(prompts, axis=1)
+        new.append(answers.lengths[:, 0].numpy() - given)
+    assert (new[0] == 1).all() and (new[1] == 6).all()
+
+
 def test_a_blank_text_is_begun(live):
     assert live(["", " "]) == [continued(live, "", 13)] * 2
     assert live([""]) != [""]

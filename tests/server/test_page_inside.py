@@ -1,5 +1,6 @@
 """What the page shows of a model's inside, in a browser."""
 
+import functools
 import re
 
 import keras
@@ -10,8 +11,9 @@ from browsing import FAULTS, NAME, PALE, quoted, sync_api, texts, wait_for_text
 
 pytest.importorskip("h11", reason="the extra `serve` is not installed")
 
+from keras_attention import data  # noqa: E402
 from keras_attention.server import model_configs  # noqa: E402
-from keras_attention.serving import continuer  # noqa: E402
+from keras_attention.serving import continuer, translator  # noqa: E402
 
 TEXT = "one two three"
 WORDS = ".rows.large button"
@@ -20,18 +22,28 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def models(random_translator, tokenizers):
+def models():
     """A translator and a language model, before any training."""
+    words = "one two three four five six seven", "eins zwei drei vier fünf"
+    # Without bytes, which no answer can have one by one.
+    source, target = (
+        data.Tokenizer(data.train_vocabulary([line], 300, "word"), name)
+        for line, name in zip(words, ("source", "target"), strict=True)
+    )
+    sizes = source.vocabulary_size, target.vocabulary_size
     keras.utils.set_random_seed(3)
-    size = tokenizers[0].vocabulary_size
-    writer = tiny.create("transformer_language_model", size)
-    writer.build()
-    for variable in writer.trainable_variables:
-        variable.assign(3 * variable)
+    translates = tiny.create("transformer", sizes[1], sizes[0])
+    writes = tiny.create("transformer_language_model", sizes[0])
+    for model in (translates, writes):
+        model.build()
+        for variable in model.trainable_variables:
+            # Larger logits: one answer is clearly the best.
+            variable.assign(3 * variable)
     return {
-        "small_en_de": random_translator("transformer"),
-        "nowhere": random_translator("rnn_encoder_decoder"),
-        "writer": continuer.Continuer(writer, tokenizers[0], max_new_tokens=5),
+        "small_en_de": translator.Translator(
+            translates, source, target, max_target_offset=4
+        ),
+        "writer": continuer.Continuer(writes, source, max_new_tokens=5),
     }
 
 
@@ -47,7 +59,19 @@ def client(models, run_server, shouter, tmp_path_factory):
         for folder in sorted(root.iterdir())
     ]
     with run_server(configs) as client:
+        for name in models:
+            # The first answer takes long.
+            inspect(client, name, TEXT)
         yield client
+
+
+def inspect(client, name, text, answer=""):
+    """What `inspect` says: name of an output -> value."""
+    inputs = {"text": [text], "answer": [answer]}
+    request = {"signature_name": "inspect", "inputs": inputs}
+    status, _, found = client.predict(name, **request)
+    assert status == 200
+    return {key: rows[0] for key, rows in found["outputs"].items()}
 
 
 @pytest.fixture(scope="module")
@@ -57,17 +81,8 @@ def served(client, chromium):
 
 @pytest.fixture
 def ask(client):
-    """A function of a model, a text and an answer: what `inspect` says."""
-
-    def inspect(name, text, answer=""):
-        inputs = {"text": [text], "answer": [answer]}
-        status, _, found = client.predict(
-            name, signature_name="inspect", inputs=inputs
-        )
-        assert status == 200
-        return {key: rows[0] for key, rows in found["outputs"].items()}
-
-    return inspect
+    """`inspect` of the server."""
+    return functools.partial(inspect, client)
 
 
 def opened(open_page, model="small_en_de", text=TEXT, **options):
@@ -84,8 +99,12 @@ def table(page):
     return [row.locator("td").all_text_contents() for row in rows]
 
 
+def decimal(value):
+    return f"{value:.2f}".replace("-", "−")
+
+
 def written(weights):
-    return [[f"{weight:.2f}" for weight in row] for row in weights]
+    return [[decimal(weight) for weight in row] for row in weights]
 
 
 def test_each_layer_and_head_is_a_map(open_page, ask):
@@ -183,9 +202,8 @@ def test_a_token_is_forced_and_the_answer_goes_on(open_page, ask):
         ]
         assert token == usable[0] or step == 2 * 4 + 32
     log = sum(forced["token_log_probabilities"])
-    assert page.locator("#score").text_content() == (
-        f"log-probability {log:.2f}".replace("-", "−")
-    )
+    told = page.locator("#score").text_content()
+    assert told == f"log-probability {decimal(log)}"
     # And back.
     page.locator("#choices .went button").click()
     wait_for_text(page, "#heard", seen["translation"])
@@ -202,38 +220,29 @@ def test_the_beam_is_walked(open_page, ask):
     child = parents.index(0)
     total = seen["node_log_probabilities"][child]
     way = page.locator("#beam .way").text_content()
-    assert way.endswith(f"log-probability {total:.2f}.".replace("-", "−"))
+    assert way.endswith(f": log-probability {decimal(total)}.")
     page.keyboard.press("ArrowLeft")
-    assert page.locator(".nodes .on").count() == 1
+    assert page.locator(".nodes button.on").count() == 1
     # End leads to the end that the search has chosen.
     page.keyboard.press("End")
     scores = np.where(ends, seen["node_scores"], -np.inf)
     way = page.locator("#beam .way").text_content()
     assert way.startswith(quoted(seen["translation"]) + ": ")
-    assert way.endswith(f"the score {max(scores):.2f}.".replace("-", "−"))
+    assert way.endswith(f"the score {decimal(max(scores))}.")
 
 
-def test_what_cannot_be_looked_into(open_page, ask):
+def test_what_cannot_be_looked_into(open_page):
     page = open_page("shout")
     page.fill("#text", "one")
     wait_for_text(page, "#heard", "ONE")
     lacking = page.locator(".lacking:visible").text_content()
     assert "exported before" in lacking and "export it again" in lacking
     assert page.locator(".views:visible, .small").count() == 0
-    # A model without attention has choices and a beam.
-    page = opened(open_page, "nowhere")
-    if not ask("nowhere", TEXT).keys() & {"cross", "encoder", "decoder"}:
-        wait_for_text(
-            page, "#nowhere", "This model has no attention: it looks nowhere."
-        )
-    assert page.locator(".lacking:visible, .small").count() == 0
-    page.locator(WORDS).nth(0).click()
-    assert page.locator(f"{CHOICES} li").count() >= 5
-    assert page.locator(".nodes button").count() > 0
 
 
 def test_an_error_stands_in_the_choices(open_page):
     page = opened(open_page)
+    page.wait_for_selector("#others[aria-busy=false]")
     page.locator(WORDS).nth(1).click()
     page.route(
         "**/*:predict",
@@ -295,7 +304,7 @@ def test_it_can_be_read(open_page, model, width, scheme):
 def test_a_language_model_writes_as_it_is_told(open_page, ask):
     page, seen = opened(open_page, "writer"), ask("writer", TEXT)
     given = seen["num_given"]
-    own = seen["continuation"]
+    own = re.compile(f"^{seen['continuation']} ")
     sync_api().expect(page.locator("#continuation")).to_have_text(own)
     # Each token is shaded by its probability, those of the prompt, too.
     probabilities = np.exp(seen["token_log_probabilities"])
@@ -303,7 +312,7 @@ def test_a_language_model_writes_as_it_is_told(open_page, ask):
         "all => all.map((n) => Number(n.style.getPropertyValue('--weight')))"
     )
     np.testing.assert_allclose(
-        shades, probabilities[given : given + len(shades)], rtol=1e-5
+        shades[:4], probabilities[given : given + 4], rtol=1e-5
     )
     assert page.locator("#prompted .unit").count() == given
     # A length of its own, shorter and longer than the model's.

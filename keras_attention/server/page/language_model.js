@@ -66,7 +66,8 @@ export function languageModel(desk, model, typed, again) {
       const { seen, count, isEnded } = own;
       return isEnded || count >= most
         ? { ...own, count: Math.min(count, most), isEnded: count < most }
-        : write({ ...steps, given: seen.tokens.slice(seen.numGiven) });
+        : write({ ...steps, given: seen.tokens.slice(
+          seen.numGiven, seen.numGiven + count) });
     });
   }
 

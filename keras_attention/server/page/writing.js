@@ -25,9 +25,19 @@ export async function write({
 }) {
   const asked = new Set();
   let answer = [...given, ...guess];
+  let result;
   for (;;) {
     asked.add(textOf(answer));
-    const seen = await ask(textOf(answer));
+    let seen;
+    try {
+      seen = await ask(textOf(answer));
+    } catch (error) {
+      // The answer may have become longer than the model takes.
+      if (result && error.isFinal) {
+        return result;
+      }
+      throw error;
+    }
     const next = seen.tokens.slice(
       seen.numGiven, seen.numGiven + given.length);
     let isEnded = false;
@@ -43,7 +53,8 @@ export async function write({
     const count = next.length;
     const sure = next.findIndex(
       (token, place) => token !== seen.tokens[seen.numGiven + place]);
-    show?.({ seen, count: sure < 0 ? count : sure, isEnded: false });
+    result = { seen, count: sure < 0 ? count : sure, isEnded: false };
+    show?.(result);
     if (count && isBlank(next.at(-1)) && count < most) {
       // A text loses it at its end: whatever stands behind it is a guess.
       next.push(...letters(seen.best.at(-1)).slice(0, 1));
@@ -55,10 +66,14 @@ export async function write({
   }
 }
 
-/** An inspection as a result of `write`: all of it is the answer. */
+/**
+ * An inspection as a result of `write`: all of it is the answer. An answer that
+ * reached the model's limit has an END that was not chosen.
+ */
 export function whole(seen) {
-  const isEnded = seen.tokens.at(-1) === END;
-  const count = seen.tokens.length - seen.numGiven - (isEnded ? 1 : 0);
+  const hasEnd = seen.tokens.at(-1) === END;
+  const count = seen.tokens.length - seen.numGiven - (hasEnd ? 1 : 0);
+  const isEnded = hasEnd && mostProbable(seen.best.at(-1)).token === END;
   return { seen, count, isEnded };
 }
 

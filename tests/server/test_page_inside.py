@@ -184,7 +184,8 @@ def test_a_token_is_forced_and_the_answer_goes_on(open_page, ask):
         for place, token in enumerate(best[:5])
         if token != own[1] and re.fullmatch("▁?[a-zäöüß]+", token)
     )
-    page.locator(f"{CHOICES} button").nth(other).click()
+    page.locator(f"{CHOICES} button").nth(other).focus()
+    page.keyboard.press("Enter")
     page.wait_for_selector("#choices .went:visible")
     page.wait_for_selector("#opened[aria-busy=false]")
     pressed = page.locator(f"{CHOICES} [aria-pressed=true]")
@@ -204,6 +205,9 @@ def test_a_token_is_forced_and_the_answer_goes_on(open_page, ask):
     log = sum(forced["token_log_probabilities"])
     told = page.locator("#score").text_content()
     assert told == f"log-probability {decimal(log)}"
+    # The keyboard stays where it was.
+    focused = page.evaluate("document.activeElement.textContent")
+    assert focused == pressed.text_content()
     # And back.
     page.locator("#choices .went button").click()
     wait_for_text(page, "#heard", seen["translation"])
@@ -238,6 +242,7 @@ def test_what_cannot_be_looked_into(open_page):
     lacking = page.locator(".lacking:visible").text_content()
     assert "exported before" in lacking and "export it again" in lacking
     assert page.locator(".views:visible, .small").count() == 0
+    assert page.locator("[aria-busy=true]").count() == 0
 
 
 def test_an_error_stands_in_the_choices(open_page):

@@ -38,8 +38,14 @@ export function showChoices(parent, seen, step, force) {
     bar.style.setProperty("--share", probability);
     return html("li", {}, button, bar, html("data", {}, finePercent(probability)));
   });
-  parent.querySelector(".list").replaceChildren(...items);
+  const list = parent.querySelector(".list");
+  const isFocused = list.contains(document.activeElement);
+  list.replaceChildren(...items);
   parent.hidden = false;
+  if (isFocused) {
+    // Who chooses by keyboard goes on from there.
+    list.querySelector("[aria-pressed=true]").focus();
+  }
 }
 
 /** Shades tokens by their probability, and makes them open their choices. */

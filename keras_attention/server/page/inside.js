@@ -165,6 +165,9 @@ export function lookInside(desk, model, typed, again, show, behind) {
       start(run);
     },
     stop() {
+      if (!isOffered) {
+        return;
+      }
       reset();
       begin(null);
       busy(true);

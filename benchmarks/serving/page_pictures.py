@@ -32,6 +32,8 @@ def draw(browser, address, width, path):
     page.locator("#text").press_sequentially(TEXT, delay=20)
     heard = page.locator("#heard")
     sync_api.expect(heard).to_have_text(TRANSLATION, timeout=60_000)
+    # Its inside, if the model can be looked into.
+    page.wait_for_selector(".small, .lacking:not([hidden])", timeout=60_000)
     page.locator(".rows.large").get_by_text(WORD).hover()
     page.wait_for_timeout(1000)  # Until no colour changes any more.
     page.screenshot(path=path, full_page=True)

@@ -15,6 +15,7 @@ import threading
 import time
 import urllib.request
 
+import browsing
 import pytest
 import tensorflow as tf
 
@@ -378,4 +379,18 @@ def serve(tmp_path):
             stack.callback(one.process.kill)
             return one
 
+        yield start
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    """A browser without a window."""
+    with browsing.launched() as browser:
+        yield browser
+
+
+@pytest.fixture
+def open_page(chromium, served):
+    """A function of a model and a width, where `served` is an address."""
+    with browsing.opening(chromium, served) as start:
         yield start

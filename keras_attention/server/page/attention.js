@@ -3,6 +3,7 @@
 import { html } from "./elements.js";
 import { drawHeatMap } from "./heat_map.js";
 import { percent } from "./numbers.js";
+import { alongLine, rove } from "./roving.js";
 import { quoted, units, unitWeights } from "./tokens.js";
 
 const LEAST = 0.01; // What counts as a look.
@@ -21,6 +22,7 @@ export function readingOf(rowTokens, columnTokens, weights) {
  *
  * @param parent holds nodes of the classes columns, rows, says and map
  * @param isWritten whether the rows are a text, which has no marks
+ * @returns the buttons of the rows
  */
 export function showReading(parent, reading, isWritten = false) {
   const part = (name) => parent.querySelector(`.${name}`);
@@ -60,6 +62,7 @@ export function showReading(parent, reading, isWritten = false) {
   if (focused >= 0) {
     (line[focused] ?? line.at(-1))?.focus();
   }
+  return buttons;
 }
 
 /** Takes a reading off the page. */
@@ -74,7 +77,7 @@ function looks(unit) {
 }
 
 /** Words with a blank between them. A word's tokens stay together. */
-function setLine(parent, nodes, lineUnits) {
+export function setLine(parent, nodes, lineUnits) {
   parent.replaceChildren();
   let word;
   nodes.forEach((node, place) => {
@@ -99,41 +102,19 @@ function sentence({ rows, columns, weights }, row) {
   return `${quoted(rows[row].text)} looked at ${where}`;
 }
 
-/** One stop of the tab key. The arrow keys, Home and End move within it. */
+/** To point at a button, or to reach it, lights up what it looked at. */
 function listen(buttons, rows, light) {
   const focused = () => {
     const place = buttons.indexOf(document.activeElement);
     return place < 0 ? null : rows[place];
   };
   buttons.forEach((button, place) => {
-    button.tabIndex = place ? -1 : 0;
     button.addEventListener("pointerenter", () => light(rows[place]));
     button.addEventListener("pointerleave", () => light(focused()));
-    button.addEventListener("focus", () => {
-      buttons.forEach((other) => {
-        other.tabIndex = other === button ? 0 : -1;
-      });
-      light(rows[place]);
-    });
+    button.addEventListener("focus", () => light(rows[place]));
     button.addEventListener("blur", () => light(null));
     // Not every browser moves the focus to a button that is touched.
     button.addEventListener("click", () => button.focus());
-    button.addEventListener("keydown", (event) => {
-      const forward = isRightToLeft(button) ? -1 : 1;
-      const to = {
-        ArrowLeft: place - forward,
-        ArrowRight: place + forward,
-        Home: 0,
-        End: buttons.length - 1,
-      }[event.key];
-      if (buttons[to]) {
-        event.preventDefault();
-        buttons[to].focus();
-      }
-    });
   });
-}
-
-function isRightToLeft(node) {
-  return getComputedStyle(node).direction === "rtl";
+  rove(buttons, alongLine(buttons));
 }

@@ -2,6 +2,7 @@
 
 import { readingOf, showReading } from "./attention.js";
 import { fill, html, setOptions } from "./elements.js";
+import { mean } from "./inspection.js";
 import { latest } from "./latest.js";
 import { percent } from "./numbers.js";
 import { hideProblem, showProblem } from "./problem.js";
@@ -136,12 +137,4 @@ function chosenHead(find, layers) {
   setOptions(find("head"), all, find("head").value);
   const head = find("head").value;
   return head === "mean" ? mean(heads) : heads[head];
-}
-
-function mean(heads) {
-  return heads[0].map((row, i) =>
-    row.map((_, j) =>
-      heads.reduce((sum, head) => sum + head[i][j], 0) / heads.length,
-    ),
-  );
 }

@@ -43,14 +43,12 @@ export function drawHeatMap(parent, reading) {
   );
   const isOpen = parent.querySelector("details")?.open;
   const pane = scrolled("Heat map", picture);
-  const legend = html("p", { class: "note" },
-    "The stronger the blue, the larger the weight. ",
-    `The largest is ${decimal(most)}.`);
+  const legend = drawLegend(most, "");
   parent.replaceChildren(pane, legend, drawTable(reading));
   parent.querySelector("details").open = isOpen ?? false;
   fit(picture);
   if (pane.scrollWidth > pane.clientWidth) {
-    legend.append(" Scroll the picture sideways to see the other columns.");
+    legend.lastChild.append(" Scroll sideways to see the other columns.");
   }
   return {
     mark(marked) {
@@ -61,6 +59,13 @@ export function drawHeatMap(parent, reading) {
       frame.setAttribute("y", (marked ?? 0) * CELL - 2);
     },
   };
+}
+
+/** What the blues mean: from 0 to the largest weight, which is `most`. */
+export function drawLegend(most, more) {
+  return html("p", { class: "note legend" }, html("span", {}, "0"),
+    html("i", { "aria-hidden": true }),
+    html("span", {}, `${decimal(most)}, the largest weight. Linear. ${more}`));
 }
 
 function drawColumnName(unit, column) {

@@ -1,8 +1,14 @@
 // A language model's desk: how a prompt goes on, and how probable it is.
 
+import { setLine } from "./attention.js";
+import { html } from "./elements.js";
+import { lookInside } from "./inside.js";
 import { latest } from "./latest.js";
-import { decimal } from "./numbers.js";
+import { decimal, finePercent } from "./numbers.js";
 import { hideProblem, showProblem } from "./problem.js";
+import { alongLine, rove } from "./roving.js";
+import { textOf, units } from "./tokens.js";
+import { drawing, mostProbable, whole, write } from "./writing.js";
 
 const TYPING = 250; // Milliseconds without a key.
 
@@ -10,12 +16,15 @@ export function languageModel(desk, model, typed, again) {
   const find = (id) => desk.querySelector(`#${id}`);
   const problem = desk.querySelector(".problem");
   const prompt = find("text");
+  const options = find("drawing");
+  const inside = lookInside(desk, model, typed, () => goOn(0),
+    (result) => showWritten(desk, result, true), () => chosen(options));
 
   const ask = latest(
     TYPING,
     async (signal, text) => {
       const [answer, score] = await Promise.all([
-        model.ask("serving_default", { text }, signal),
+        inside.isOffered ? {} : model.ask("serving_default", { text }, signal),
         text.trim() && model.has("score")
           ? model.ask("score", { text }, signal)
           : null,
@@ -24,35 +33,134 @@ export function languageModel(desk, model, typed, again) {
     },
     ({ continuation, score }) => {
       hideProblem(problem);
-      find("continuation").textContent = continuation;
-      find("take").hidden = continuation === "";
+      if (continuation !== undefined) {
+        find("continuation").textContent = continuation;
+        find("take").hidden = continuation === "";
+      }
       find("probable").hidden = score === null;
       if (score !== null) {
         showScore(find, score);
       }
     },
     (error) => {
+      inside.stop();
       find("continuation").textContent = "";
+      desk.querySelector(".rows").replaceChildren();
       find("take").hidden = find("probable").hidden = true;
+      find("looked").hidden = true;
       showProblem(problem, error, again);
     },
   );
+
+  function goOn(pause) {
+    inside.start(async (askFor) => {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      const { most, choose } = chosen(options);
+      const show = (result) => showWritten(desk, result, false);
+      const steps = { ask: askFor, most, choose, show };
+      if (choose !== mostProbable) {
+        return write({ ...steps, given: [] });
+      }
+      // The model's own search, as far as it goes.
+      const own = whole(await askFor(""));
+      const { seen, count, isEnded } = own;
+      return isEnded || count >= most
+        ? { ...own, count: Math.min(count, most), isEnded: count < most }
+        : write({ ...steps, given: seen.tokens.slice(
+          seen.numGiven, seen.numGiven + count) });
+    });
+  }
 
   function update() {
     typed.text = prompt.value;
     // The continuation is that of the prompt before.
     find("take").hidden = true;
     ask(typed.text);
+    if (inside.isOffered) {
+      goOn(TYPING);
+    }
   }
 
   prompt.addEventListener("input", update);
+  options.addEventListener("submit", (event) => {
+    event.preventDefault();
+    goOn(0);
+  });
+  options.addEventListener("input", () => {
+    showOptions(options);
+    goOn(TYPING);
+  });
   find("take").addEventListener("click", () => {
     prompt.value += find("continuation").textContent;
     update();
     prompt.focus();
   });
+  if (inside.isOffered) {
+    find("continuation").className = "aloud";
+    desk.querySelector(".rows").hidden = false;
+    options.hidden = false;
+    showOptions(options);
+  }
   prompt.value = typed.text;
   update();
+}
+
+function showOptions(options) {
+  const isDrawn = options.elements.way.value === "drawn";
+  for (const part of options.querySelectorAll(".draw")) {
+    part.hidden = !isDrawn;
+  }
+}
+
+/** What the options choose: how long, and a function that chooses a token. */
+function chosen({ elements }) {
+  const [most, temperature, topK, topP] =
+    ["most", "temperature", "topK", "topP"].map((name) => {
+      const { value, min, max, defaultValue } = elements[name];
+      // A field may be empty for a moment, or have what it does not take.
+      const number = Number(value || defaultValue);
+      return Math.min(Math.max(number, Number(min)), Number(max));
+    });
+  const choose = elements.way.value === "drawn"
+    ? drawing({ temperature, topK, topP })
+    : mostProbable;
+  return { most, choose };
+}
+
+/** The continuation's tokens; the page says it aloud when it is complete. */
+function showWritten(desk, { seen, count, isEnded }, isComplete) {
+  const { tokens, numGiven, probabilities } = seen;
+  const end = numGiven + count;
+  const rows = units(tokens.slice(numGiven, end + (isEnded ? 1 : 0))).map(
+    (unit) => ({
+      ...unit,
+      places: unit.places.map((place) => numGiven + place),
+    }));
+  const buttons = rows.map(({ isMark }) =>
+    html("button", { type: "button", class: isMark ? "unit mark" : "unit" }));
+  const line = desk.querySelector(".rows");
+  const focused = [...line.querySelectorAll("button")].indexOf(
+    document.activeElement);
+  setLine(line, buttons, rows);
+  rove(buttons, alongLine(buttons));
+  if (focused >= 0) {
+    (buttons[focused] ?? buttons.at(-1))?.focus();
+  }
+  if (isComplete) {
+    const text = textOf(tokens.slice(numGiven, end));
+    desk.querySelector("#continuation").textContent = text;
+    desk.querySelector("#take").hidden = text === "";
+    const prompted = units(tokens.slice(0, numGiven));
+    setLine(desk.querySelector("#prompted"), prompted.map(({ places }) => {
+      const share = places.reduce(
+        (product, place) => product * probabilities[place], 1);
+      const span = html("span", { class: "unit", title: finePercent(share) });
+      span.style.setProperty("--weight", share);
+      return span;
+    }), prompted);
+    desk.querySelector("#prompted").hidden = !numGiven;
+  }
+  return { buttons, rows };
 }
 
 function showScore(find, { log_probability, num_tokens }) {

@@ -10,6 +10,14 @@ export function percent(share) {
   return `${written(100 * share, 0)} %`;
 }
 
+/** The same with two digits that say something, such as "0.031 %". */
+export function finePercent(share) {
+  const value = 100 * share;
+  return value >= 9.95 || value < 1e-4
+    ? percent(share)
+    : `${Number(value.toPrecision(2))} %`;
+}
+
 function written(value, decimals) {
   // The server writes "NaN" and "-Infinity" as texts.
   const number = Number(value);

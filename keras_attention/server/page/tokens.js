@@ -45,6 +45,23 @@ export function units(tokens) {
   }));
 }
 
+/** The text that tokens write. It begins with a space where a word begins. */
+export function textOf(tokens) {
+  const spelt = tokens.join("").replaceAll(BLANK, " ");
+  return spelt.replace(/(<0x[0-9A-F]{2}>)+/g, (bytes) =>
+    decoded(bytes.match(/[0-9A-F]{2}/g).map((byte) => parseInt(byte, 16))));
+}
+
+/** Whether a text can have a token: no mark, and no part of a character. */
+export function isWritable(token) {
+  return !MARK.test(token) && !BYTE.test(token);
+}
+
+/** Whether a token is a lone blank, which no text has at its end. */
+export function isBlank(token) {
+  return token === BLANK;
+}
+
 /** A text in quotes. Right-to-left texts do not turn what is around them. */
 export function quoted(text) {
   return `\u2068“${text}”\u2069`;

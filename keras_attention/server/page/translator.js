@@ -2,11 +2,13 @@
 
 import { clearReading, readingOf, showReading } from "./attention.js";
 import { html } from "./elements.js";
+import { lookInside } from "./inside.js";
 import { languagesOf } from "./languages.js";
 import { latest } from "./latest.js";
 import { decimal } from "./numbers.js";
 import { showOwn } from "./own_translation.js";
 import { hideProblem, showProblem } from "./problem.js";
+import { mostProbable, whole } from "./writing.js";
 
 const TYPING = 150; // Milliseconds without a key.
 const PAUSE = 500;
@@ -17,6 +19,15 @@ export function translator(desk, model, typed, again) {
   const source = find("text");
   const own = showOwn(desk, model, typed, again);
   const state = { limit: null };
+  const inside = lookInside(desk, model, typed, () => look(0),
+    (result, reading) => showInspected(desk, result, reading),
+    ({ source: { length } }) => (
+      { choose: mostProbable, most: 2 * length + 32 }));
+  const look = (pause) => inside.isOffered && inside.start(
+    async (ask) => {
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      return { ...whole(await ask("")), isOwn: true };
+    });
   nameLanguages(desk, model);
   countTokens(model, "").then(({ limit }) => {
     state.limit = limit;
@@ -48,6 +59,7 @@ export function translator(desk, model, typed, again) {
       // Until the others come, those of the text before are pale.
       find("others").ariaBusy = "true";
       askMore(text, answer.translation);
+      look(PAUSE);
     },
     async (error) => {
       clear();
@@ -80,6 +92,7 @@ export function translator(desk, model, typed, again) {
 
   function translate() {
     typed.text = source.value;
+    inside.stop();
     const isBlank = !typed.text.trim();
     find("waits").hidden = !isBlank;
     if (isBlank) {
@@ -136,13 +149,8 @@ function showTranslation(desk, answer, limit) {
     clearTranslation(desk);
     desk.querySelector(".rows").textContent = translation;
   }
-  // The page says it aloud when it changes.
-  const heard = isEmpty ? "The translation is empty." : translation;
-  if (find("heard").textContent !== heard) {
-    find("heard").textContent = heard;
-  }
+  say(desk, translation);
   if (isEmpty) {
-    desk.querySelector(".says").textContent = heard;
     return;
   }
   find("copy").hidden = !navigator.clipboard;
@@ -157,6 +165,32 @@ function showTranslation(desk, answer, limit) {
   desk.querySelector(".reads").hidden = false;
   find("looked").hidden = false;
   showReading(desk, readingOf(target_tokens, source_tokens, attention), true);
+}
+
+/** The page says a translation aloud when it changes. */
+function say(desk, translation) {
+  const heard = desk.querySelector("#heard");
+  const text = translation || "The translation is empty.";
+  if (heard.textContent !== text) {
+    heard.textContent = text;
+  }
+  if (!translation) {
+    desk.querySelector(".says").textContent = text;
+  }
+}
+
+/** The tokens of a translation, with their choices, by a reading or none. */
+function showInspected(desk, { seen, isOwn }, reading) {
+  say(desk, seen.text);
+  const nowhere = seen.tokens.map(() => seen.source.map(() => 0));
+  const shown = reading ?? readingOf(seen.tokens, seen.source, nowhere);
+  if (!isOwn) {
+    const logs = seen.probabilities.map(Math.log);
+    const sum = logs.reduce((all, log) => all + log, 0);
+    desk.querySelector("#score").textContent =
+      `log-probability ${decimal(sum)}`;
+  }
+  return { buttons: showReading(desk, shown), rows: shown.rows };
 }
 
 function clearTranslation(desk) {
@@ -195,8 +229,11 @@ function showMore(desk, answer, use) {
   const find = (id) => desk.querySelector(`#${id}`);
   find("searches").hidden = answer.greedy === undefined;
   const { translations = [], scores } = answer.best ?? {};
+  // The translation itself stands above, with its score.
   const items = translations.flatMap((text, place) =>
-    text ? [bestItem(text, scores[place], use)] : [],
+    text && text !== answer.translation
+      ? [bestItem(text, scores[place], use)]
+      : [],
   );
   find("best").hidden = !items.length;
   find("best").querySelector(".list").replaceChildren(...items);

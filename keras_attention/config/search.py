@@ -45,14 +45,14 @@ class Search(Choices):
     num_beams: int | None = choice(
         None,
         "For translators, beams of the search. 1 is greedy search. A finished "
-        "model has its own number; a SavedModel takes that or 1. A training:"
+        "model has its own number; a SavedModel takes that or 1."
         + by_default("num_beams"),
         at_least=1,
     )
     length_penalty: float | None = choice(
         None,
         "For translators, alpha of the length penalty, 0 for none. A finished "
-        "model has its own, which a SavedModel keeps. A training:"
+        "model has its own, which a SavedModel keeps."
         + by_default("length_penalty"),
         at_least=0,
     )
@@ -67,7 +67,7 @@ class Search(Choices):
         None,
         "For translators and language models, how many tokens in a row no "
         "answer may write twice, 0 for no limit. Paulus et al. 2017 have 3. A "
-        "finished model has its own, which a SavedModel keeps. A training:"
+        "finished model has its own, which a SavedModel keeps."
         + by_default("no_repeat_ngram_size"),
         at_least=0,
     )

@@ -33,7 +33,7 @@ def minimum_bayes_risk(candidates: Sequence[Sequence[str]]) -> list[str]:
     Example:
 
     >>> minimum_bayes_risk([["a red dog", "the red cat", "a red cat"]])
-    ['a red cat']
+    ['the red cat']
     """
     chrf = metrics.CHRF()
     return [_most_like_all(chrf, row) for row in candidates]

@@ -16,7 +16,7 @@ GRAPH = ARRAYS | {"tensorflow"}
 # The longest matching key decides. Left: parts of this package; right: other
 # distributions. The standard library is free to all but tokens.
 BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
-BELOW_SERVING |= {"on_demand"}
+BELOW_SERVING |= {"on_demand", "published"}
 BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
 BELOW_TRAINING |= {"workers", "on_demand", "published"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
@@ -60,7 +60,10 @@ TABLE = {
         ({"layers", "models.rnnsearch"}, ARRAYS),
     ),
     # Published weights: names and arrays, then a model.
-    "published": ({"published"}, {"numpy", "safetensors"}),
+    "published": (
+        {"published", "tokens"},
+        {"numpy", "safetensors", "ctranslate2"},
+    ),
     "models.pretrained": ({"models.catalog", "published"}, set()),
     # Its objective is a reward.
     "models.self_critical": ({"tokens"}, ARRAYS),

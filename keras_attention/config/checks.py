@@ -73,6 +73,7 @@ def check_together(config: TrainingConfig) -> None:
             "target_vocabulary_type is for translators only. Leave it out for "
             f"{model}."
         )
+    _check_lora(config)
     _check_context(config)
     _check_guidance(config)
     if config.data.columns and task == "translation":
@@ -121,6 +122,19 @@ def _check_distillation(config: TrainingConfig) -> None:
         raise ValueError(
             "distillation_teachers translate for the epochs of a distillation. "
             "Give distillation_epochs, too, or leave out the teachers."
+        )
+
+
+def _check_lora(config: TrainingConfig) -> None:
+    """Checks that there are weights to change.
+
+    Raises:
+        ValueError: If there are none.
+    """
+    if config.architecture.lora_rank and not config.run.init:
+        raise ValueError(
+            "lora_rank keeps the weights that a training begins with, and "
+            "changes attention alone. Name them: --init RUN."
         )
 
 

@@ -46,6 +46,12 @@ class Architecture(Choices):
         "layer has its own rule.",
         above=0,
     )
+    lora_rank: int | None = choice(
+        None,
+        "Train changes of attention's projections of this rank alone, and keep "
+        "all other weights as --init gives them.",
+        at_least=1,
+    )
     precision: Literal["float32", "bfloat16"] = choice(
         "float32", "The precision of activations. Weights are float32."
     )

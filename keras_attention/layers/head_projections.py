@@ -7,6 +7,9 @@ from keras import ops
 
 from keras_attention.layers import weights
 
+# The four projections, by the beginnings of their weights' names.
+PARTS = ("query", "key", "value", "output")
+
 
 def check_key_value_heads(num_heads, num_key_value_heads):
     """Raises `ValueError` where the heads do not share keys evenly."""
@@ -55,6 +58,7 @@ class HeadProjections(keras.layers.Layer):
         self.key_dim = key_dim
         self.use_bias = use_bias
         self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.lora_rank = None
 
     def build(self, query_shape, value_shape=None, key_shape=None):
         value_shape = value_shape or query_shape
@@ -92,6 +96,90 @@ class HeadProjections(keras.layers.Layer):
             name=name, shape=(output_dim,), initializer="zeros"
         )
 
+    def enable_lora(self, rank, lora_alpha=None):
+        """Trains small changes of the kernels, and nothing else of the layer.
+
+        `W = W_0 + (alpha / r) A B`, with A [in, r] random and B [r, out] zero
+        at first (Hu et al. 2022, section 4.1). Files of the layer hold W.
+
+        Args:
+            rank: r.
+            lora_alpha: alpha; None for r.
+
+        Raises:
+            ValueError: If the rank is not positive, if the layer is not built,
+                or if it has such changes already.
+
+        Reference: https://arxiv.org/abs/2106.09685
+        """
+        weights.check_ready(self)
+        if rank < 1 or self.lora_rank is not None:
+            raise ValueError(
+                "`rank` must be a positive integer, and LoRA can be enabled "
+                f"once. Received: rank={rank}, after {self.lora_rank}"
+            )
+        self.lora_rank, self.lora_scale = rank, (lora_alpha or rank) / rank
+        for weight in self.trainable_weights:
+            weight.trainable = False
+        self._tracker.unlock()
+        self.lora_kernels = {}
+        for part in PARTS:
+            inputs, outputs = getattr(self, f"{part}_kernel").shape
+            a = self.add_weight(
+                name=f"{part}_lora_a",
+                shape=(inputs, rank),
+                initializer="he_uniform",
+            )
+            b = self.add_weight(
+                name=f"{part}_lora_b",
+                shape=(rank, outputs),
+                initializer="zeros",
+            )
+            self.lora_kernels[part] = (a, b)
+        self._tracker.lock()
+
+    def _kernel(self, part):
+        """The kernel of a projection, with its change if there is one."""
+        kernel = getattr(self, f"{part}_kernel")
+        if self.lora_rank is None:
+            return kernel
+        a, b = self.lora_kernels[part]
+        return kernel + self.lora_scale * ops.matmul(a, b)
+
+    def plain_weights(self):
+        """`(weight, value)` of each weight, changes of LoRA in the values."""
+        found = []
+        for weight in self.weights:
+            part, _, kind = weight.name.partition("_")
+            if kind == "kernel" and part in PARTS:
+                found.append((weight, self._kernel(part)))
+            elif kind not in ("lora_a", "lora_b"):
+                found.append((weight, weight))
+        return found
+
+    def _own_plain_weights(self):
+        """Without those of a layer of positions, which a file holds apart."""
+        own = {id(weight) for weight in self._trainable_variables}
+        return [pair for pair in self.plain_weights() if id(pair[0]) in own]
+
+    def save_own_variables(self, store):
+        """A file holds no changes: they are in the kernels."""
+        if self.lora_rank is None:
+            super().save_own_variables(store)
+            return
+        for number, (_, value) in enumerate(self._own_plain_weights()):
+            store[str(number)] = ops.convert_to_numpy(value)
+
+    def load_own_variables(self, store):
+        """Kernels of a file; changes begin anew."""
+        if self.lora_rank is None:
+            super().load_own_variables(store)
+            return
+        for number, (weight, _) in enumerate(self._own_plain_weights()):
+            weight.assign(store[str(number)])
+        for _, b in self.lora_kernels.values():
+            b.assign(ops.zeros(b.shape))
+
     def _linear(self, inputs, kernel, bias):
         """`inputs W + b`."""
         # Keras casts by itself in `call`, but not in `project` and `step`.
@@ -128,14 +216,18 @@ class HeadProjections(keras.layers.Layer):
         batch, length = ops.shape(context)[:2]
         joined = (batch, length, self.num_heads * self.key_dim)
         return self._linear(
-            ops.reshape(context, joined), self.output_kernel, self.output_bias
+            ops.reshape(context, joined),
+            self._kernel("output"),
+            self.output_bias,
         )
 
     def _join_heads_of_one(self, context):
         """[B, H, 1, key_dim] -> [B, query width]."""
         joined = (-1, self.num_heads * self.key_dim)
         return self._linear(
-            ops.reshape(context, joined), self.output_kernel, self.output_bias
+            ops.reshape(context, joined),
+            self._kernel("output"),
+            self.output_bias,
         )
 
     def get_config(self):

@@ -158,12 +158,12 @@ class MultiHeadAttention(head_projections.HeadProjections):
         if key is None:
             key, value = self._joined_linear(
                 value,
-                [self.key_kernel, self.value_kernel],
+                [self._kernel("key"), self._kernel("value")],
                 [self.key_bias, self.value_bias],
             )
         else:
-            key = self._linear(key, self.key_kernel, self.key_bias)
-            value = self._linear(value, self.value_kernel, self.value_bias)
+            key = self._linear(key, self._kernel("key"), self.key_bias)
+            value = self._linear(value, self._kernel("value"), self.value_bias)
         return self._rotate(self._split_heads(key)), self._split_heads(value)
 
     def attend(self, query, key, value, mask=None, training=None):
@@ -172,7 +172,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
         `mask` is a bool that broadcasts over [B, T, S].
         """
         weights.check_ready(self, query)
-        query = self._linear(query, self.query_kernel, self.query_bias)
+        query = self._linear(query, self._kernel("query"), self.query_bias)
         return self._attend_heads(
             query=self._rotate(self._split_heads(query)),
             key=key,
@@ -206,7 +206,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
                 "the position of the query. Received: position=None"
             )
         weights.check_ready(self, query)
-        query = self._linear(query, self.query_kernel, self.query_bias)
+        query = self._linear(query, self._kernel("query"), self.query_bias)
         context, attention_weights = self._dot_products(
             query=self._rotate(self._heads_of_one(query), position),
             key=key,
@@ -267,8 +267,8 @@ class MultiHeadAttention(head_projections.HeadProjections):
         """
         weights.check_ready(self, query)
         # One by one: kernels that are joined would be copied at each step.
-        key = self._linear(query, self.key_kernel, self.key_bias)
-        value = self._linear(query, self.value_kernel, self.value_bias)
+        key = self._linear(query, self._kernel("key"), self.key_bias)
+        value = self._linear(query, self._kernel("value"), self.value_bias)
         cache, mask = caches.write(
             cache,
             key=self._rotate(self._heads_of_one(key), position),
@@ -314,7 +314,11 @@ class MultiHeadAttention(head_projections.HeadProjections):
         if value is None and key is None:
             query, key, value = self._joined_linear(
                 query,
-                [self.query_kernel, self.key_kernel, self.value_kernel],
+                [
+                    self._kernel("query"),
+                    self._kernel("key"),
+                    self._kernel("value"),
+                ],
                 [self.query_bias, self.key_bias, self.value_bias],
             )
             return self._attend_heads(

@@ -73,14 +73,17 @@ def load(path: pathlib.Path) -> tuple[dict, dict]:
     return arrays, text["meta"]
 
 
-def variables_to_arrays(prefix: str, variables: list) -> dict:
-    """The values of variables, named by place and path."""
+def variables_to_arrays(prefix: str, variables, values=None) -> dict:
+    """The values of variables, or other ones, named by place and path."""
+    values = variables if values is None else values
     # By place too: weights of a loop's cells may have one path.
     return {
         f"{prefix}/{index:04d}/{variable.path}": (
-            keras.ops.convert_to_numpy(variable)
+            keras.ops.convert_to_numpy(value)
         )
-        for index, variable in enumerate(variables)
+        for index, (variable, value) in enumerate(
+            zip(variables, values, strict=True)
+        )
     }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention import files
-from keras_attention.training import checkpoints
+from keras_attention.training import checkpoints, lora
 from keras_attention.training.parts import Parts
 from keras_attention.training.progress import Progress
 
@@ -26,7 +26,7 @@ def keep_weights(parts: Parts, progress: Progress) -> None:
     # again and writes the same. The other way round, its best weights would be
     # lost.
     arrays = checkpoints.variables_to_arrays(
-        "model", parts.model.trainable_variables
+        "model", *zip(*lora.plain_weights(parts.model), strict=True)
     )
     if is_best:
         content = {"epoch": progress.epoch, **progress.history[-1]}

@@ -10,7 +10,7 @@ import numpy as np
 from keras_attention import config as configuration
 from keras_attention import files, published
 from keras_attention.config import beginnings
-from keras_attention.training import checkpoints, run_directory
+from keras_attention.training import checkpoints, lora, run_directory
 
 # As many names as a message has room for.
 NUM_NAMES = 4
@@ -114,7 +114,7 @@ def take(model: keras.Model, path: str) -> int:
 
 def _own(model) -> dict:
     # What is trained, and no more: the seeds of dropout stay the model's own.
-    return _named((one.path, one) for one in model.trainable_variables)
+    return _named((one.path, one) for one, _ in lora.plain_weights(model))
 
 
 def _take_by_name(model, file, found, others=()) -> str:
@@ -127,6 +127,13 @@ def _take_by_name(model, file, found, others=()) -> str:
             f"No weight name in {file} matches this model. The file has "
             f"{_few(found)}. The model has {_few(own)}. Train a model of the "
             "same kind, or leave --init out."
+        )
+    fresh = [name for name in own if name not in taken]
+    if fresh and lora.is_enabled(model):
+        raise ValueError(
+            f"lora_rank trains attention alone, and {file} has no weights for "
+            f"{_few(fresh)}: they would stay random. Leave lora_rank out, or "
+            "begin with weights of all of the model."
         )
     _check_order(file, [*found], [*own])
     for name, variable in taken.items():
@@ -181,6 +188,11 @@ def _check_order(file, found: list[str], own: list[str]) -> None:
 def _read(file: pathlib.Path) -> dict[str, np.ndarray]:
     """The weights of a model in a checkpoint, by their names."""
     arrays, _ = checkpoints.load(file)
+    if any(name.endswith("_lora_a") for name in arrays):
+        raise ValueError(
+            f"{file} holds changes of LoRA apart from the kernels. The run's "
+            "weights.npz has them in its kernels: name that file, or the run."
+        )
     # model/0007/transformer/embedding/embeddings, see `checkpoints`.
     parts = {name: name.split("/", 2) for name in arrays}
     return _named(

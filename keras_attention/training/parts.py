@@ -11,6 +11,7 @@ from keras_attention import config as configuration
 from keras_attention import devices
 from keras_attention.training import (
     initial_weights,
+    lora,
     optimizers,
     run_directory,
     schedules,
@@ -163,6 +164,8 @@ def build(
                 model, config.architecture.weight_range, config.run.seed
             )
         _check_positions(model, config.data.max_length)
+        if config.architecture.lora_rank:
+            lora.enable(model, config.architecture.lora_rank)
         trainer = _make_trainer(config, task, model, num_steps, team)
     # The servable has the model itself. So after an epoch, the servable answers
     # with the weights of that epoch.

@@ -6,6 +6,7 @@ import sentencepiece
 
 from keras_attention import Translator, models, tokens
 
+pytestmark = pytest.mark.slow
 SIZES = {
     "num_layers": 2,
     "hidden_dim": 14,

@@ -17,7 +17,7 @@ GRAPH = ARRAYS | {"tensorflow"}
 # distributions. The standard library is free to all but tokens.
 BELOW_SERVING = {"data", "decoding", "tokens", "files", "devices"}
 # `config.search` says what may be chosen of a search.
-BELOW_SERVING |= {"on_demand", "config.search"}
+BELOW_SERVING |= {"on_demand", "config.search", "published"}
 BELOW_TRAINING = {"config", "plotting", "data", "files", "devices", "tokens"}
 BELOW_TRAINING |= {"workers", "on_demand", "published"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
@@ -61,7 +61,10 @@ TABLE = {
         ({"layers", "models.rnnsearch"}, ARRAYS),
     ),
     # Published weights: names and arrays, then a model.
-    "published": ({"published"}, {"numpy", "safetensors"}),
+    "published": (
+        {"published", "tokens"},
+        {"numpy", "safetensors", "ctranslate2"},
+    ),
     "models.pretrained": ({"models.catalog", "published"}, set()),
     # Its objective is a reward.
     "models.self_critical": ({"tokens"}, ARRAYS),

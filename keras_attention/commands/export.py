@@ -1,6 +1,7 @@
 """`keras-attention export`."""
 
 import dataclasses
+import pathlib
 from typing import Annotated, Literal
 
 from keras_attention import config as configuration
@@ -13,6 +14,11 @@ from keras_attention.config.choices import choice
 class Options(search.Search):
     """What to export."""
 
+    format: Literal["saved_model", "ctranslate2"] = choice(
+        "saved_model",
+        "ctranslate2 writes the files of a Transformer for the package "
+        "CTranslate2. It searches by its own choices.",
+    )
     stored_precision: Literal["float32", "float16"] = choice(
         "float32",
         "The precision of the weights in the file. float16 halves its size. "
@@ -43,6 +49,9 @@ def export(
 ) -> None:
     """Writes the next version, with its card, and prints its path."""
     arguments.check_run(run)
+    if options.format == "ctranslate2":
+        print(_export_ctranslate2(run, to, options))
+        return
     from keras_attention.serving import destination
     from keras_attention.training import run_directory
 
@@ -71,3 +80,26 @@ def export(
         )
         scores = report.saved_scores(evaluation, config.search)
     print(servable.export(to, task.card(config, scores, servable)))
+
+
+def _export_ctranslate2(run, to, options):
+    from keras_attention.published import ctranslate2_folder
+    from keras_attention.training import run_directory
+
+    if options.stored_precision != "float32":
+        raise ValueError(
+            "CTranslate2 chooses its precision when it loads, by compute_type. "
+            "Leave stored_precision out."
+        )
+    model = run_directory.read_config(run_directory.at(run)).architecture.model
+    if model not in ctranslate2_folder.MODELS:
+        raise ValueError(
+            "--format ctranslate2 is for "
+            f"{' and '.join(ctranslate2_folder.MODELS)}. Leave it out for "
+            f"{model}."
+        )
+    ctranslate2_folder.check_folder(pathlib.Path(to).expanduser())
+    arguments.import_tensorflow()
+    from keras_attention import runs
+
+    return runs.load(run).export_ctranslate2(to)

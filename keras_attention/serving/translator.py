@@ -1,5 +1,7 @@
 """Text in, text out: a model of translation with its search."""
 
+import os
+import pathlib
 import typing
 from collections.abc import Sequence
 
@@ -221,6 +223,27 @@ class Translator(text_model.TextModel):
         rows = self._of_pairs("align", texts, references, batch_size, truncate)
         names = ("source_tokens", "target_tokens", "attention")
         return [{name: row[name] for name in names} for row in rows]
+
+    def export_ctranslate2(self, folder: str | os.PathLike) -> pathlib.Path:
+        """Writes the model in the format of CTranslate2.
+
+        The folder has CTranslate2's files, and `source.spm` and `target.spm`,
+        the vocabularies, which SentencePiece reads.
+
+        Args:
+            folder: a new or an empty one.
+
+        Returns:
+            Its path.
+
+        Raises:
+            ValueError: If CTranslate2 has no such model, if the weights are
+                quantized, or if the folder holds something.
+            ImportError: If the package `ctranslate2` is not installed.
+        """
+        from keras_attention.serving import ctranslate2_export
+
+        return ctranslate2_export.write(self.graph, pathlib.Path(folder))
 
     def _of_pairs(self, name, texts, references, batch_size, truncate) -> list:
         """What a signature answers to texts with their translations."""

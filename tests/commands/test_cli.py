@@ -343,6 +343,17 @@ def test_export_writes_the_next_version(run, tmp_path):
             runs.load(digits, **search)
 
 
+@pytest.mark.slow
+def test_export_writes_the_files_of_ctranslate2(run, tmp_path):
+    pytest.importorskip("ctranslate2", reason="It writes the files.")
+    to = ["--to", str(tmp_path / "new"), "--format=ctranslate2"]
+    cli.main(["export", str(run), *to])
+    names = {path.name for path in (tmp_path / "new").iterdir()}
+    assert names >= {"model.bin", "config.json", "source.spm", "target.spm"}
+    with pytest.raises(SystemExit, match="new is not empty"):
+        cli.main(["export", str(run), *to])
+
+
 def test_a_savedmodel_searches_greedily_too(run, capsys):
     cli.main(["translate", str(run / "savedmodel"), "1 2", "--num_beams=1"])
     (line,) = capsys.readouterr().out.splitlines()
@@ -570,6 +581,11 @@ def test_a_corpus_that_moved_is_trained_on(
             "--source and --reference",
         ),
         (["export", "{tmp}", "--to", "{tmp}/x"], "is not the folder of a run"),
+        (
+            ["export", "{run}", "--to", "{tmp}/x", "--format=ctranslate2"]
+            + ["--stored_precision=float16"],
+            "Leave stored_precision out",
+        ),
         (["train", "--corpus", "{tmp}/nothing"], "There is no corpus"),
         (["train", "--corpus", "{tmp}"], "has no train.en and train.de"),
         (["align", "{run}"], "align needs runs"),

@@ -11,8 +11,14 @@ def create(choices, **arguments):
         arguments: of the model, which the task decides.
 
     Raises:
-        ValueError: If the model does not take its `model_arguments`.
+        ValueError: If the model does not take its `model_arguments`, or if
+            nobody has decided its precision.
     """
+    if choices.precision == "auto":
+        raise ValueError(
+            "A model needs a precision. `training.precision.decided` chooses "
+            "one where a configuration says auto."
+        )
     model_arguments = dict(choices.model_arguments)
     if choices.dropout is not None:
         model_arguments.setdefault("dropout", choices.dropout)

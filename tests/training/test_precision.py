@@ -3,6 +3,7 @@
 import pytest
 
 from keras_attention import config as configuration
+from keras_attention.tasks import models
 from keras_attention.training import precision, run_directory
 
 
@@ -48,6 +49,11 @@ def test_a_choice_is_not_measured(monkeypatch, auto):
     for name in ("float32", "bfloat16"):
         config = configuration.replace(auto, precision=name)
         assert precision.decided(config, resume=False) is config
+
+
+def test_no_model_is_made_before(auto):
+    with pytest.raises(ValueError, match="A model needs a precision"):
+        models.create(auto.architecture)
 
 
 def test_several_workers_are_refused(auto):

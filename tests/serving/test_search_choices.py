@@ -33,8 +33,8 @@ def test_no_answer_is_shorter(plain, monkeypatch):
     """Of a model that would end at once."""
     step = plain.model.prepared_step()
 
-    def ending(*arguments):
-        logits, state, weights = step(*arguments)
+    def ending(*arguments, **options):
+        logits, state, weights = step(*arguments, **options)
         is_end = tf.range(logits.shape[-1]) == END
         return tf.where(is_end, 99.0, logits), state, weights
 

@@ -25,7 +25,7 @@ def way_to_the_step(translator, start):
     """Each of the package's functions on the stack when a step is traced."""
     stack = []
 
-    def step(*arguments):
+    def step(*arguments, **options):
         stack.extend(traceback.extract_stack()[:-1])
         raise Reached
 

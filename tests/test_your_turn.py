@@ -210,6 +210,9 @@ BROKEN = {
         ({"np.logaddexp(log_alpha[j, i], by_token)": "by_token"}, "overwrites"),
         ({" + log_blank[-1, -1]": ""}, "last blank is missing"),
         ({"log_blank[j - 1, i]": "log_blank[j, i]"}, "The blank is that"),
+        ({"return log_alpha[-1, -1] + log_blank[-1, -1]":
+          "return np.log(np.exp(log_alpha[-1, -1] + log_blank[-1, -1]))"},
+         "get so small"),
         ({"log_token[j, i - 1]": "log_token[j, i]"}, "The token is the one"),
         ({"return log_alpha[-1, -1] + log_blank[-1, -1]":
           "return np.exp(log_alpha[-1, -1] + log_blank[-1, -1])"},

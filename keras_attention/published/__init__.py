@@ -13,6 +13,7 @@ from keras_attention.published.families import (
     Weights,
     belongs_to_data,
     choices,
+    few,
     is_published,
     read,
 )
@@ -25,6 +26,7 @@ __all__ = [
     "Weights",
     "belongs_to_data",
     "choices",
+    "few",
     "is_published",
     "read",
 ]

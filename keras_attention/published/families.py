@@ -53,8 +53,7 @@ class Weights(typing.NamedTuple):
 
 def is_published(path) -> bool:
     """Whether a path is such a folder, or the file of weights in it."""
-    folder = files.folder_of(path)
-    return (folder / "config.json").is_file()
+    return files.is_of_folder(path)
 
 
 def belongs_to_data(name: str) -> bool:

@@ -14,13 +14,30 @@ def folder_of(path) -> pathlib.Path:
     return found.parent if found.is_file() else found
 
 
+def is_of_folder(path) -> bool:
+    """Whether a path is a folder with a `config.json`, or its weights."""
+    found = pathlib.Path(path).expanduser()
+    if found.is_file() and found.suffix not in (".safetensors", ".json"):
+        return False  # Keras's files may lie beside a `config.json`, too.
+    return (folder_of(found) / CONFIG).is_file()
+
+
+def _unreadable(path: pathlib.Path, error) -> ValueError:
+    return ValueError(
+        f"{path} cannot be read: {error}. Get the file again. (Git without "
+        "LFS gets a few lines of text in place of weights.)"
+    )
+
+
 def _read_json(path: pathlib.Path) -> dict:
     try:
         content = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
+        raise _unreadable(path, error) from None
     if not isinstance(content, dict):
-        raise ValueError(f"{path} holds no names and values.")
+        raise ValueError(
+            f"{path} holds no names and values. Get the file again."
+        )
     return content
 
 
@@ -116,7 +133,7 @@ class Tensors:
         try:
             return safetensors.safe_open(str(path), framework="numpy")
         except (OSError, safetensors.SafetensorError) as error:
-            raise ValueError(f"{path} cannot be read: {error}") from None
+            raise _unreadable(path, error) from None
 
     def __getitem__(self, name: str):
         return self._files[name].get_tensor(name)

@@ -34,6 +34,11 @@ def write(graph, folder: pathlib.Path) -> pathlib.Path:
         weight.path.partition("/")[2]: np.array(weight)
         for weight in model.weights
     }
+    if any(name.endswith("_lora_a") for name in weights):
+        raise ValueError(
+            "This model holds changes of LoRA apart from its kernels. Export "
+            "its run: the run's weights have the changes in the kernels."
+        )
     if any(weight.dtype == "int8" for weight in weights.values()):
         raise ValueError(
             "CTranslate2 quantizes by itself, from weights of float32. Export "

@@ -12,9 +12,6 @@ from keras_attention import files, published
 from keras_attention.config import beginnings
 from keras_attention.training import checkpoints, lora, run_directory
 
-# As many names as a message has room for.
-NUM_NAMES = 4
-
 
 def take_vocabulary(
     path: str,
@@ -96,7 +93,7 @@ def take(model: keras.Model, path: str) -> int:
     if file.suffix == ".npz":
         words = _take_by_name(model, file, _read(file))
     elif file.suffix in (".safetensors", ".json"):
-        words = _take_by_name(model, file, *_read_safetensors(model, file))
+        words = _take_by_name(model, file, *_read_safetensors(file))
     else:
         try:
             model.load_weights(file)
@@ -125,15 +122,15 @@ def _take_by_name(model, file, found, others=()) -> str:
     if not taken:
         raise ValueError(
             f"No weight name in {file} matches this model. The file has "
-            f"{_few(found)}. The model has {_few(own)}. Train a model of the "
-            "same kind, or leave --init out."
+            f"{published.few(found)}. The model has {published.few(own)}. "
+            "Train a model of the same kind, or leave --init out."
         )
     fresh = [name for name in own if name not in taken]
     if fresh and lora.is_enabled(model):
         raise ValueError(
             f"lora_rank trains attention alone, and {file} has no weights for "
-            f"{_few(fresh)}: they would stay random. Leave lora_rank out, or "
-            "begin with weights of all of the model."
+            f"{published.few(fresh)}: they would stay random. Leave lora_rank "
+            "out, or begin with weights of all of the model."
         )
     _check_order(file, [*found], [*own])
     for name, variable in taken.items():
@@ -150,7 +147,7 @@ def _take_by_name(model, file, found, others=()) -> str:
     words = f"{len(taken)} of its {len(own)} weights"
     for label, names in (("fresh", own), ("not taken", [*found, *others])):
         if rest := [name for name in names if name not in taken]:
-            words += f" ({label}: {_few(rest)})"
+            words += f" ({label}: {published.few(rest)})"
     return words
 
 
@@ -202,24 +199,21 @@ def _read(file: pathlib.Path) -> dict[str, np.ndarray]:
     )
 
 
-def _read_safetensors(model, file) -> tuple[dict, list[str]]:
-    """The weights by our names, and the names of those that do not fit.
+def _read_safetensors(file) -> tuple[dict, list[str]]:
+    """The weights by our names, and the names of those that are not taken.
 
-    Of these are the weights of other tokens or classes, with their shapes.
+    A training has a vocabulary and classes of its own. So weights of other
+    tokens and classes do not fit, whatever their shapes.
     """
     if not published.is_published(file):
         tensors = published.Tensors(file)
         return {name: tensors[name] for name in tensors.shapes}, []
     weights = published.read(file)
-    own = _own(model)
-    of_other_data = [
-        name
-        for name, value in weights.values.items()
+    shapes = {
+        name: weights.values.pop(name).shape
+        for name in [*weights.values]
         if published.belongs_to_data(name)
-        and name in own
-        and tuple(value.shape) != tuple(own[name].shape)
-    ]
-    shapes = {name: weights.values.pop(name).shape for name in of_other_data}
+    }
     others = (shapes | weights.left_over).items()
     return weights.values, [f"{name} {list(shape)}" for name, shape in others]
 
@@ -239,10 +233,3 @@ def _named(weights) -> dict:
         count = counts[name]
         named[f"{name} ({count})" if count > 1 else name] = weight
     return named
-
-
-def _few(names) -> str:
-    names = list(names)
-    rest = len(names) - NUM_NAMES
-    more = f" and {rest} more" if rest > 0 else ""
-    return ", ".join(names[:NUM_NAMES]) + more

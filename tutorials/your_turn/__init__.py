@@ -39,13 +39,14 @@ def verdict(chapter, function):
     expected = _results(turn.right, turn.cases)
     if error is None and _all_same(results, expected):
         return "Right."
+    # Before the hole is asked for: `x[..., 0]` has dots, too.
+    for rule, mistake in turn.mistakes.items() if error is None else ():
+        if _all_same(results, _results(mistake, turn.cases)):
+            return rule
     if _has_hole(function, results):
         return "Not written yet. Put your code in the place of the dots."
     if error is not None:
         return f"{_place(error, function)} {type(error).__name__}: {error}"
-    for rule, mistake in turn.mistakes.items():
-        if _all_same(results, _results(mistake, turn.cases)):
-            return rule
     return _difference(turn.cases, results, expected)
 
 

@@ -25,7 +25,7 @@ def _always_named(columns):
 cases = [
     ({"translation": ["ein"], "score": [-0.5]},),
     ({"translation": ["ein", "zwei", "drei"]},),
-    ({"translation": ["ein", "zwei", "drei"], "score": [-0.5, -0.25, -1.0]},),
+    ({"label": ["a", "b", "c"], "probability": [0.5, 0.25, 1.0]},),
 ]
 mistakes = {
     "These are columns still: one list for each name. A row has one value for "

@@ -53,7 +53,7 @@ def attend_to_parts(query, key, value, num_hypotheses):
 
     Returns:
         `(context, attention_weights)`: [B * N, H, 1, key_dim], float32
-        [B, H, N, S + T].
+        [B * N, H, 1, S + T].
     """
     query = query * (1.0 / math.sqrt(query.shape[-1]))
     own = attention.matmul_of_heads(query, ops.swapaxes(key.own, -1, -2))
@@ -69,4 +69,7 @@ def attend_to_parts(query, key, value, num_hypotheses):
     )
     own = by_hypothesis(attention_weights[..., length:], num_hypotheses)
     own = attention.weighted_sum(own, value.own)
-    return by_hypothesis(shared, num_hypotheses) + own, attention_weights
+    return (
+        by_hypothesis(shared, num_hypotheses) + own,
+        by_hypothesis(attention_weights, num_hypotheses),
+    )

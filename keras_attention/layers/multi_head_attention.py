@@ -218,7 +218,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
             value=value,
             mask=None if mask is None else mask[:, None, None],
             start=position,
-        )  # [B, H, 1, key_dim], [B, H, 1, S]
+        )  # [B / N, H, N, key_dim], [B / N, H, N, S]
         context = hypotheses.by_hypothesis(context, num_hypotheses)
         attention_weights = hypotheses.by_hypothesis(
             attention_weights, num_hypotheses
@@ -287,7 +287,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
         Returns:
             `(context, attention_weights, cache)`: [B, Dq], [B, H, cached]
             and the cache with this token in it. With `settled`, the weights
-            are [B / N, H, N, settled and cached].
+            are of these tokens, too.
         """
         weights.check_ready(self, query)
         # One by one: kernels that are joined would be copied at each step.
@@ -306,7 +306,8 @@ class MultiHeadAttention(head_projections.HeadProjections):
                 hypotheses.Parts(settled.value, cache.value),
                 num_hypotheses,
             )
-            return self._join_heads_of_one(context), attention_weights, cache
+            context = self._join_heads_of_one(context)
+            return context, attention_weights[:, :, 0], cache
         context, attention_weights = self.attend_one(
             query=query,
             key=cache.key,

@@ -57,5 +57,4 @@ def test_attention_to_parts(
     ]
     expected = attention.dot_product_attention(query, *whole)
     np.testing.assert_allclose(context, expected[0], rtol=1e-4, atol=1e-5)
-    weights = hypotheses.by_hypothesis(weights, num_hypotheses)
     np.testing.assert_allclose(weights, expected[1], rtol=1e-4, atol=1e-5)

@@ -102,6 +102,37 @@ def test_an_ensemble_settles_with_all_its_members(monkeypatch, randomize):
     assert_equal(found, expected)
 
 
+def test_an_ensemble_settles_only_if_all_members_do():
+    """T5 adds positions to its scores."""
+    members = [models.Transformer(VOCABULARY, **SIZES)]
+    members.append(models.T5(VOCABULARY, **SIZES))
+    for model in members:
+        model.build()
+    found = []
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32)])
+    def begin(source_ids):
+        length = tf.shape(source_ids)[1]
+        for model in (*members, ensemble.Ensemble(members)):
+            memory = model.encode(source_ids)
+            state = model.initial_state(memory, length)
+            found.append(model.settling(memory, state, 3)[2] is not None)
+
+    begin.get_concrete_function()
+    assert found == [True, False, False]
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*a `quantize` method")
+def test_an_int8_model_finds_the_same(monkeypatch, randomize):
+    model = built(models.Transformer, 1, randomize)
+    model.quantize("int8")
+    found, settled = searched(model, True, monkeypatch)
+    expected, _ = searched(model, False, monkeypatch)
+    assert settled
+    assert_equal(found, expected)
+
+
 @pytest.mark.slow
 def test_an_empty_batch(randomize, monkeypatch):
     monkeypatch.setitem(globals(), "LIMITS", [])

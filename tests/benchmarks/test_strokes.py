@@ -79,6 +79,7 @@ def test_kinds_cost_what_their_frequencies_say(options):
     assert data.nats_of_kinds() == pytest.approx(cost / points, rel=1e-5)
 
 
+@pytest.mark.slow
 def test_a_stopped_training_goes_on_as_if_it_was_not(
     options, tmp_path, monkeypatch
 ):
@@ -113,6 +114,7 @@ def test_a_stopped_training_goes_on_as_if_it_was_not(
         train(tmp_path / "stopped.npz")
 
 
+@pytest.mark.slow
 def test_the_program_prints_and_draws(options, monkeypatch, capsys):
     argv = [str(options.folder), str(options.run), "--epochs", "1"]
     argv += ["--units", "5", "--fewest", "1", "--columns", "2"]

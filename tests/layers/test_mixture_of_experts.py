@@ -432,6 +432,7 @@ def test_any_layer_of_one_input_may_take_its_place(norm_first, rng, randomize):
     np.testing.assert_array_equal(clone(x)[0], given(x)[0])
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:.*a `quantize` method")
 @pytest.mark.parametrize(
     "feed_forward, changes",

@@ -107,7 +107,13 @@ def test_the_server_has_the_same_functions(path):
         assert isinstance(function, quick_search.QuickSearch)
 
 
-@pytest.mark.parametrize("error", [OSError, tf.errors.InvalidArgumentError])
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError,
+        pytest.param(tf.errors.InvalidArgumentError, marks=pytest.mark.slow),
+    ],
+)
 def test_the_graph_answers_where_none_is_compiled(
     error, path, live, monkeypatch
 ):
@@ -162,6 +168,7 @@ def test_no_function_asks_for_xla(path):
             assert not function.attr["_XlaMustCompile"].b
 
 
+@pytest.mark.slow
 def test_a_model_that_xla_cannot_compile_has_none(random_translator, tmp_path):
     path = random_translator("rnnsearch").export(tmp_path / "model")
     loaded = tf.saved_model.load(str(path))

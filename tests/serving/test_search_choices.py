@@ -47,6 +47,7 @@ def test_no_answer_is_shorter(plain, monkeypatch):
     assert "length penalty 1.0, at least 9 tokens" in translate.graph.facts
 
 
+@pytest.mark.slow
 def test_a_sample_depends_on_its_text_and_the_seed(plain):
     drawn = {"temperature": 1.0, "top_p": 0.9, "max_target_offset": 5}
     translate = with_choices(plain, **drawn)

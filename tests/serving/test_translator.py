@@ -81,7 +81,8 @@ def num_repeated(tokens, size):
     return len(grams) - len(set(grams))
 
 
-@pytest.mark.parametrize("size", [pytest.param(1, marks=pytest.mark.slow), 2])
+@pytest.mark.slow
+@pytest.mark.parametrize("size", [1, 2])
 def test_no_search_writes_an_ngram_again(random_translator, sentences, size):
     plain = random_translator("transformer")
     translate = Translator(

@@ -114,6 +114,7 @@ def pipeline_of(model, folder, **choices):
     ).pipeline
 
 
+@pytest.mark.slow
 def test_models_of_stories_read_them_in_columns(run, tmp_path):
     """One of them is told which sentences support the answer."""
     names = {"story_ids", "question_ids"}

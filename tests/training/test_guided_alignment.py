@@ -153,6 +153,7 @@ def test_the_gradient_is_that_of_finite_differences(name):
     assert slope == pytest.approx(norm**2, rel=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["rnnsearch"])
 def test_micro_batches_and_replicas_are_exact(step_of, name):
     links = [*LINKS, [(3, 3)], [], [(0, 1), (1, 1), (2, 1)], [(1, 0)], [(0, 2)]]

@@ -174,6 +174,7 @@ def test_a_text_has_one_label(label_smoothing):
         np.testing.assert_array_equal(counts, [1, 1, 0])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("replicas, micro_batches", [(2, 2)])
 def test_hard_attention_on_replicas(step_of, replicas, micro_batches):
     """Without a draw, one step is that of the whole batch."""

@@ -89,7 +89,8 @@ def of(model, lines: list[str], options) -> AskedLines:
         function = functools.partial(translation.by_minimum_risk, model)
     elif options.is_constrained:
         function = functools.partial(_constrained, model, options)
-    elif options.num_beams:
+    elif options.num_beams not in (None, model.num_beams):
+        # A run has been loaded with them, and may draw with one beam.
         choices["num_beams"] = options.num_beams
     return AskedLines(
         model,

@@ -102,8 +102,9 @@ the text, and {limits.max_target_offset} more.
             )
             functions[inspection.NAME] = self._inspect
         self.define(kind, functions)
-        # What XLA cannot compile in Keras, it cannot compile here.
-        if model.supports_jit:
+        # What XLA cannot compile in Keras, it cannot compile here. And
+        # quick searches draw nothing.
+        if model.supports_jit and not search.samples:
             self._define_quick_searches()
 
     def _define_quick_searches(self):
@@ -130,8 +131,7 @@ the text, and {limits.max_target_offset} more.
             "decode": make(self.detokenize, input_signature=[ids, counts]),
         }
         beams = {"greedy": 1}
-        beamed = 1 < self.choices.num_beams <= quick_search.MOST_ROWS
-        if beamed and not self.choices.samples:
+        if 1 < self.choices.num_beams <= quick_search.MOST_ROWS:
             beams["serving_default"] = self.choices.num_beams
         self.quick_searches = {
             name: make(

@@ -112,10 +112,11 @@ class Translator(text_model.TextModel):
         return self._decoded(name, answers)
 
     def _signature_of(self, num_beams: int | None) -> str:
-        if num_beams is None or num_beams == self.num_beams:
-            return "serving_default"
+        # Before the next question: one sample is not a greedy answer.
         if num_beams == 1:
             return "greedy"
+        if num_beams is None or num_beams == self.num_beams:
+            return "serving_default"
         raise ValueError(
             f"This translator searches with 1 or {self.num_beams} beams, not "
             f"with {num_beams}. Make or export one with another number."

@@ -114,3 +114,10 @@ def test_a_search_is_for_translators(options):
 )
 def test_the_signatures_that_are_loaded_are_those_asked(options, names):
     assert asked_lines.signatures(predict.Options(**options)) == names
+
+
+def test_one_beam_of_a_run_that_draws_is_not_greedy():
+    """The run has been loaded with the beam, and is asked as it is."""
+    options = predict.Options(num_beams=1, temperature=1.0)
+    asked = asked_lines.of(Model("text"), ["ab"], options)
+    assert asked.ask.keywords == {"truncate": False}

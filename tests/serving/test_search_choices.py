@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention import Translator
-from keras_attention.serving import loading, token_rows
+from keras_attention import Translator, data
+from keras_attention.serving import (
+    constraints,
+    loading,
+    quick_search,
+    token_rows,
+)
 from keras_attention.tokens import END, PAD
 
 TEXTS = ["one", "two three", "five one seven", "nine nine two four"]
@@ -66,6 +71,33 @@ def test_a_sample_depends_on_its_text_and_the_seed(plain):
     assert one != greedy
     first = with_choices(plain, temperature=0.7, top_k=1, max_target_offset=5)
     assert first(TEXTS) == greedy
+
+
+@pytest.fixture(scope="module")
+def one_sample(plain):
+    return with_choices(
+        plain, temperature=1.0, num_beams=1, max_target_offset=5
+    )
+
+
+def test_what_draws_has_no_quick_search(one_sample):
+    """Nor is one sample what a call with one beam asks for."""
+    assert not one_sample.graph.quick_searches
+    assert one_sample._signature_of(1) == "greedy"
+    assert one_sample._signature_of(None) == "serving_default"
+    facts = one_sample.graph.facts
+    assert "- Search: sampling, 1 for `n_best`, tokens drawn at" in facts
+    assert "plain log-probabilities" in facts and "beam" not in facts
+
+
+@pytest.mark.slow
+def test_one_sample_is_not_greedy(plain, one_sample, tmp_path):
+    greedy = with_choices(plain, num_beams=1, max_target_offset=5)(TEXTS)
+    loaded = loading.load(one_sample.export(tmp_path / "drawn"))
+    signature = loaded.signatures["serving_default"]
+    assert not isinstance(signature, quick_search.QuickSearch)
+    assert loaded(TEXTS) == one_sample(TEXTS) != greedy
+    assert loaded(TEXTS, num_beams=1) == greedy
 
 
 def test_coverage_is_in_the_score(plain):

@@ -54,6 +54,7 @@ class Translator(text_model.TextModel):
         model: "keras.Model",
         source_tokenizer: "Tokenizer",
         target_tokenizer: "Tokenizer | None" = None,
+        *,
         max_source_length: int = 128,
         max_target_factor: float = 2.0,
         max_target_offset: int = 32,

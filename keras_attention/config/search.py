@@ -199,9 +199,9 @@ def check_together(search: Search) -> None:
     ]
     if drawn and not search.samples:
         raise ValueError(
-            f"{' and '.join(drawn)} say what tokens are drawn from, and this "
-            "search draws none. Add a temperature, such as temperature=1.0, or "
-            f"leave {' and '.join(drawn)} out."
+            f"{' and '.join(drawn)} say{'s' * (len(drawn) == 1)} what tokens "
+            "are drawn from, and this search draws none. Add a temperature, "
+            f"such as temperature=1.0, or leave {' and '.join(drawn)} out."
         )
     groups = search.num_groups or 1
     for_beams = [
@@ -213,9 +213,9 @@ def check_together(search: Search) -> None:
     for_beams += ["constraints"] * bool(search.constraints)
     if search.samples and for_beams:
         raise ValueError(
-            f"{' and '.join(for_beams)} need a beam, and a search with a "
-            f"temperature has none. Leave {' and '.join(for_beams)} out, or "
-            "the temperature."
+            f"{' and '.join(for_beams)} need{'s' * (len(for_beams) == 1)} a "
+            "beam, and a search with a temperature has none. Leave "
+            f"{' and '.join(for_beams)} out, or the temperature."
         )
     if search.diversity is not None and groups == 1:
         raise ValueError(

@@ -30,9 +30,9 @@ def test_a_choice_that_there_is_not_is_refused():
     "choices, message",
     [
         ({"top_k": 3}, "Add a temperature"),
-        ({"min_p": 0.1, "temperature": 0}, "min_p say"),
+        ({"min_p": 0.1, "temperature": 0}, "min_p says what"),
         ({"temperature": 1.0, "coverage_penalty": 0.1}, "has none"),
-        ({"temperature": 1.0, "num_groups": 2}, "num_groups need a beam"),
+        ({"temperature": 1.0, "num_groups": 2}, "num_groups needs a"),
         ({"diversity": 0.1}, "Add num_groups"),
         ({"num_beams": 4, "num_groups": 3}, "be a multiple"),
     ],

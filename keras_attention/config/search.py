@@ -123,6 +123,8 @@ class Search(Choices):
         "With a temperature, the seed. The same seed draws the same answer to "
         "the same text, whatever texts stand beside it. By default 1.",
         at_least=0,
+        # `serving.draws` makes one int64 of it and a number of 20 bits.
+        at_most=2**43 - 1,
     )
 
     constraints: bool | None = choice(
@@ -227,6 +229,30 @@ def check_together(search: Search) -> None:
             "The beams are divided into groups of one size, so num_beams must "
             "be a multiple of num_groups. Received: "
             f"num_beams={search.num_beams}, num_groups={groups}"
+        )
+
+
+def check_asked(asked: Search, search: Search) -> None:
+    """Refuses what is asked for and changes nothing in a search.
+
+    Args:
+        asked: what is asked for.
+        search: all choices together, those of a run for example.
+
+    Raises:
+        ValueError: If there is such a choice.
+    """
+    if search.samples and asked.length_penalty is not None:
+        raise ValueError(
+            "length_penalty changes the scores of a beam search, and a search "
+            "with a temperature draws its tokens: their scores are plain "
+            "log-probabilities. Leave length_penalty out, or add temperature=0."
+        )
+    if asked.sampling_seed is not None and not search.samples:
+        raise ValueError(
+            "sampling_seed says which tokens are drawn, and this search draws "
+            "none. Add a temperature, such as temperature=1.0, or leave "
+            "sampling_seed out."
         )
 
 

@@ -42,6 +42,33 @@ def test_choices_that_do_not_go_together_are_refused(choices, message):
         search.of(**choices).whole()
 
 
+@pytest.mark.parametrize(
+    "asked, run, message",
+    [
+        ({"length_penalty": 1.0, "temperature": 1.0}, {}, "temperature=0"),
+        ({"length_penalty": 1.0}, {"temperature": 1.0}, "length_penalty out"),
+        ({"sampling_seed": 2}, {}, "Add a temperature"),
+        ({"sampling_seed": 2, "temperature": 0}, {"temperature": 1}, "Add a"),
+        ({"sampling_seed": 2}, {"temperature": 1.0}, None),
+        ({"temperature": 1.0}, {"length_penalty": 1.0}, None),
+    ],
+)
+def test_what_changes_nothing_is_not_asked_for(asked, run, message):
+    search_of_all = search.of(**{**run, **asked})
+    asked = search.of(**asked)
+    if message is None:
+        search.check_asked(asked, search_of_all)
+        return
+    with pytest.raises(ValueError, match=message):
+        search.check_asked(asked, search_of_all)
+
+
+def test_a_seed_has_its_room():
+    assert search.of(sampling_seed=2**43 - 1).sampling_seed
+    with pytest.raises(ValueError, match="at most 8796093022207"):
+        search.of(sampling_seed=2**43)
+
+
 @pytest.mark.parametrize("share", [0.0, 1.5])
 def test_a_share_is_one(share):
     with pytest.raises(ValueError, match="above 0, at most 1"):

@@ -174,7 +174,8 @@ class Translator(text_model.TextModel):
 
         Raises:
             ValueError: If the translator was made without `constraints`, if a
-                term has several lines, and as the class says.
+                term has several lines, and as the class says. If it is live,
+                also if its vocabulary cannot write a term.
         """
         if constraints.NAME not in self.signatures:
             raise ValueError(
@@ -182,6 +183,9 @@ class Translator(text_model.TextModel):
                 "with constraints=True, or export it with --constraints true."
             )
         rows = constraints.of_rows(texts, prefixes, terms)
+        if self._graph is not None:
+            tokenizer = self._graph.target_tokenizer
+            constraints.check_known(rows["terms"], tokenizer)
         found = self._ask(constraints.NAME, texts, batch_size, truncate, **rows)
         return [(text, float(score)) for text, score in found]
 

@@ -159,6 +159,19 @@ def test_an_export_has_the_signature_if_it_was_asked_for(
         plain.constrained(TEXTS)
 
 
+def test_a_term_that_cannot_be_written_is_named(plain):
+    vocabulary = data.train_vocabulary(["neun eins"] * 9, 40, "word")
+    translate = Translator(
+        plain.model,
+        plain.graph.source_tokenizer,
+        data.Tokenizer(vocabulary),
+        constraints=True,
+    )
+    with pytest.raises(ValueError, match="cannot write the term 'neun zehn'"):
+        translate.constrained(["one"], terms=[["neun", "neun zehn"]])
+    constraints.check_known(["neun\neins", ""], data.Tokenizer(vocabulary))
+
+
 @pytest.mark.parametrize("wrong", [["neun"], [["ne\nun"]]])
 def test_what_is_no_list_of_terms_is_refused(constrained, wrong):
     with pytest.raises(ValueError, match="a list of terms"):

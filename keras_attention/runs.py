@@ -218,6 +218,7 @@ def read_run(
     searches.check_task(asked, config.task)
     config = configuration.replace(config, **asked.given)
     config.search.whole()  # It refuses what does not go together.
+    searches.check_asked(asked, config.search)
     return directory, config, tasks.get(config.task)
 
 

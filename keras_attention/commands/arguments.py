@@ -143,17 +143,27 @@ def load(
 
 
 def refuse_for_task(names: list[str], task: str) -> None:
-    """Refuses options of translators for a model of another task.
+    """Refuses options that a model's task does not take here.
+
+    Args:
+        names: of the options.
+        task: what the model does.
 
     Raises:
-        ValueError: If there are names of such options.
+        ValueError: If there are names.
     """
-    if names:
-        flags = " and ".join(f"--{name}" for name in names)
+    if not names:
+        return
+    both = [name for name in names if name in searches.OF_LANGUAGE_MODELS]
+    flags = " and ".join(f"--{name}" for name in both or names)
+    if both and task == "language_modelling":
         raise ValueError(
-            f"Only translation models take {flags}; this model does "
-            f"{task.replace('_', ' ')}."
+            f"A language model is scored without a search. Leave {flags} out."
         )
+    raise ValueError(
+        f"Only translation{' and language' if both else ''} models take "
+        f"{flags}; this model does {task.replace('_', ' ')}."
+    )
 
 
 def find_file(name: str, path: str | None) -> pathlib.Path | None:

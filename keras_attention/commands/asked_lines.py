@@ -89,7 +89,8 @@ def of(model, lines: list[str], options) -> AskedLines:
         function = functools.partial(translation.by_minimum_risk, model)
     elif options.is_constrained:
         function = functools.partial(_constrained, model, options)
-    elif options.num_beams:
+    elif options.num_beams not in (None, model.num_beams):
+        # A run has been loaded with them, and may draw with one beam.
         choices["num_beams"] = options.num_beams
     return AskedLines(
         model,
@@ -203,13 +204,14 @@ def _check(model, options) -> None:
             f"{first} and {others[0]} find translations in two ways, which do "
             "not go together. Leave one of them out."
         )
-    if first is None or options.is_constrained:
+    if first is None:
         return
     if options.num_beams not in (None, model.num_beams):
         raise ValueError(
-            "n-best lists, scores and attention are those of the SavedModel's "
-            f"own {model.num_beams} beams, not of {options.num_beams}. Leave "
-            "--num_beams out, or give the folder of the run."
+            "n-best lists, scores, attention, prefixes and terms are those of "
+            f"the SavedModel's own {model.num_beams} beams, not of "
+            f"{options.num_beams}. Leave --num_beams out, or give the folder "
+            "of the run."
         )
     if (options.n_best or 1) > model.num_beams:
         raise ValueError(

@@ -141,7 +141,7 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
     # A run's own test set may have long texts. They are cut, and counted.
     asked = {"truncate": options.truncate or options.source is None}
     # A SavedModel takes them with a call. A run has been loaded with them.
-    if options.num_beams is not None:
+    if options.num_beams not in (None, servable.num_beams):
         asked["num_beams"] = options.num_beams
     if options.tokenize is not None:
         asked["tokenize"] = options.tokenize
@@ -151,11 +151,13 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
         if getattr(options, name):
             asked[name] = True
     # TensorFlow compiles in the first call, so that one is not timed. It has
-    # two texts, as a batch of one takes another way.
+    # two texts, as a batch of one takes another way. COMET is a model of its
+    # own, and not timed at all.
+    untimed = {**asked, "comet": False} if "comet" in asked else asked
     sample = dataclasses.replace(
         test_set,
         sources=test_set.sources[:2],
         references=test_set.references[:2],
     )
-    task.evaluate(servable, sample, **asked)
+    task.evaluate(servable, sample, **untimed)
     return task.evaluate(servable, test_set, **asked)

@@ -123,6 +123,8 @@ class Search(Choices):
         "With a temperature, the seed. The same seed draws the same answer to "
         "the same text, whatever texts stand beside it. By default 1.",
         at_least=0,
+        # `serving.draws` makes one int64 of it and a number of 20 bits.
+        at_most=2**43 - 1,
     )
 
     constraints: bool | None = choice(
@@ -199,9 +201,9 @@ def check_together(search: Search) -> None:
     ]
     if drawn and not search.samples:
         raise ValueError(
-            f"{' and '.join(drawn)} say what tokens are drawn from, and this "
-            "search draws none. Add a temperature, such as temperature=1.0, or "
-            f"leave {' and '.join(drawn)} out."
+            f"{' and '.join(drawn)} say{'s' * (len(drawn) == 1)} what tokens "
+            "are drawn from, and this search draws none. Add a temperature, "
+            f"such as temperature=1.0, or leave {' and '.join(drawn)} out."
         )
     groups = search.num_groups or 1
     for_beams = [
@@ -213,9 +215,9 @@ def check_together(search: Search) -> None:
     for_beams += ["constraints"] * bool(search.constraints)
     if search.samples and for_beams:
         raise ValueError(
-            f"{' and '.join(for_beams)} need a beam, and a search with a "
-            f"temperature has none. Leave {' and '.join(for_beams)} out, or "
-            "the temperature."
+            f"{' and '.join(for_beams)} need{'s' * (len(for_beams) == 1)} a "
+            "beam, and a search with a temperature has none. Leave "
+            f"{' and '.join(for_beams)} out, or the temperature."
         )
     if search.diversity is not None and groups == 1:
         raise ValueError(
@@ -227,6 +229,30 @@ def check_together(search: Search) -> None:
             "The beams are divided into groups of one size, so num_beams must "
             "be a multiple of num_groups. Received: "
             f"num_beams={search.num_beams}, num_groups={groups}"
+        )
+
+
+def check_asked(asked: Search, search: Search) -> None:
+    """Refuses what is asked for and changes nothing in a search.
+
+    Args:
+        asked: what is asked for.
+        search: all choices together, those of a run for example.
+
+    Raises:
+        ValueError: If there is such a choice.
+    """
+    if search.samples and asked.length_penalty is not None:
+        raise ValueError(
+            "length_penalty changes the scores of a beam search, and a search "
+            "with a temperature draws its tokens: their scores are plain "
+            "log-probabilities. Leave length_penalty out, or add temperature=0."
+        )
+    if asked.sampling_seed is not None and not search.samples:
+        raise ValueError(
+            "sampling_seed says which tokens are drawn, and this search draws "
+            "none. Add a temperature, such as temperature=1.0, or leave "
+            "sampling_seed out."
         )
 
 

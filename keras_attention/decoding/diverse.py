@@ -15,6 +15,7 @@ from keras_attention.decoding import (
     buffers,
     penalties,
     search_result,
+    source,
 )
 from keras_attention.tokens import END, PAD, START
 
@@ -102,6 +103,9 @@ def diverse_beam_search(
         room,
         min_lengths,
     )
+    # A structure has no leaf where there is no mask.
+    batch_size = ops.shape(rules.max_lengths)[0]
+    source_mask = source.mask_of(source_mask, batch_size)
     # To the search, each group is a row of its own.
     rules = answers.repeated(rules, num_groups)
     memory, state, source_mask = tree.map_structure(

@@ -216,6 +216,7 @@ def sampling_search(
     # width is fixed: a row's numbers must not depend on the other rows.
     if uniforms is None:
         uniforms = keras.random.uniform((batch_size, MAX_DRAWS), seed=seed)
+    uniforms = ops.convert_to_tensor(uniforms)
     choose = _choosing(rules, uniforms, temperature, (top_k, top_p, min_p))
 
     def offer(logits, blocked_ids):

@@ -36,7 +36,9 @@ def best(result, count, n_best):
     num_found = result.lengths.shape[1] * count
 
     def joined(leaf):
-        return ops.reshape(leaf, (-1, num_found, *ops.shape(leaf)[2:]))
+        # Without a source there is nothing to divide -1 by.
+        num_rows = ops.shape(leaf)[0] // count
+        return ops.reshape(leaf, (num_rows, num_found, *ops.shape(leaf)[2:]))
 
     result = tree.map_structure(joined, result)
     _, order = ops.top_k(result.score, n_best)

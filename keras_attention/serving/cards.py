@@ -25,9 +25,10 @@ that it read last: END, or the first token for `lstm_encoder_decoder`, which
 reads backwards. `extended_neural_gpu` and `diagonal_neural_gpu` put the same
 weight on each token.
 
-`score` and `scores` are log-probabilities divided by the length penalty.
-`log_probability` is not divided. Where a beam found fewer hypotheses than it
-has places, the remaining `translations` are "" and their `scores` are -inf.
+`score` and `scores` are log-probabilities divided by the length penalty, if the
+search has one. `log_probability` is not divided. Where a beam found fewer
+hypotheses than it has places, the remaining `translations` are "" and their
+`scores` are -inf.
 """
 _CONTINUATION = """\
 `continuation` is what follows `text`. It begins with a space where a word

@@ -1,6 +1,13 @@
 """Translations that begin with a text and hold terms: a signature."""
 
+import typing
+from collections.abc import Sequence
+
 from keras_attention.serving import kinds
+from keras_attention.tokens import UNK
+
+if typing.TYPE_CHECKING:
+    from keras_attention.data import Tokenizer
 
 NAME = "constrained"
 # Between the terms of a text.
@@ -33,3 +40,30 @@ def of_rows(texts, prefixes, terms) -> dict[str, list[str]]:
                 f"Received: {row!r}"
             )
     return {"prefix": prefixes, "terms": [SEPARATOR.join(one) for one in terms]}
+
+
+def check_known(rows: Sequence[str], tokenizer: "Tokenizer") -> None:
+    """Refuses terms that the vocabulary cannot write: no answer has UNK.
+
+    Args:
+        rows: the terms of each text, as the signature takes them.
+        tokenizer: of the target.
+
+    Raises:
+        ValueError: If there is such a term.
+    """
+    terms = [
+        *dict.fromkeys(one for row in rows for one in row.split(SEPARATOR))
+    ]
+    if not any(terms):
+        return
+    for term, ids in zip(
+        terms, tokenizer.tokenize(terms).to_list(), strict=True
+    ):
+        if UNK in ids:
+            raise ValueError(
+                f"The target's vocabulary cannot write the term {term!r}: it "
+                "has a word or a character that is unknown, which no "
+                "translation can hold. Leave the term out, or write it in "
+                "words of the training data."
+            )

@@ -20,9 +20,9 @@ class Continuer(text_model.TextModel):
 
     A call gives one continuation for each text, a space at its beginning
     where a word begins: `text + continuation` reads on, if the text does not
-    end in a space. It is greedy: each next token is the most probable one.
-    The model begins a blank text itself. With `truncate`, a text over the
-    limit loses its beginning.
+    end in a space. Each next token is the most probable one, or drawn if the
+    search has a temperature. The model begins a blank text itself. With
+    `truncate`, a text over the limit loses its beginning.
 
     Args:
         model: a built `models.LanguageModel`.

@@ -61,13 +61,17 @@ class TranslationGraph(Graph):
         self.source_tokenizer, self.target_tokenizer = tokenizers
         self.choices, num_beams = search, search.num_beams
         beams = DRAWN if search.samples else num_beams
+        how = f"beam {num_beams}, length penalty {search.length_penalty}"
+        if search.samples:
+            how = f"sampling, {num_beams} for `n_best`"
         self.facts = f"""\
 - Longest translation: {limits.max_target_factor:g} tokens for each token of \
 the text, and {limits.max_target_offset} more.
   A translation that reaches this length ends there. Nothing reports this.
-- Search: beam {num_beams}, length penalty {search.length_penalty}\
-{cards.more_of(search)}
+- Search: {how}{cards.more_of(search)}
 """
+        if search.samples:
+            self.facts += "  Scores are plain log-probabilities.\n"
         self.limits = limits
         # A search is traced once for all functions that search alike.
         self._search_of_rows = functools.cache(self._make_search_of_rows)
@@ -98,8 +102,9 @@ the text, and {limits.max_target_offset} more.
             )
             functions[inspection.NAME] = self._inspect
         self.define(kind, functions)
-        # What XLA cannot compile in Keras, it cannot compile here.
-        if model.supports_jit:
+        # What XLA cannot compile in Keras, it cannot compile here. And
+        # quick searches draw nothing.
+        if model.supports_jit and not search.samples:
             self._define_quick_searches()
 
     def _define_quick_searches(self):
@@ -126,8 +131,7 @@ the text, and {limits.max_target_offset} more.
             "decode": make(self.detokenize, input_signature=[ids, counts]),
         }
         beams = {"greedy": 1}
-        beamed = 1 < self.choices.num_beams <= quick_search.MOST_ROWS
-        if beamed and not self.choices.samples:
+        if 1 < self.choices.num_beams <= quick_search.MOST_ROWS:
             beams["serving_default"] = self.choices.num_beams
         self.quick_searches = {
             name: make(

@@ -54,6 +54,7 @@ class Translator(text_model.TextModel):
         model: "keras.Model",
         source_tokenizer: "Tokenizer",
         target_tokenizer: "Tokenizer | None" = None,
+        *,
         max_source_length: int = 128,
         max_target_factor: float = 2.0,
         max_target_offset: int = 32,
@@ -112,10 +113,11 @@ class Translator(text_model.TextModel):
         return self._decoded(name, answers)
 
     def _signature_of(self, num_beams: int | None) -> str:
-        if num_beams is None or num_beams == self.num_beams:
-            return "serving_default"
+        # Before the next question: one sample is not a greedy answer.
         if num_beams == 1:
             return "greedy"
+        if num_beams is None or num_beams == self.num_beams:
+            return "serving_default"
         raise ValueError(
             f"This translator searches with 1 or {self.num_beams} beams, not "
             f"with {num_beams}. Make or export one with another number."
@@ -172,7 +174,8 @@ class Translator(text_model.TextModel):
 
         Raises:
             ValueError: If the translator was made without `constraints`, if a
-                term has several lines, and as the class says.
+                term has several lines, and as the class says. If it is live,
+                also if its vocabulary cannot write a term.
         """
         if constraints.NAME not in self.signatures:
             raise ValueError(
@@ -180,6 +183,9 @@ class Translator(text_model.TextModel):
                 "with constraints=True, or export it with --constraints true."
             )
         rows = constraints.of_rows(texts, prefixes, terms)
+        if self._graph is not None:
+            tokenizer = self._graph.target_tokenizer
+            constraints.check_known(rows["terms"], tokenizer)
         found = self._ask(constraints.NAME, texts, batch_size, truncate, **rows)
         return [(text, float(score)) for text, score in found]
 

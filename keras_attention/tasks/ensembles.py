@@ -3,6 +3,7 @@
 import types
 
 from keras_attention import config as configuration
+from keras_attention.config import search as searches
 from keras_attention.models import ensemble
 from keras_attention.training import restore, run_directory
 
@@ -51,7 +52,8 @@ def load(paths, task, search=types.MappingProxyType({})):
             names.
 
     Raises:
-        ValueError: As `check` does.
+        ValueError: As `check` does, and if a choice of the search changes
+            nothing.
     """
     check(paths)
     configs = [
@@ -60,6 +62,8 @@ def load(paths, task, search=types.MappingProxyType({})):
         )
         for path in paths
     ]
+    asked = searches.of(**search)
+    searches.check_asked(asked, configs[0].search)
     loaded = [
         restore.load_run(run_directory.at(path), config, task)
         for path, config in zip(paths, configs, strict=True)

@@ -22,6 +22,9 @@ class Model:
         lengths = [len("".join(row)) for row in rows]
         return {n: (size, 5) for n, size in enumerate(lengths, 1) if size > 5}
 
+    def n_best(self, rows, truncate):
+        raise NotImplementedError
+
     def __call__(self, rows, truncate=False):
         assert truncate or not self.too_long(rows)
         assert len(self.kind.inputs) == 1 or all(map(" ".join, rows))
@@ -95,6 +98,21 @@ def test_an_error_names_a_few_of_many_lines():
     asked_lines.refuse({}, 0)
 
 
+@pytest.mark.parametrize(
+    "way", [{"terms": "a"}, {"prefix": "a"}, {"n_best": 1}]
+)
+def test_a_savedmodel_has_its_own_beams(way):
+    asked_lines.of(Model("text"), [], predict.Options(num_beams=1, **way))
+    with pytest.raises(ValueError, match="own 1 beams, not of 16"):
+        asked_lines.of(Model("text"), [], predict.Options(num_beams=16, **way))
+
+
+def test_who_draws_is_said():
+    options = predict.Options(temperature=1.0)
+    with pytest.raises(ValueError, match="Only translation and language mod"):
+        asked_lines.of(Model("a", "b"), [], options)
+
+
 @pytest.mark.parametrize("options", [{"n_best": 2}, {"length_penalty": 0}])
 def test_a_search_is_for_translators(options):
     (name,) = options
@@ -114,3 +132,10 @@ def test_a_search_is_for_translators(options):
 )
 def test_the_signatures_that_are_loaded_are_those_asked(options, names):
     assert asked_lines.signatures(predict.Options(**options)) == names
+
+
+def test_one_beam_of_a_run_that_draws_is_not_greedy():
+    """The run has been loaded with the beam, and is asked as it is."""
+    options = predict.Options(num_beams=1, temperature=1.0)
+    asked = asked_lines.of(Model("text"), ["ab"], options)
+    assert asked.ask.keywords == {"truncate": False}

@@ -30,9 +30,9 @@ def test_a_choice_that_there_is_not_is_refused():
     "choices, message",
     [
         ({"top_k": 3}, "Add a temperature"),
-        ({"min_p": 0.1, "temperature": 0}, "min_p say"),
+        ({"min_p": 0.1, "temperature": 0}, "min_p says what"),
         ({"temperature": 1.0, "coverage_penalty": 0.1}, "has none"),
-        ({"temperature": 1.0, "num_groups": 2}, "num_groups need a beam"),
+        ({"temperature": 1.0, "num_groups": 2}, "num_groups needs a"),
         ({"diversity": 0.1}, "Add num_groups"),
         ({"num_beams": 4, "num_groups": 3}, "be a multiple"),
     ],
@@ -40,6 +40,33 @@ def test_a_choice_that_there_is_not_is_refused():
 def test_choices_that_do_not_go_together_are_refused(choices, message):
     with pytest.raises(ValueError, match=message):
         search.of(**choices).whole()
+
+
+@pytest.mark.parametrize(
+    "asked, run, message",
+    [
+        ({"length_penalty": 1.0, "temperature": 1.0}, {}, "temperature=0"),
+        ({"length_penalty": 1.0}, {"temperature": 1.0}, "length_penalty out"),
+        ({"sampling_seed": 2}, {}, "Add a temperature"),
+        ({"sampling_seed": 2, "temperature": 0}, {"temperature": 1}, "Add a"),
+        ({"sampling_seed": 2}, {"temperature": 1.0}, None),
+        ({"temperature": 1.0}, {"length_penalty": 1.0}, None),
+    ],
+)
+def test_what_changes_nothing_is_not_asked_for(asked, run, message):
+    search_of_all = search.of(**{**run, **asked})
+    asked = search.of(**asked)
+    if message is None:
+        search.check_asked(asked, search_of_all)
+        return
+    with pytest.raises(ValueError, match=message):
+        search.check_asked(asked, search_of_all)
+
+
+def test_a_seed_has_its_room():
+    assert search.of(sampling_seed=2**43 - 1).sampling_seed
+    with pytest.raises(ValueError, match="at most 8796093022207"):
+        search.of(sampling_seed=2**43)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5])

@@ -171,10 +171,26 @@ class MarkovChain:
         return self._best_first(row, finished, alpha, beta, prefix)
 
 
+def without_terms(*arguments, max_lengths, **options):
+    """A constrained search whose rows have no terms."""
+    return decoding.constrained_beam_search(
+        *arguments,
+        max_lengths=max_lengths,
+        term_ids=tf.zeros([tf.size(max_lengths), 1, 1], tf.int32),
+        num_beams=3,
+        n_best=2,
+        **options,
+    )
+
+
 SEARCHES = {
     "greedy": decoding.greedy_search,
     "sampling": functools.partial(decoding.sampling_search, seed=0),
     "beam": functools.partial(decoding.beam_search, num_beams=3, n_best=2),
+    "diverse": functools.partial(
+        decoding.diverse_beam_search, num_beams=4, num_groups=2
+    ),
+    "constrained": without_terms,
 }
 
 

@@ -16,6 +16,9 @@ from keras_attention.tokens import START
 MAX_LENGTHS = np.array([5, 2, 4], "int32")
 PREFIX_IDS = np.array([[1, 2, 0], [0, 0, 0], [2, 0, 0]], "int32")
 LABELS = np.array([[1, 2, 3], [3, 0, 0], [2, 1, 0]], "int32")
+MIN_LENGTHS = np.array([4, 1, 3], "int32")
+TERM_IDS = np.array([[[3, 1]], [[0, 0]], [[1, 0]]], "int32")
+UNIFORMS = np.random.default_rng(1).random((6, 8)).astype("float32")
 SOURCE_MASK = np.array([[True, True], [True, False], [True, True]])
 
 
@@ -80,9 +83,22 @@ def run():
                     *arguments, **options, no_repeat_ngram_size=1
                 )
             )
+            results[f"diverse/{name}"] = decoding.diverse_beam_search(
+                *arguments, **options, num_beams=4, num_groups=2, n_best=2
+            )
+            results[f"constrained/{name}"] = decoding.constrained_beam_search(
+                *arguments, **options, num_beams=3, term_ids=TERM_IDS
+            )
+            results[f"beam_of_at_least/{name}"] = decoding.beam_search(
+                *arguments, **options, num_beams=3, min_lengths=MIN_LENGTHS
+            )
             # The only token that is left to draw is the most probable one.
             results[f"sampling/{name}"] = decoding.sampling_search(
                 *arguments, **options, seed=0, top_k=1
+            )
+            # Backends draw other numbers, so these are given.
+            results[f"samples/{name}"] = decoding.sampling_search(
+                *arguments, **options, num_samples=2, uniforms=UNIFORMS
             )
     return {
         f"{name}/{field}": np.array(values)

@@ -24,10 +24,27 @@ searches = pytest.mark.parametrize(
     [
         decoding.greedy_search,
         functools.partial(decoding.sampling_search, seed=0),
+        functools.partial(decoding.sampling_search, seed=0, num_samples=2),
         functools.partial(decoding.beam_search, num_beams=3, n_best=2),
+        functools.partial(
+            decoding.diverse_beam_search, num_beams=4, num_groups=2, n_best=2
+        ),
+        functools.partial(
+            decoding.constrained_beam_search,
+            num_beams=3,
+            term_ids=tf.constant([[[4, 5]], [[PAD, PAD]], [[3, PAD]]]),
+        ),
         forced_search,
     ],
-    ids=["greedy", "sampling", "beam", "forced"],
+    ids=[
+        "greedy",
+        "sampling",
+        "samples",
+        "beam",
+        "diverse",
+        "constrained",
+        "forced",
+    ],
 )
 
 

@@ -325,3 +325,17 @@ def test_learned_positions_are_the_limit_of_a_text(short_table, is_loaded):
     assert np.isfinite(score[0]) and score[1] == 11
     # What is cut anyway leaves room for a continuation.
     assert one([long], truncate=True) != [""]
+
+
+@pytest.mark.slow
+def test_a_sample_depends_on_its_text_and_the_seed(tokenizers, tmp_path):
+    """In a batch and alone, live and exported."""
+    options = {"temperature": 2.0, "max_new_tokens": 5}
+    texts, live = TEXTS[:4], make(tokenizers[0], **options)
+    drawn = live(texts)
+    for asked in (live, loading.load(live.export(tmp_path / "drawing"))):
+        assert asked(texts[::-1], batch_size=3) == drawn[::-1]
+        assert [asked([text])[0] for text in texts] == drawn
+    assert make(tokenizers[0], **options, sampling_seed=2)(texts) != drawn
+    first = make(tokenizers[0], **options, top_k=1)
+    assert first(texts) == make(tokenizers[0], max_new_tokens=5)(texts)

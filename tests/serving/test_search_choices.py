@@ -4,8 +4,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from keras_attention import Translator
-from keras_attention.serving import loading, token_rows
+from keras_attention import Translator, data
+from keras_attention.serving import (
+    constraints,
+    loading,
+    quick_search,
+    token_rows,
+)
 from keras_attention.tokens import END, PAD
 
 TEXTS = ["one", "two three", "five one seven", "nine nine two four"]
@@ -69,6 +74,33 @@ def test_a_sample_depends_on_its_text_and_the_seed(plain):
     assert first(TEXTS) == greedy
 
 
+@pytest.fixture(scope="module")
+def one_sample(plain):
+    return with_choices(
+        plain, temperature=1.0, num_beams=1, max_target_offset=5
+    )
+
+
+def test_what_draws_has_no_quick_search(one_sample):
+    """Nor is one sample what a call with one beam asks for."""
+    assert not one_sample.graph.quick_searches
+    assert one_sample._signature_of(1) == "greedy"
+    assert one_sample._signature_of(None) == "serving_default"
+    facts = one_sample.graph.facts
+    assert "- Search: sampling, 1 for `n_best`, tokens drawn at" in facts
+    assert "plain log-probabilities" in facts and "beam" not in facts
+
+
+@pytest.mark.slow
+def test_one_sample_is_not_greedy(plain, one_sample, tmp_path):
+    greedy = with_choices(plain, num_beams=1, max_target_offset=5)(TEXTS)
+    loaded = loading.load(one_sample.export(tmp_path / "drawn"))
+    signature = loaded.signatures["serving_default"]
+    assert not isinstance(signature, quick_search.QuickSearch)
+    assert loaded(TEXTS) == one_sample(TEXTS) != greedy
+    assert loaded(TEXTS, num_beams=1) == greedy
+
+
 def test_coverage_is_in_the_score(plain):
     """Equation 14 of Wu et al. 2016, from what the search returns."""
     # So few tokens do not look at each token of the source.
@@ -126,6 +158,19 @@ def test_an_export_has_the_signature_if_it_was_asked_for(
     )
     with pytest.raises(ValueError, match="constraints=True"):
         plain.constrained(TEXTS)
+
+
+def test_a_term_that_cannot_be_written_is_named(plain):
+    vocabulary = data.train_vocabulary(["neun eins"] * 9, 40, "word")
+    translate = Translator(
+        plain.model,
+        plain.graph.source_tokenizer,
+        data.Tokenizer(vocabulary),
+        constraints=True,
+    )
+    with pytest.raises(ValueError, match="cannot write the term 'neun zehn'"):
+        translate.constrained(["one"], terms=[["neun", "neun zehn"]])
+    constraints.check_known(["neun\neins", ""], data.Tokenizer(vocabulary))
 
 
 @pytest.mark.parametrize("wrong", [["neun"], [["ne\nun"]]])

@@ -445,6 +445,13 @@ def test_a_translator_that_cannot_be(wrong, transformer):
         )
 
 
+def test_choices_are_given_by_name(transformer):
+    """What stood behind the tokenizers was once the number of beams."""
+    tokenizer = transformer.graph.source_tokenizer
+    with pytest.raises(TypeError, match="positional"):
+        Translator(transformer.model, tokenizer, tokenizer, 4)
+
+
 def test_a_model_without_weights_is_refused(transformer):
     model = type(transformer.model).from_config(transformer.model.get_config())
     with pytest.raises(ValueError, match="is not built"):

@@ -1,6 +1,7 @@
 """A browser for the tests of the page, and what can be seen in it."""
 
 import contextlib
+import re
 import shutil
 
 import pytest
@@ -189,3 +190,10 @@ def texts(page, selector):
 def quoted(text):
     """A text in quotes, which keeps its direction to itself."""
     return f"\u2068“{text}”\u2069"
+
+
+def usable(choices):
+    """Those of a step's tokens that a text can have, or END."""
+    return [
+        one for one in choices if one == "[END]" or not re.match(r"\[|<0x", one)
+    ]

@@ -15,6 +15,7 @@ from browsing import (
     quoted,
     sync_api,
     texts,
+    usable,
     wait_for_text,
 )
 
@@ -92,13 +93,6 @@ def served(client, chromium):
 def ask(client):
     """`inspect` of the server."""
     return functools.partial(inspect, client)
-
-
-def usable(choices):
-    """Those of a step's tokens that a text can have, or END."""
-    return [
-        one for one in choices if one == "[END]" or not re.match(r"\[|<0x", one)
-    ]
 
 
 def opened(open_page, model="small_en_de", text=TEXT, **options):

@@ -1,6 +1,7 @@
 """A browser for the tests of the page, and what can be seen in it."""
 
 import contextlib
+import re
 import shutil
 
 import pytest
@@ -161,6 +162,19 @@ def opening(browser, address):
     assert complaints == []
 
 
+def alter(page, change):
+    """Changes what `inspect` answers, by a function of its outputs."""
+
+    def answer(route):
+        response = route.fetch()
+        body = response.json()
+        if "inspect" in route.request.post_data:
+            change(body["outputs"])
+        route.fulfill(response=response, json=body)
+
+    page.route("**/*:predict", answer)
+
+
 def wait_for_text(page, selector, text):
     """Waits until the page has a text."""
     # The page's policy refuses conditions given as text.
@@ -176,3 +190,10 @@ def texts(page, selector):
 def quoted(text):
     """A text in quotes, which keeps its direction to itself."""
     return f"\u2068“{text}”\u2069"
+
+
+def usable(choices):
+    """Those of a step's tokens that a text can have, or END."""
+    return [
+        one for one in choices if one == "[END]" or not re.match(r"\[|<0x", one)
+    ]

@@ -7,7 +7,17 @@ import keras
 import numpy as np
 import pytest
 import tiny
-from browsing import FAULTS, NAME, PALE, quoted, sync_api, texts, wait_for_text
+from browsing import (
+    FAULTS,
+    NAME,
+    PALE,
+    alter,
+    quoted,
+    sync_api,
+    texts,
+    usable,
+    wait_for_text,
+)
 
 pytest.importorskip("h11", reason="the extra `serve` is not installed")
 
@@ -196,12 +206,8 @@ def test_a_token_is_forced_and_the_answer_goes_on(open_page, ask):
     assert tokens[0] == own[0] and tokens[1] == best[other]
     # Each token behind it is the best one that a text can have.
     for step, token in enumerate(tokens[2:], 2):
-        usable = [
-            one
-            for one in forced["best_tokens"][step]
-            if one == "[END]" or not re.match(r"\[|<0x", one)
-        ]
-        assert token == usable[0] or step == 2 * 4 + 32
+        best = usable(forced["best_tokens"][step])[0]
+        assert token == best or step == 2 * 4 + 32
     log = sum(forced["token_log_probabilities"])
     told = page.locator("#score").text_content()
     assert told == f"log-probability {decimal(log)}"
@@ -334,29 +340,60 @@ def test_a_language_model_writes_as_it_is_told(open_page, ask):
 
 def test_a_language_model_draws(open_page, ask):
     page = opened(open_page, "writer")
-    own = page.locator("#continuation").text_content()
     page.fill("[name=most]", "4")
     page.select_option("[name=way]", "drawn")
-    # The best alone, and the fewest with one percent, are no draw.
-    for name, value in (("topK", "1"), ("topP", "0.05")):
-        page.fill("[name=topK]", "10")
-        page.fill(f"[name={name}]", value)
-        page.wait_for_selector("#opened[aria-busy=false]")
-    # The last of the three best, whatever the temperature.
-    page.fill("[name=topP]", "1")
-    page.fill("[name=topK]", "3")
+    # The last one that may be drawn, whatever the temperature.
     page.evaluate("Math.random = () => 1 - 1e-12")
     page.fill("[name=temperature]", "2")
-    page.get_by_role("button", name="Draw again").click()
-    page.wait_for_selector("#maps[aria-busy=false]")
-    text = page.locator("#continuation").text_content()
-    assert text != own
-    seen = ask("writer", TEXT, text)
-    given = seen["num_given"]
-    for step in range(given, given + 4):
-        usable = [
-            one
-            for one in seen["best_tokens"][step]
-            if one == "[END]" or not re.match(r"\[|<0x", one)
+    # The best alone, and the fewest with five percent, are no draw.
+    for top_k, top_p, place in ((1, 1, 0), (10, 0.05, 0), (3, 1, 2)):
+        page.fill("[name=topK]", f"{top_k}")
+        page.fill("[name=topP]", f"{top_p}")
+        page.get_by_role("button", name="Draw again").click()
+        page.wait_for_selector("#maps[aria-busy=false]")
+        text = page.locator("#continuation").text_content()
+        seen = ask("writer", TEXT, text)
+        given = seen["num_given"]
+        steps = slice(given, given + 4)
+        best = [
+            usable(choices)[place] for choices in seen["best_tokens"][steps]
         ]
-        assert seen["target_tokens"][step] == usable[2]
+        assert seen["target_tokens"][steps] == best
+
+
+def test_an_end_that_is_not_the_most_probable_opens(open_page):
+    # The best of a beam need not be the best at its last step.
+    def change(outputs):
+        best = outputs["best_tokens"][0][-1]
+        best.remove("[END]")
+        best.insert(1, "[END]")
+
+    page = open_page("small_en_de")
+    alter(page, change)
+    page.fill("#text", TEXT)
+    page.wait_for_selector(f"{WORDS}.shaded")
+    page.locator(WORDS).last.click()
+    assert texts(page, f"{CHOICES} [aria-pressed=true]") == ["END"]
+    assert page.get_by_role("button", name="The token after").is_disabled()
+
+
+def test_a_model_that_looks_nowhere_is_not_said_to_look(open_page, ask):
+    def change(outputs):
+        for name in ("encoder", "decoder", "cross"):
+            del outputs[name]
+
+    page = open_page("small_en_de")
+    alter(page, change)
+    page.fill("#text", TEXT)
+    page.wait_for_selector(f"{WORDS}.shaded")
+    told = page.locator("#nowhere").text_content()
+    assert told == "This model has no attention: it looks nowhere."
+    assert texts(page, "#heard ~ .says") == [""]
+    assert page.locator(".reads:visible").count() == 0
+    seen = ask("small_en_de", TEXT)
+    tokens = [token.strip("▁[]") for token in seen["target_tokens"]]
+    assert texts(page, WORDS) == tokens
+    names = page.locator(WORDS).evaluate_all(
+        "all => all.map((n) => n.ariaLabel)"
+    )
+    assert names == [None] * len(tokens)

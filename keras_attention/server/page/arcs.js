@@ -1,8 +1,8 @@
 // The weights of one head as lines between two lists of tokens.
 
 import { html, svg } from "./elements.js";
-import { drawLegend } from "./heat_map.js";
-import { decimal } from "./numbers.js";
+import { drawLegend, isTooLarge } from "./heat_map.js";
+import { decimal, greatestOf } from "./numbers.js";
 import { alongColumn, rove } from "./roving.js";
 
 const HEIGHT = 28; // Of a token, as in inside.css.
@@ -13,7 +13,10 @@ const FAINTEST = 0.01; // Of the greatest weight. Fainter lines are not seen.
  * Choose a row to see its lines alone.
  */
 export function drawArcs(parent, { rows, columns, weights }) {
-  const greatest = Math.max(1e-9, ...weights.flat());
+  if (isTooLarge(parent, { rows, columns }, "lines")) {
+    return;
+  }
+  const greatest = greatestOf(weights);
   const height = HEIGHT * Math.max(rows.length, columns.length);
   const picture = svg("svg", {
     viewBox: `0 0 100 ${height}`, height, preserveAspectRatio: "none",

@@ -76,6 +76,24 @@ function looks(unit) {
   return { class: unit.isMark ? "unit mark" : "unit" };
 }
 
+/**
+ * Shows a text's tokens as buttons, which look nowhere.
+ *
+ * @returns the buttons
+ */
+export function showLine(parent, lineUnits) {
+  const buttons = lineUnits.map((unit) =>
+    html("button", { type: "button", ...looks(unit) }));
+  const focused = [...parent.querySelectorAll("button")].indexOf(
+    document.activeElement);
+  setLine(parent, buttons, lineUnits);
+  rove(buttons, alongLine(buttons));
+  if (focused >= 0) {
+    (buttons[focused] ?? buttons.at(-1))?.focus();
+  }
+  return buttons;
+}
+
 /** Words with a blank between them. A word's tokens stay together. */
 export function setLine(parent, nodes, lineUnits) {
   parent.replaceChildren();

@@ -23,9 +23,7 @@ export function drawHeatMap(parent, reading) {
     parent.replaceChildren();
     return { mark() {} };
   }
-  if (rows.length * columns.length > MOST_CELLS) {
-    const note = "The text is too long for a heat map.";
-    parent.replaceChildren(html("p", { class: "note" }, note));
+  if (isTooLarge(parent, reading, "a heat map")) {
     return { mark() {} };
   }
   const most = Math.max(...reading.weights.flat());
@@ -59,6 +57,16 @@ export function drawHeatMap(parent, reading) {
       frame.setAttribute("y", (marked ?? 0) * CELL - 2);
     },
   };
+}
+
+/** Whether a reading is too large to be drawn. Then a note stands there. */
+export function isTooLarge(parent, { rows, columns }, picture) {
+  if (rows.length * columns.length <= MOST_CELLS) {
+    return false;
+  }
+  const note = `The text is too long for ${picture}.`;
+  parent.replaceChildren(html("p", { class: "note" }, note));
+  return true;
 }
 
 /** What the blues mean: from 0 to the largest weight, which is `most`. */

@@ -9,6 +9,7 @@ import { inspect, LACKING } from "./inspection.js";
 import { latest } from "./latest.js";
 import { hideProblem, showProblem } from "./problem.js";
 import { firstMap, listMaps, showSmallMaps } from "./small_maps.js";
+import { answerOf } from "./spelling.js";
 import { quoted, units } from "./tokens.js";
 import { write } from "./writing.js";
 
@@ -99,6 +100,7 @@ export function lookInside(desk, model, typed, again, show, behind) {
     const aligned = map?.group.isAlignment ? map : firstMap(state.maps);
     const reading = aligned?.group.isAlignment ? readingBy(aligned) : null;
     const { buttons, rows } = show(result, reading);
+    state.last = rows.at(-1)?.places.at(-1) ?? result.seen.numGiven;
     shade(buttons, rows, result.seen, openStep);
     if (state.step !== null) {
       openStep(state.step);
@@ -119,8 +121,7 @@ export function lookInside(desk, model, typed, again, show, behind) {
   }
 
   function openStep(place) {
-    const { seen, count, isEnded } = state.result;
-    const last = seen.numGiven + count - (isEnded ? 0 : 1);
+    const { result: { seen }, last } = state;
     const step = Math.min(Math.max(place, seen.numGiven), last);
     state.step = step;
     showChoices(choices, seen, step, (token) => force(step, token));
@@ -134,7 +135,7 @@ export function lookInside(desk, model, typed, again, show, behind) {
   /** A token in place of the one that a step wrote, and what follows it. */
   function force(step, token) {
     const { seen } = state.result;
-    const before = seen.tokens.slice(seen.numGiven, step);
+    const before = answerOf(seen, step);
     const given = token === END ? before : [...before, token];
     const went = choices.querySelector(".went");
     went.hidden = false;

@@ -1,12 +1,12 @@
 // A language model's desk: how a prompt goes on, and how probable it is.
 
-import { setLine } from "./attention.js";
+import { setLine, showLine } from "./attention.js";
 import { html } from "./elements.js";
 import { lookInside } from "./inside.js";
 import { latest } from "./latest.js";
 import { decimal, finePercent } from "./numbers.js";
 import { hideProblem, showProblem } from "./problem.js";
-import { alongLine, rove } from "./roving.js";
+import { answerOf } from "./spelling.js";
 import { textOf, units } from "./tokens.js";
 import { drawing, mostProbable, whole, write } from "./writing.js";
 
@@ -136,18 +136,9 @@ function showWritten(desk, { seen, count, isEnded }, isComplete) {
       ...unit,
       places: unit.places.map((place) => numGiven + place),
     }));
-  const buttons = rows.map(({ isMark }) =>
-    html("button", { type: "button", class: isMark ? "unit mark" : "unit" }));
-  const line = desk.querySelector(".rows");
-  const focused = [...line.querySelectorAll("button")].indexOf(
-    document.activeElement);
-  setLine(line, buttons, rows);
-  rove(buttons, alongLine(buttons));
-  if (focused >= 0) {
-    (buttons[focused] ?? buttons.at(-1))?.focus();
-  }
+  const buttons = showLine(desk.querySelector(".rows"), rows);
   if (isComplete) {
-    const text = textOf(tokens.slice(numGiven, end));
+    const text = textOf(answerOf(seen, end));
     desk.querySelector("#continuation").textContent = text;
     desk.querySelector("#take").hidden = text === "";
     const prompted = units(tokens.slice(0, numGiven));

@@ -18,6 +18,12 @@ export function finePercent(share) {
     : `${Number(value.toPrecision(2))} %`;
 }
 
+/** The greatest weight of a map, and more than 0: other ones are shares. */
+export function greatestOf(weights) {
+  // Math.max takes some 100,000 numbers, and a map may have more.
+  return weights.flat().reduce((one, other) => Math.max(one, other), 1e-9);
+}
+
 function written(value, decimals) {
   // The server writes "NaN" and "-Infinity" as texts.
   const number = Number(value);

@@ -1,6 +1,7 @@
 // Every layer and head as a small map. One of them is open.
 
 import { html } from "./elements.js";
+import { greatestOf } from "./numbers.js";
 import { rove } from "./roving.js";
 
 const DARK = matchMedia("(prefers-color-scheme: dark)");
@@ -112,7 +113,7 @@ function paint(canvas, weights) {
   const context = canvas.getContext("2d");
   const style = getComputedStyle(canvas);
   context.fillStyle = style.getPropertyValue("--accent");
-  const greatest = Math.max(1e-9, ...weights.flat());
+  const greatest = greatestOf(weights);
   weights.forEach((row, y) => row.forEach((weight, x) => {
     context.globalAlpha = weight / greatest;
     context.fillRect(x, y, 1, 1);

@@ -54,7 +54,12 @@ export function textOf(tokens) {
 
 /** Whether a text can have a token: no mark, and no part of a character. */
 export function isWritable(token) {
-  return !MARK.test(token) && !BYTE.test(token);
+  return !isMark(token) && !BYTE.test(token);
+}
+
+/** Whether a token is a mark, such as END. */
+export function isMark(token) {
+  return MARK.test(token);
 }
 
 /** Whether a token is a lone blank, which no text has at its end. */

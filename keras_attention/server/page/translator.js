@@ -1,6 +1,8 @@
 // A translator's desk: the translation as it is typed, and where it looked.
 
-import { clearReading, readingOf, showReading } from "./attention.js";
+import {
+  clearReading, readingOf, showLine, showReading,
+} from "./attention.js";
 import { html } from "./elements.js";
 import { lookInside } from "./inside.js";
 import { languagesOf } from "./languages.js";
@@ -8,6 +10,7 @@ import { latest } from "./latest.js";
 import { decimal } from "./numbers.js";
 import { showOwn } from "./own_translation.js";
 import { hideProblem, showProblem } from "./problem.js";
+import { units } from "./tokens.js";
 import { mostProbable, whole } from "./writing.js";
 
 const TYPING = 150; // Milliseconds without a key.
@@ -182,15 +185,21 @@ function say(desk, translation) {
 /** The tokens of a translation, with their choices, by a reading or none. */
 function showInspected(desk, { seen, isOwn }, reading) {
   say(desk, seen.text);
-  const nowhere = seen.tokens.map(() => seen.source.map(() => 0));
-  const shown = reading ?? readingOf(seen.tokens, seen.source, nowhere);
   if (!isOwn) {
     const logs = seen.probabilities.map(Math.log);
     const sum = logs.reduce((all, log) => all + log, 0);
     desk.querySelector("#score").textContent =
       `log-probability ${decimal(sum)}`;
   }
-  return { buttons: showReading(desk, shown), rows: shown.rows };
+  if (reading) {
+    return { buttons: showReading(desk, reading), rows: reading.rows };
+  }
+  desk.querySelector(".reads").hidden = true;
+  if (seen.text) {
+    desk.querySelector(".says").textContent = "";
+  }
+  const rows = units(seen.tokens);
+  return { buttons: showLine(desk.querySelector(".rows"), rows), rows };
 }
 
 function clearTranslation(desk) {

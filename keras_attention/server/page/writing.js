@@ -1,5 +1,6 @@
 // How a text goes on behind tokens that are given, by `inspect` alone.
 
+import { answerOf, countOf, placed, spelt } from "./spelling.js";
 import { isBlank, isWritable, textOf } from "./tokens.js";
 
 const END = "[END]";
@@ -9,7 +10,8 @@ const END = "[END]";
  *
  * `inspect` reads a guess, and says what the model would write at each step.
  * Where that is something else, it takes the guess's place, until nothing
- * changes. Each turn makes one more token sure, or many of them.
+ * changes. Each turn makes one more token sure, or many of them. A token that
+ * the text has in place of some given ones is given, too.
  *
  * @param ask a function of an answer to its inspection
  * @param given the answer's first tokens
@@ -27,10 +29,9 @@ export async function write({
   let answer = [...given, ...guess];
   let result;
   for (;;) {
-    asked.add(textOf(answer));
     let seen;
     try {
-      seen = await ask(textOf(answer));
+      seen = placed(await ask(textOf(answer)), answer);
     } catch (error) {
       // The answer may have become longer than the model takes.
       if (result && error.isFinal) {
@@ -38,32 +39,57 @@ export async function write({
       }
       throw error;
     }
-    const next = seen.tokens.slice(
-      seen.numGiven, seen.numGiven + given.length);
-    let isEnded = false;
-    let step = seen.numGiven + next.length;
-    for (; step < seen.best.length && next.length < most; step++) {
-      const { token } = choose(seen.best[step], step);
-      isEnded = token === END;
-      if (isEnded) {
-        break;
-      }
-      next.push(token);
+    asked.add(textOf(answer));
+    const kept = countOf(seen, answer, given);
+    if (kept.isOver && !asked.has(textOf(given))) {
+      // The guess has changed the last given token: it was a wrong one.
+      answer = [...given];
+      continue;
     }
+    const tokens = answerOf(seen);
+    given = tokens.slice(0, kept.count).concat(
+      kept.isShort ? given.slice(-1) : []); // A blank that the text has lost.
+    const { next, isEnded } = chosen(seen, given, choose, most);
+    const other = next.findIndex((token, place) => token !== tokens[place]);
     const count = next.length;
-    const sure = next.findIndex(
-      (token, place) => token !== seen.tokens[seen.numGiven + place]);
-    result = { seen, count: sure < 0 ? count : sure, isEnded: false };
+    const sure = other < 0 ? count : other;
+    result = { seen, count: sure, isEnded: false };
     show?.(result);
     if (count && isBlank(next.at(-1)) && count < most) {
       // A text loses it at its end: whatever stands behind it is a guess.
       next.push(...letters(seen.best.at(-1)).slice(0, 1));
     }
-    if (!count || asked.has(textOf(next))) {
-      return { seen, count, isEnded };
+    const isSame = textOf(next) === textOf(answer);
+    if (!count || (isSame && sure === count)) {
+      return { seen, count, isEnded: isEnded && tokens[count] === END };
+    }
+    if (asked.has(textOf(next))) {
+      // No text has the chosen tokens, but this one has their letters.
+      const more = next.slice(0, Math.min(sure + 1, count));
+      if (spelt(more).length <= spelt(given).length) {
+        return result;
+      }
+      given = more;
     }
     answer = next;
   }
+}
+
+/** Given tokens, and those that are chosen behind them. */
+function chosen(seen, given, choose, most) {
+  const next = [...given];
+  for (
+    let step = seen.numGiven + next.length;
+    step < seen.best.length && next.length < most;
+    step++
+  ) {
+    const { token } = choose(seen.best[step], step);
+    if (token === END) {
+      return { next, isEnded: true };
+    }
+    next.push(token);
+  }
+  return { next, isEnded: false };
 }
 
 /**

@@ -1,0 +1,188 @@
+"""How the page writes on by `inspect`, and draws what is large: its functions.
+
+Pieces, probabilities and answers are counted by hand.
+"""
+
+import pytest
+
+pytest.importorskip("h11", reason="the extra `serve` is not installed")
+
+from keras_attention.server import model_configs  # noqa: E402
+
+pytestmark = pytest.mark.slow
+# `write` with a model that reads the longest pieces, and writes by a table.
+WRITE = """async ({ pieces, prompt, follows, given, guess, most }) => {
+  const { answerOf } = await import("/page/spelling.js");
+  const { textOf } = await import("/page/tokens.js");
+  const { mostProbable, write } = await import("/page/writing.js");
+  const cut = (text) => {
+    const found = [];
+    let rest = ` ${text.trim()}`.replaceAll(" ", "▁");
+    while (rest) {
+      found.push(pieces.find((piece) => rest.startsWith(piece)));
+      rest = rest.slice(found.at(-1).length);
+    }
+    return found;
+  };
+  const asked = [];
+  const ask = async (answer) => {
+    asked.push(answer);
+    const tokens = [...cut(prompt + answer), "[END]"];
+    const best = ["", ...tokens.slice(0, -1)].map((token) =>
+      [{ token: follows[token] ?? "[END]", probability: 1 }]);
+    return { tokens, numGiven: cut(prompt).length, best };
+  };
+  const { seen, count, isEnded } = await write(
+    { ask, given, guess, choose: mostProbable, most });
+  const end = seen.numGiven + count;
+  const text = textOf(answerOf(seen, end));
+  return [seen.tokens.slice(seen.numGiven, end), text, isEnded, asked];
+}"""
+PIECES = "▁three ▁one ▁two ▁ab ▁a ▁b ▁c ▁t ▁ a b c o w".split()
+
+
+@pytest.fixture(scope="module")
+def served(run_server, model_folders):
+    configs = [model_configs.ModelConfig("shout", model_folders["shout"])]
+    with run_server(configs) as client:
+        yield f"http://127.0.0.1:{client.rest_port}/"
+
+
+@pytest.mark.parametrize(
+    ("prompt", "given", "guess", "follows", "expected"),
+    [
+        # Given tokens are one token of the text.
+        (
+            "one",
+            ["▁a", "b"],
+            [],
+            {"▁ab": "c"},
+            [["▁ab", "c"], " abc", True, [" ab", " abc"]],
+        ),
+        # They are one with the prompt's last token.
+        (
+            "one t",
+            ["w", "o"],
+            [],
+            {"▁two": "▁three"},
+            [["▁two", "▁three"], "wo three", True, ["wo", "wo three"]],
+        ),
+        # A guess that would change the given token is dropped.
+        (
+            "one",
+            ["▁a"],
+            ["b"],
+            {"▁a": "▁c"},
+            [["▁a", "▁c"], " a c", True, [" ab", " a", " a c"]],
+        ),
+        # What is chosen behind the given token changes it.
+        (
+            "one",
+            ["▁a"],
+            [],
+            {"▁a": "b", "▁ab": "▁c"},
+            [["▁ab", "▁c"], " ab c", True, [" a", " ab", " ab c"]],
+        ),
+        # No text has "▁a" and then "b", which the model would write.
+        (
+            "one",
+            [],
+            [],
+            {"▁one": "▁a", "▁a": "b", "▁ab": "c"},
+            [
+                ["▁ab", "c"],
+                " abc",
+                True,
+                ["", " a", " ab", " ac", " ab", " abc"],
+            ],
+        ),
+        # A text loses a blank at its end.
+        (
+            "one",
+            ["▁b", "▁"],
+            [],
+            {"▁b": "c", "c": "a"},
+            [["▁b", "▁c"], " b c", True, [" b ", " b c"]],
+        ),
+        # END is never given, and three letters reach the length.
+        (
+            "one",
+            ["▁a", "b", "c"],
+            [],
+            {"c": "c"},
+            [["▁ab", "c", "c"], " abcc", False, [" abc", " abcc"]],
+        ),
+    ],
+)
+def test_given_tokens_may_merge(
+    open_page, prompt, given, guess, follows, expected
+):
+    inputs = {
+        "pieces": PIECES,
+        "prompt": prompt,
+        "follows": follows,
+        "given": given,
+        "guess": guess,
+        "most": 3,
+    }
+    assert open_page("shout").evaluate(WRITE, inputs) == expected
+
+
+def test_a_draw_by_hand(open_page):
+    # At temperature 2 the shares .8 and .2 are as 2 to 1.
+    found = open_page("shout").evaluate(
+        """async () => {
+          const { drawing } = await import("/page/writing.js");
+          const choices = [
+            { token: "[UNK]", probability: 0.9 },
+            { token: "▁a", probability: 0.8 },
+            { token: "▁b", probability: 0.2 },
+          ];
+          const drawn = (number, options) => {
+            Math.random = () => number;
+            const choose = drawing(
+              { temperature: 2, topK: 10, topP: 1, ...options });
+            const { token, share } = choose(choices, 0);
+            Math.random = () => 1 - number;
+            // What is asked again is drawn again.
+            return [token, share, choose(choices, 0).token];
+          };
+          return [
+            drawn(0.66), drawn(0.67), drawn(0.79, { temperature: 1 }),
+            drawn(0.81, { temperature: 1 }), drawn(0.99, { topK: 1 }),
+            drawn(0.99, { topP: 0.66 }), drawn(0.99, { topP: 0.67 }),
+          ];
+        }"""
+    )
+    a, b = "▁a", "▁b"
+    assert [(one, again) for one, _, again in found] == [
+        (one, one) for one in (a, b, a, b, a, a, b)
+    ]
+    shares = [2 / 3, 1 / 3, 0.8, 0.2, 2 / 3, 2 / 3, 1 / 3]
+    assert [share for _, share, _ in found] == pytest.approx(shares)
+
+
+def test_a_large_map_has_a_small_picture_alone(open_page):
+    # The stack holds about 120,000 arguments of a function.
+    found = open_page("shout").evaluate(
+        """async () => {
+          const { drawArcs } = await import("/page/arcs.js");
+          const { showSmallMaps } = await import("/page/small_maps.js");
+          const weights = Array.from({ length: 500 }, () => Array(500).fill(0));
+          weights[3][4] = 0.5;
+          const tokens = weights.map(() => ({ text: "a" }));
+          const group = { name: "g", axes: ["r", "c"], lines: [{ name: "l" }] };
+          const map = { group, row: 0, column: 0, name: "m", weights };
+          const [small, large] = [0, 0].map(() => {
+            const node = document.createElement("div");
+            document.body.append(node);
+            return node;
+          });
+          showSmallMaps(small, [map], map, () => {});
+          drawArcs(large, { rows: tokens, columns: tokens, weights });
+          const canvas = small.querySelector("canvas").getContext("2d");
+          const { data } = canvas.getImageData(3, 3, 2, 1);
+          return [large.textContent, data[3], data[7]];
+        }"""
+    )
+    assert found == ["The text is too long for lines.", 0, 255]

@@ -1,7 +1,7 @@
 // Which tokens of an inspection are an answer's, and how many spell its start.
 //
-// The server reads an answer as a text, behind the prompt. That text may have
-// other tokens than those that wrote it: "one t" and "wo" may be "▁one", "▁two".
+// The server reads an answer as a text, behind the prompt. That may have other
+// tokens than those that wrote it: "one t" and "wo" may be "▁one", "▁two".
 
 import { isMark, isWritable, textOf } from "./tokens.js";
 

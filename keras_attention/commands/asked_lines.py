@@ -89,7 +89,7 @@ def of(model, lines: list[str], options) -> AskedLines:
         function = functools.partial(translation.by_minimum_risk, model)
     elif options.is_constrained:
         function = functools.partial(_constrained, model, options)
-    elif options.num_beams not in (None, model.num_beams):
+    elif options.num_beams and options.num_beams != model.num_beams:
         # A run has been loaded with them, and may draw with one beam.
         choices["num_beams"] = options.num_beams
     return AskedLines(
@@ -206,7 +206,7 @@ def _check(model, options) -> None:
         )
     if first is None:
         return
-    if options.num_beams not in (None, model.num_beams):
+    if options.num_beams and options.num_beams != model.num_beams:
         raise ValueError(
             "n-best lists, scores, attention, prefixes and terms are those of "
             f"the SavedModel's own {model.num_beams} beams, not of "

@@ -141,7 +141,7 @@ def _evaluate(task, servable, test_set, options) -> tasks.Evaluation:
     # A run's own test set may have long texts. They are cut, and counted.
     asked = {"truncate": options.truncate or options.source is None}
     # A SavedModel takes them with a call. A run has been loaded with them.
-    if options.num_beams not in (None, servable.num_beams):
+    if options.num_beams and options.num_beams != servable.num_beams:
         asked["num_beams"] = options.num_beams
     if options.tokenize is not None:
         asked["tokenize"] = options.tokenize

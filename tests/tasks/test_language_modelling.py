@@ -185,7 +185,7 @@ def test_a_stream_is_continued_on_its_last_line(stream_run, tmp_path, capsys):
         (["evaluate", "{run}", "--rouge"], "models take --rouge"),
         (
             ["evaluate", "{run}", "--no_repeat_ngram_size=2"],
-            "models take --no_repeat_ngram_size",
+            "scored without a search. Leave --no_repeat_ngram_size out",
         ),
         (
             ["predict", "{run}/savedmodel", "a", "--no_repeat_ngram_size=2"],

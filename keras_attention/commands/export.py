@@ -91,6 +91,12 @@ def _export_ctranslate2(run, to, options):
             "CTranslate2 chooses its precision when it loads, by compute_type. "
             "Leave stored_precision out."
         )
+    ignored = [*search.given(options), *(["corpus"] if options.corpus else [])]
+    if ignored:
+        raise ValueError(
+            "CTranslate2 searches by its own choices, and nothing is scored. "
+            f"Leave {' and '.join(ignored)} out."
+        )
     model = run_directory.read_config(run_directory.at(run)).architecture.model
     if model not in ctranslate2_folder.MODELS:
         raise ValueError(

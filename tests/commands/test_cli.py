@@ -587,6 +587,11 @@ def test_a_corpus_that_moved_is_trained_on(
             + ["--stored_precision=float16"],
             "Leave stored_precision out",
         ),
+        (
+            ["export", "{run}", "--to", "{tmp}/x", "--format=ctranslate2"]
+            + ["--num_beams=2"],
+            "Leave num_beams out",
+        ),
         (["train", "--corpus", "{tmp}/nothing"], "There is no corpus"),
         (["train", "--corpus", "{tmp}"], "has no train.en and train.de"),
         (["align", "{run}"], "align needs runs"),

@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attention import layers
-from keras_attention.layers import attention, hypotheses
+from keras_attention.layers import attention, caches, hypotheses
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,17 @@ def test_attention_to_parts(
     expected = attention.dot_product_attention(query, *whole)
     np.testing.assert_allclose(context, expected[0], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(weights, expected[1], rtol=1e-4, atol=1e-5)
+
+
+def test_settled_tokens_are_taken_once():
+    """Of three hypotheses a text, which differ after the third token."""
+    settled = np.array([[0.0, 1.0], [10.0, 11.0]])[:, None, :, None]
+    own = np.array([[2.0, 3 + n, 6 + n] for n in range(3)])
+    own = np.concatenate([own, own + 10])[:, None, :, None]
+    before = caches.GrowingCache(settled, -settled)
+    cache = caches.GrowingCache(own, -own)
+    settled, rest = caches.settle(before, cache, length=3, num_hypotheses=3)
+    for sign, taken, left in zip((1, -1), settled, rest, strict=True):
+        expected = [[0.0, 1.0, 2.0], [10.0, 11.0, 12.0]]
+        np.testing.assert_array_equal(sign * taken[:, 0, :, 0], expected)
+        np.testing.assert_array_equal(left, sign * own[:, :, 1:])

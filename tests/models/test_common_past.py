@@ -9,7 +9,7 @@ from keras_attention.decoding import buffers, common_past
 from keras_attention.models import ensemble
 from keras_attention.tokens import PAD
 
-VOCABULARY, LIMITS = 11, [19, 2, 9, 16, 1]
+VOCABULARY, LIMITS = 11, [31, 2, 9, 26, 1]
 SIZES = {"num_layers": 1, "hidden_dim": 8, "num_heads": 2}
 CLASSES = [models.Transformer, models.RoFormer]
 
@@ -90,7 +90,7 @@ def test_finds_the_same(model_class, options, monkeypatch, randomize):
     model = built(model_class, 1, randomize)
     found, settled = searched(model, True, monkeypatch, **options)
     expected, _ = searched(model, False, monkeypatch, **options)
-    assert settled
+    assert settled >= 4  # More than once.
     assert_equal(found, expected)
 
 
@@ -98,7 +98,7 @@ def test_an_ensemble_settles_with_all_its_members(monkeypatch, randomize):
     model = ensemble.Ensemble([built(one, 1, randomize) for one in CLASSES])
     found, settled = searched(model, True, monkeypatch)
     expected, _ = searched(model, False, monkeypatch)
-    assert settled
+    assert settled >= 4  # More than once.
     assert_equal(found, expected)
 
 
@@ -129,7 +129,7 @@ def test_an_int8_model_finds_the_same(monkeypatch, randomize):
     model.quantize("int8")
     found, settled = searched(model, True, monkeypatch)
     expected, _ = searched(model, False, monkeypatch)
-    assert settled
+    assert settled >= 4  # More than once.
     assert_equal(found, expected)
 
 

@@ -154,13 +154,14 @@ class Tokenizer(tf.Module):
         ids = _id_tensor(ids)
         if ids.shape.rank == 1:
             return self.detokenize(ids[tf.newaxis])[0]
-        if not isinstance(ids, tf.RaggedTensor):
-            ids = tf.RaggedTensor.from_tensor(ids)
         if tf.executing_eagerly():
-            self._check_range(ids.flat_values)
-        ids = tf.cast(ids, tf.int32).with_row_splits_dtype(tf.int64)
+            self._check_range(getattr(ids, "flat_values", ids))
+        ids = tf.cast(ids, tf.int32)
         silent = (ids == tokens.PAD) | (ids == tokens.START)
+        # Of a dense tensor, this takes a third of the operations that it
+        # takes of a ragged one.
         ids = tf.ragged.boolean_mask(ids, ~(silent | (ids == tokens.END)))
+        ids = ids.with_row_splits_dtype(tf.int64)
         return valid_utf8(self._functions.detokenize(ids))
 
     def _check_range(self, ids):

@@ -7,8 +7,11 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
 import keras_attention as ka
+from keras_attention.data.embedded import phrases
+from keras_attention.serving import quick_search
 
 FOLDER = pathlib.Path(__file__).parents[2] / "savedmodels"
 FRESH_PYTHON = pathlib.Path(__file__).parent / "loaders" / "fresh_python.py"
@@ -53,12 +56,33 @@ def test_it_translates(model):
     text, expected, _ = KNOWN[name]
     first, nothing = translate([text, ""])
     assert expected in first and nothing == ""
-    # Their graphs are older than the rule that NUL is left out.
     assert translate([f"{text}\0", f"\0{text}", text]) == [first] * 3
     hypotheses = translate.n_best([text])[0]
     assert hypotheses[0][0] == first and len(hypotheses) == translate.num_beams
     (shown,) = translate.with_attention([text])
     assert len(shown["attention"]) == len(shown["target_tokens"]) > 1
+    inside = translate.inspect(text)
+    assert inside["translation"] == first
+    is_looking = name != "multi30k_en_de_rnn_encoder_decoder"
+    assert ("cross" in inside) == is_looking
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["greedy", "serving_default"])
+def test_what_xla_compiles_answers_as_the_graph_does(name):
+    """1,000 held-out phrases, one at a time."""
+    signature = ka.load(FOLDER / "phrases_en_de").signatures[name]
+    pairs = phrases.generate(train=101, validation=1, seed=5)["test"]
+    texts = [tf.constant([pair.source]) for pair in pairs]
+    assert len(texts) == 1000
+    asked = [signature(text)["translation"].numpy() for text in texts]
+    quick_search.compiler().submit(int).result()
+    jobs = signature._compiled.values()
+    assert jobs and all(job and job.result() for job in jobs)
+    assert [signature(text)["translation"].numpy() for text in texts] == asked
+    assert [
+        signature._signature(text=text)["translation"].numpy() for text in texts
+    ] == asked
 
 
 @pytest.mark.fast_for("phrases_en_de")

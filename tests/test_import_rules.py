@@ -125,7 +125,8 @@ TABLE = {
     # its arguments are right.
     "commands": (
         {"commands.arguments", "commands.asked_lines", "commands.predict"}
-        | {"commands.many_lines", "config", "models.catalog"}
+        | {"commands.many_lines", "commands.possible_values"}
+        | {"config", "models.catalog"}
         | {"server.settings", "on_demand"},
         {"cyclopts"},
     ),

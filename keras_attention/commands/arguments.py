@@ -11,6 +11,7 @@ import cyclopts
 from cyclopts import Parameter
 
 from keras_attention import on_demand
+from keras_attention.commands import possible_values
 from keras_attention.config import choices
 from keras_attention.config import search as searches
 
@@ -23,6 +24,7 @@ def make_app(name: str, help_text: str, **options) -> cyclopts.App:
         help_format="plaintext",
         default_parameter=Parameter(
             converter=_convert,
+            completer=possible_values.of,
             name_transform=str,
             negative=(),
             # The last one wins, as a command is repeated with another choice.

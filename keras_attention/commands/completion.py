@@ -2,8 +2,8 @@
 
 from typing import Annotated, Literal
 
+from keras_attention import suggestions
 from keras_attention.commands import arguments
-from keras_attention.config.choices import suggestion
 
 app = arguments.make_app(
     "completion",
@@ -29,7 +29,7 @@ def completion(
     if shell not in _FILES:
         raise ValueError(
             f"Expected the shell to be one of {', '.join(_FILES)}. "
-            f"Received: {shell}{suggestion(shell, _FILES)}"
+            f"Received: {shell}{suggestions.closest(shell, _FILES)}"
         )
     from keras_attention import cli
 

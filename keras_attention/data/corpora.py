@@ -89,6 +89,14 @@ class Corpus:
         sizes = {split: len(of_split) for split, of_split in rows.items()}
         return cls(name, splits, sizes, unlabelled=unlabelled)
 
+    def __repr__(self) -> str:
+        facts = [self.name]
+        if self.splits:
+            columns = next(iter(self.splits.values())).element_spec
+            facts.append(f"columns {', '.join(columns)}")
+        facts += [f"{split} {size:,}" for split, size in self.sizes.items()]
+        return f"<Corpus: {'; '.join(facts)}>"
+
     @property
     def held_out_split(self) -> str:
         """The first test split by name, or "validation" if there is none."""

@@ -95,7 +95,7 @@ TABLE = {
     ),
     # The server turns requests to arrays and back: it knows no model.
     "server": (
-        {"server", "serving", "on_demand"},
+        {"__version__", "server", "serving", "on_demand"},
         GRAPH
         | {"starlette", "uvicorn", "h11", "grpc", "grpc_health"}
         | {"google", "tensorflow_serving"},

@@ -21,6 +21,7 @@ VERBS = {
     "export": "Write a run's model as the next version of a SavedModel.",
     "align": "Measure how well attention aligns the phrases.",
     "serve": "Serve models by TensorFlow Serving's REST and gRPC API.",
+    "completion": "Print a script that completes commands at Tab.",
 }
 
 

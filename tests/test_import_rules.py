@@ -23,6 +23,7 @@ BELOW_TRAINING |= {"workers", "on_demand", "published"}
 TASKS = {"config", "data", "models", "decoding", "evaluation", "plotting"}
 TASKS |= {"serving", "training.objectives", "training.callbacks"}
 TASKS |= {"training.stages", "__version__", "tasks", "tokens", "files"}
+TASKS |= {"suggestions"}
 COMMANDS = BELOW_TRAINING | TASKS | {"training", "commands", "runs"}
 TABLE = {
     "__init__": ({"on_demand"}, set()),
@@ -30,15 +31,19 @@ TABLE = {
     # It imports TensorFlow without its noise, in a function.
     "on_demand": (set(), {"tensorflow"}),
     "tokens": (set(), None),
-    "config": ({"config", "models.catalog", "published"}, {"yaml"}),
+    "config": (
+        {"config", "models.catalog", "published", "suggestions"},
+        {"yaml"},
+    ),
     "files": (set(), set()),
+    "suggestions": (set(), set()),
     "workers": (set(), set()),
     "devices": ({"workers"}, {"tensorflow"}),
     "plotting": ({"plotting"}, {"matplotlib", "numpy"}),
     "layers": ({"layers"}, ARRAYS),
     "models.__init__": ({"models.catalog"}, set()),
-    "models.catalog": (set(), set()),
-    "models.paper_model": ({"layers", "tokens"}, ARRAYS),
+    "models.catalog": ({"suggestions"}, set()),
+    "models.paper_model": ({"layers", "suggestions", "tokens"}, ARRAYS),
     "models.seq2seq": ({"models.paper_model", "tokens"}, ARRAYS),
     "models.language_model": ({"models.paper_model", "tokens"}, ARRAYS),
     "models.classifier": ({"models.paper_model", "tokens"}, ARRAYS),
@@ -74,14 +79,14 @@ TABLE = {
     ),
     "decoding": ({"decoding", "tokens"}, ARRAYS),
     "data": (
-        {"data", "tokens", "files", "on_demand", "published"},
+        {"data", "tokens", "files", "on_demand", "published"} | {"suggestions"},
         GRAPH
         | {"tensorflow_datasets", "tensorflow_text", "sentencepiece"}
         | {"tokenizers"}
         | {"backports", "babel", "num2words"},
     ),
     "evaluation": (
-        {"evaluation", "data", "plotting", "on_demand"},
+        {"evaluation", "data", "plotting", "on_demand", "suggestions"},
         {"sacrebleu", "rouge_score", "comet", "numpy"},
     ),
     "serving": (
@@ -90,7 +95,7 @@ TABLE = {
     ),
     # The server turns requests to arrays and back: it knows no model.
     "server": (
-        {"server", "serving", "on_demand"},
+        {"__version__", "server", "serving", "on_demand"},
         GRAPH
         | {"starlette", "uvicorn", "h11", "grpc", "grpc_health"}
         | {"google", "tensorflow_serving"},
@@ -125,8 +130,9 @@ TABLE = {
     # its arguments are right.
     "commands": (
         {"commands.arguments", "commands.asked_lines", "commands.predict"}
-        | {"commands.many_lines", "config", "models.catalog"}
-        | {"server.settings", "on_demand"},
+        | {"commands.many_lines", "commands.possible_values"}
+        | {"config", "models.catalog"}
+        | {"server.settings", "on_demand", "suggestions"},
         {"cyclopts"},
     ),
     "runs": (BELOW_TRAINING | TASKS | {"training"}, GRAPH),

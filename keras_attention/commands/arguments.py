@@ -10,7 +10,8 @@ from typing import Annotated
 import cyclopts
 from cyclopts import Parameter
 
-from keras_attention import on_demand
+from keras_attention import on_demand, suggestions
+from keras_attention.commands import possible_values
 from keras_attention.config import choices
 from keras_attention.config import search as searches
 
@@ -23,6 +24,7 @@ def make_app(name: str, help_text: str, **options) -> cyclopts.App:
         help_format="plaintext",
         default_parameter=Parameter(
             converter=_convert,
+            completer=possible_values.of,
             name_transform=str,
             negative=(),
             # The last one wins, as a command is repeated with another choice.
@@ -59,13 +61,20 @@ def check_model(path: str) -> None:
     """
     folder = pathlib.Path(path).expanduser()
     if not folder.is_dir():
-        raise ValueError(f"There is no folder {path}.")
+        raise ValueError(f"There is no folder {path}{_beside(folder)}.")
     marks = ("config.yaml", "saved_model.pb", "*/saved_model.pb")
     if not any(any(folder.glob(mark)) for mark in marks):
         raise ValueError(
             f"{path} holds neither a run (config.yaml) nor a SavedModel "
             "(saved_model.pb, or numeric versions)."
         )
+
+
+def _beside(folder: pathlib.Path) -> str:
+    """Suggests a folder beside one that is not there."""
+    if folder.exists():
+        return ""
+    return suggestions.closest(folder, folder.parent.glob("*/"))
 
 
 def is_run(path: str) -> bool:
@@ -83,8 +92,9 @@ def check_run(path: str) -> None:
     """
     if not is_run(path):
         raise ValueError(
-            f"{path} is not the folder of a run: it has no config.yaml. "
-            "`keras-attention train` makes such a folder."
+            f"{path} is not the folder of a run"
+            f"{_beside(pathlib.Path(path).expanduser())}: it has no "
+            "config.yaml. `keras-attention train` makes such a folder."
         )
 
 
@@ -235,5 +245,5 @@ def explain(error: cyclopts.CycloptsError) -> str:
 
 
 def _unknown(what, received, names):
-    hint = choices.suggestion(received.partition("=")[0], names)
+    hint = suggestions.closest(received.partition("=")[0], names)
     return f"There is no {what} {received}{hint or ' (see --help)'}."

@@ -14,10 +14,10 @@ from typing import Any
 
 import yaml
 
-from keras_attention import published
+from keras_attention import published, suggestions
 from keras_attention.config import beginnings, checks, defaults, search
 from keras_attention.config.checks import EMBEDDED, is_folder
-from keras_attention.config.choices import Loader, suggestion
+from keras_attention.config.choices import Loader
 from keras_attention.config.groups import (
     Architecture,
     Data,
@@ -96,8 +96,9 @@ def replace(config: TrainingConfig, **choices) -> TrainingConfig:
     for name, value in choices.items():
         if name not in GROUP_OF:
             raise ValueError(
-                f"There is no option {name}{suggestion(name, GROUP_OF)}. "
-                "`keras-attention train --help` lists all of them."
+                f"There is no option {name}"
+                f"{suggestions.closest(name, GROUP_OF)}. `keras-attention "
+                "train --help` lists all of them."
             )
         groups.setdefault(GROUP_OF[name], {})[name] = value
     replaced = {
@@ -129,7 +130,7 @@ def read(name: str | os.PathLike) -> dict[str, Any]:
         if name not in RECIPES:
             raise ValueError(
                 f"There is no file and no recipe {name}"
-                f"{suggestion(name, RECIPES)}. The recipes are "
+                f"{suggestions.closest(name, RECIPES)}. The recipes are "
                 f"{', '.join(sorted(RECIPES))}."
             )
         path = RECIPES[name]
@@ -183,7 +184,8 @@ def check_corpus(corpus: str | None) -> None:
     """
     if corpus and is_folder(corpus) and not pathlib.Path(corpus).exists():
         raise ValueError(
-            f"There is no corpus {corpus}{suggestion(corpus, EMBEDDED)}. If it "
+            f"There is no corpus {corpus}"
+            f"{suggestions.closest(corpus, EMBEDDED)}. If it "
             "has moved, name its place with --corpus. --corpus takes a folder "
             "or a file of texts (docs/command_line.md has the formats), "
             f'"tfds:NAME/CONFIG", or one of {", ".join(EMBEDDED)}.'
@@ -209,7 +211,7 @@ def resolve(config: TrainingConfig) -> TrainingConfig:
     if size not in sizes:
         raise ValueError(
             f"Expected size to be one of {', '.join(sizes)}, those of {model}. "
-            f"Received: size={size!r}{suggestion(size, sizes)}"
+            f"Received: size={size!r}{suggestions.closest(size, sizes)}"
         )
     checks.check_languages(config.data, filled.data)
     filled.search.whole()  # It refuses what does not go together.

@@ -2,6 +2,7 @@
 
 import pathlib
 
+from keras_attention import suggestions
 from keras_attention.config import beginnings
 from keras_attention.config.groups import Data, TrainingConfig
 from keras_attention.models import catalog
@@ -61,7 +62,9 @@ def check_together(config: TrainingConfig) -> None:
                 if entry.task == learns or name in able
             ]
             raise ValueError(
-                f"{model} does not learn {learns}. Leave --learns out, or "
+                f"{model} does not learn {learns}"
+                f"{suggestions.closest(learns, catalog.OTHER_TASKS)}. Leave "
+                "--learns out, or "
                 + (
                     f"choose another --model: {', '.join(others)}."
                     if others

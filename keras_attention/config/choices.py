@@ -6,7 +6,6 @@ TensorFlow nor Keras.
 """
 
 import dataclasses
-import difflib
 import math
 import os
 import re
@@ -16,6 +15,8 @@ from collections.abc import Mapping
 from typing import Literal
 
 import yaml
+
+from keras_attention import suggestions
 
 
 def choice(
@@ -95,12 +96,6 @@ def expectation(kind, bounds: Mapping = types.MappingProxyType({})) -> str:
     return ", ".join([words, *limits])
 
 
-def suggestion(received, names) -> str:
-    """The name that a mistyped one is closest to, as a question, or nothing."""
-    close = difflib.get_close_matches(str(received), [str(n) for n in names], 1)
-    return f" (did you mean {close[0]}?)" if close else ""
-
-
 def _fits(kind, value) -> bool:
     if _is_literal(kind):
         return value in typing.get_args(kind)
@@ -132,7 +127,8 @@ def _check(field: dataclasses.Field, value) -> None:
     if not fits:
         raise ValueError(
             f"Expected {field.name} to be {expected}. "
-            f"Received: {field.name}={value!r}{suggestion(value, names)}"
+            f"Received: {field.name}={value!r}"
+            f"{suggestions.closest(value, names)}"
         )
 
 

@@ -8,7 +8,8 @@ graph of `serving` does with it.
 import dataclasses
 import typing
 
-from keras_attention.config.choices import Choices, choice, suggestion
+from keras_attention import suggestions
+from keras_attention.config.choices import Choices, choice
 from keras_attention.config.defaults import by_default
 
 # Language models have these choices, and translators have all.
@@ -184,8 +185,9 @@ def of(**choices: typing.Unpack[Given]) -> Search:
     for name in choices:
         if name not in NAMES:
             raise ValueError(
-                f"A search has no choice {name}{suggestion(name, NAMES)}. It "
-                f"has {', '.join(NAMES)}."
+                f"A search has no choice {name}"
+                f"{suggestions.closest(name, NAMES)}. It has "
+                f"{', '.join(NAMES)}."
             )
     return Search(**choices)
 

@@ -8,7 +8,7 @@ from importlib import metadata
 
 import tensorflow as tf
 
-from keras_attention import files
+from keras_attention import files, suggestions
 from keras_attention.data.embedded import (
     addition,
     copying,
@@ -31,6 +31,13 @@ __all__ = ["Corpus", "load", "read_lines"]
 
 # They write the phrases.
 LIBRARIES = ("babel", "num2words")
+# Embedded corpora of pairs, which are drawn in memory.
+_DRAWN = {
+    "addition": addition.generate,
+    "copying": copying.generate,
+    "mentions": mentions.generate,
+    "pronunciations": pronunciations.generate,
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,6 +88,14 @@ class Corpus:
             )
         sizes = {split: len(of_split) for split, of_split in rows.items()}
         return cls(name, splits, sizes, unlabelled=unlabelled)
+
+    def __repr__(self) -> str:
+        facts = [self.name]
+        if self.splits:
+            columns = next(iter(self.splits.values())).element_spec
+            facts.append(f"columns {', '.join(columns)}")
+        facts += [f"{split} {size:,}" for split, size in self.sizes.items()]
+        return f"<Corpus: {'; '.join(facts)}>"
 
     @property
     def held_out_split(self) -> str:
@@ -243,14 +258,8 @@ def load(
         )
     if name == "phrases":
         splits, sizes = _phrases(source, target, data_dir)
-    elif name == "addition":
-        splits, sizes = _in_memory(addition.generate())
-    elif name == "mentions":
-        splits, sizes = _in_memory(mentions.generate())
-    elif name == "copying":
-        splits, sizes = _in_memory(copying.generate())
-    elif name == "pronunciations":
-        splits, sizes = _in_memory(pronunciations.generate())
+    elif name in _DRAWN:
+        splits, sizes = _in_memory(_DRAWN[name]())
     elif name == "sentences":
         splits, sizes = _in_memory(
             {
@@ -273,8 +282,9 @@ def load(
         splits, sizes = tab_separated.split_by_source(path, source, target)
     else:
         raise ValueError(
-            f"There is no corpus {os.fspath(name)!r}. Name phrases, addition, "
-            "copying, pronunciations, mentions, a folder of line-aligned "
-            "files, a table of pairs or tfds:NAME/CONFIG."
+            f"There is no corpus {os.fspath(name)!r}"
+            f"{suggestions.closest(name, ['phrases', *_DRAWN])}. Name phrases, "
+            f"{', '.join(_DRAWN)}, a folder of line-aligned files, a table of "
+            "pairs or tfds:NAME/CONFIG."
         )
     return Corpus(os.fspath(name), splits, sizes, (source, target))

@@ -25,6 +25,8 @@ from collections.abc import Sequence
 
 from sacrebleu import metrics
 
+from keras_attention import suggestions
+
 # By ISO 639 codes, of two letters and of three; "cn" and "jp", which name
 # countries, are often written for the languages.
 CHINESE = set("zh zho chi cmn yue wuu nan hak gan hsn cdo lzh cn".split())
@@ -299,6 +301,7 @@ def check_tokenizer(tokenize: str) -> None:
         raise ValueError(
             "`tokenize` must be one of sacrebleu's tokenizers "
             f"{sorted(metrics.BLEU.TOKENIZERS)}. Received: {tokenize!r}"
+            f"{suggestions.closest(tokenize, metrics.BLEU.TOKENIZERS)}"
         )
     language, _, extra = tokenize.partition("-")
     if extra == "mecab" and not _is_installed(tokenize):

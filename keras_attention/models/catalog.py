@@ -6,6 +6,8 @@ It needs no Keras: the command line reads it before any backend is imported.
 import dataclasses
 import importlib
 
+from keras_attention import suggestions
+
 
 @dataclasses.dataclass(frozen=True)
 class Entry:
@@ -329,7 +331,7 @@ def entry(name: str) -> Entry:
     if name not in CATALOG:
         raise ValueError(
             f"Expected a model's name: one of {', '.join(CATALOG)}. "
-            f"Received: {name!r}"
+            f"Received: {name!r}{suggestions.closest(name, CATALOG)}"
         )
     return CATALOG[name]
 

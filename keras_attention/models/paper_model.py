@@ -4,6 +4,7 @@ from typing import Self
 
 import keras
 
+from keras_attention import suggestions
 from keras_attention.layers import quantized_parts
 from keras_attention.tokens import END, PAD, START
 
@@ -50,7 +51,7 @@ class PaperModel(quantized_parts.QuantizedParts, keras.Model):
         if size not in cls.sizes:
             raise ValueError(
                 f"{cls.__name__} has the sizes {', '.join(cls.sizes)}. "
-                f"Received: {size!r}"
+                f"Received: {size!r}{suggestions.closest(size, cls.sizes)}"
             )
         return cls(*arguments, **{**cls.sizes[size], **overrides})
 

@@ -25,6 +25,7 @@ from keras_attention.server import (
     json_inputs,
     json_outputs,
     logs,
+    openapi,
     page,
     protos,
 )
@@ -72,6 +73,7 @@ class Rest:
                 Route(METRICS_PATH, self._show_metrics),
                 Route("/healthz", self._healthz),
                 Route("/readyz", self._readyz),
+                Route(openapi.PATH, self._openapi),
                 *page.routes(),
                 *(
                     Route(f"/{root}/{{path:path}}", self._api, methods=every)
@@ -118,6 +120,9 @@ class Rest:
         }
         body = {"ready": is_ready, "models": versions}
         return _json(body, 200 if is_ready else 503)
+
+    async def _openapi(self, request: Request) -> Response:
+        return _json(openapi.document(self._predictor))
 
     async def _api(self, request: Request) -> Response:
         """Answers a request, logs it and counts it."""

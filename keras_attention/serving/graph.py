@@ -71,6 +71,12 @@ class Graph:
         self.stored_precision = stored_precision
         self._tokenizers = tokenizers
 
+    @property
+    def model_text(self) -> str:
+        """What the model is, in some words."""
+        model = self.model
+        return f"{type(model).__name__}, {model.count_params():,} parameters"
+
     def define(
         self, kind: kinds.Kind, functions: Mapping[str, Callable]
     ) -> None:

@@ -81,16 +81,16 @@ class TextModel:
         return model
 
     def __repr__(self) -> str:
-        kind, facts = self.kind, [self.kind.name]
-        if self.path:
-            facts.append(str(self.path))
-        if kind.labels:
-            facts.append(f"labels {reprlib.repr(list(kind.labels))}")
-        if kind.num_beams > 1:
-            facts.append(f"{kind.num_beams} beams")
-        if kind.limit:
-            facts.append(f"at most {kind.limit} tokens")
-        return f"<{type(self).__name__}: {', '.join(facts)}>"
+        kind = self.kind
+        facts = [
+            kind.name,
+            self._graph and self._graph.model_text,
+            self.path and str(self.path),
+            kind.labels and f"labels {reprlib.repr(list(kind.labels))}",
+            kind.num_beams > 1 and f"{kind.num_beams} beams",
+            kind.limit and f"at most {kind.limit} tokens",
+        ]
+        return f"<{type(self).__name__}: {', '.join(filter(None, facts))}>"
 
     @property
     def task(self) -> str:

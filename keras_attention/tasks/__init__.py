@@ -2,6 +2,7 @@
 
 import importlib
 
+from keras_attention import suggestions
 from keras_attention.tasks.task import Evaluation, Task, TestSet
 
 __all__ = ["Evaluation", "Task", "TestSet", "get"]
@@ -24,7 +25,8 @@ def get(name: str) -> Task:
     """
     if name not in _CLASSES:
         raise ValueError(
-            f"Expected a task: one of {', '.join(_CLASSES)}. Received: {name!r}"
+            f"Expected a task: one of {', '.join(_CLASSES)}. "
+            f"Received: {name!r}{suggestions.closest(name, _CLASSES)}"
         )
     module = importlib.import_module(f"{__name__}.{name}")
     return getattr(module, _CLASSES[name])()

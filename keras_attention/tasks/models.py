@@ -1,5 +1,8 @@
 """Models by a configuration's choices."""
 
+import inspect
+
+from keras_attention import suggestions
 from keras_attention.models import catalog
 
 
@@ -38,5 +41,19 @@ def create(choices, **arguments):
             f"{choices.model} does not take "
             f"model_arguments={choices.model_arguments} beside its "
             f"vocabularies, name and dtype: {error}"
+            f"{_suggested(choices.model, model_arguments)}"
         ) from error
     return model
+
+
+def _suggested(model: str, arguments) -> str:
+    """The arguments that the first one that nobody knows may have meant."""
+    classes = catalog.model_class(model).__mro__
+    known = {
+        name
+        for one in classes
+        if one.__module__.startswith("keras_attention.")
+        for name in inspect.signature(one.__init__).parameters
+    }
+    unknown = [name for name in arguments if name not in known]
+    return suggestions.closest(unknown[0], known) if unknown else ""

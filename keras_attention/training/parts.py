@@ -50,6 +50,14 @@ class Parts:
     validate: Callable[[int, dict], None]
     team: Team
 
+    def __repr__(self) -> str:
+        architecture = self.config.architecture
+        return (
+            f"<Parts: {self.directory.path}, {self.config.task}, "
+            f"{architecture.model} {architecture.size}, "
+            f"{self.model.count_params():,} parameters>"
+        )
+
 
 def make_optimizer(
     choices: configuration.Optimizer, num_steps: int

@@ -390,6 +390,7 @@ def answered_at_once(*calls):
 
 # Verb -> arguments and what is said of them. All of a verb are one process.
 MISTAKES = {
+    "completion": [(["fish"], "one of bash, zsh"), (["bahs"], "mean bash?")],
     "train": [
         (["--model=foo"], "Expected model to be one of"),
         (["--corpus=nowhere"], "no corpus nowhere"),

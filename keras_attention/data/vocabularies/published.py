@@ -37,6 +37,10 @@ class PublishedTokenizer:
         self.pad_id, self.end_id = pad_id, end_id
         self.adds_end = adds_end
 
+    def __repr__(self) -> str:
+        ids = f"padding {self.pad_id}, end {self.end_id}"
+        return f"<PublishedTokenizer: {ids}>"
+
     def encode(self, texts: Sequence[str]) -> np.ndarray:
         """The ids of texts, padded at their ends: int32 [B, T]."""
         end = [self.end_id] * self.adds_end

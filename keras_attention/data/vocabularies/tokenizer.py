@@ -62,12 +62,10 @@ class Tokenizer(tf.Module):
         self._processor = _load_processor(self.model)
         proto = sentencepiece_model_pb2.ModelProto.FromString(self.model)
         self._controls = vocabulary.controls(proto.normalizer_spec.name)
-        self._spells_unknown = proto.trainer_spec.byte_fallback
-        self._unknown = (
-            WORD
-            if proto.trainer_spec.model_type == proto.trainer_spec.WORD
-            else CHARACTER
-        )
+        trainer = proto.trainer_spec
+        self._type = trainer.ModelType.Name(trainer.model_type).lower()
+        self._spells_unknown = trainer.byte_fallback
+        self._unknown = WORD if self._type == "word" else CHARACTER
         # The vocabulary is an attribute of an operation. As functions these
         # two are one copy of it each, however many signatures call them;
         # hidden, so that an export holds only those that are called.
@@ -82,6 +80,12 @@ class Tokenizer(tf.Module):
                 input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
                 autograph=False,
             ),
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"<{type(self).__name__}: {self.name}, {self._type}, "
+            f"{self.vocabulary_size:,} pieces>"
         )
 
     @property

@@ -3,10 +3,10 @@
     python docs/play_pages.py                 # all four, or the names of some
     python docs/play_pages.py --text hops     # only its text or program changed
 
-A page is `play_parts/page.html` with the page's own HTML and JavaScript, and with
-the numbers that `play_parts/NAME.py` gives it. All trainings have fixed seeds. All
-four pages take some six minutes on two cores. With `--text` a page keeps its
-numbers, and nothing is trained.
+A page is `play_parts/page.html` with the page's own HTML and JavaScript, and
+with the numbers that `play_parts/NAME.py` gives it. All trainings have fixed
+seeds. All four pages take some six minutes on two cores. With `--text` a page
+keeps its numbers, and nothing is trained.
 """
 
 import argparse

@@ -137,7 +137,7 @@ fillSelect(find("story"), data.stories.map(({ question }, i) =>
 fillSelect(find("asked"), names);
 find("hops").max = tables.length - 1;
 find("hops").value = tables.length - 1;
-find("right").textContent = percent(data.right, 1);
+find("right").textContent = percent(data.right, 2);
 find("legend").append(legend("0", "1: a weight, linear. A frame and bold "
   + "digits mark the greatest of a hop."));
 find("story").addEventListener("input", begin);

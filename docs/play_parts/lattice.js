@@ -58,8 +58,8 @@ function countPaths({ token, blank }, nodes) {
 
 const word = () => data.words[find("word").value];
 const lattice = () => word().lattices[find("time").value];
-const left = (j) => LEFT + COLUMN * j;
-const top_ = (i) => TOP + ROW * i;
+const xOf = (j) => LEFT + COLUMN * j;
+const yOf = (i) => TOP + ROW * i;
 
 function draw() {
   const now = lattice();
@@ -73,12 +73,12 @@ function draw() {
   const values = alpha.map((row, j) => row.map((log, i) =>
     (showsSums ? Math.exp(log) : share(log + beta[j][i]))));
   const lines = showsSums ? [] : arcs(now, alpha, beta, share);
-  const size = { width: left(letters.length), height: top_(sounds.length + 1) };
+  const size = { width: xOf(letters.length), height: yOf(sounds.length + 1) };
   const picture = svg("svg", { ...size, "aria-hidden": true }, ...lines,
-    ...letters.map((letter, j) => svg("text", { x: left(j) + SIZE[0] / 2,
+    ...letters.map((letter, j) => svg("text", { x: xOf(j) + SIZE[0] / 2,
       y: TOP - 14, "text-anchor": "middle" }, letter)),
     ...sounds.map((sound, i) => svg("text", { x: LEFT - 14,
-      y: top_(i) + (ROW + SIZE[1]) / 2 + 4, "text-anchor": "end" }, sound)));
+      y: yOf(i) + (ROW + SIZE[1]) / 2 + 4, "text-anchor": "end" }, sound)));
   const hadFocus = document.activeElement?.closest("#nodes") !== null;
   const buttons = values.flatMap((row, j) => row.map((value, i) =>
     nodeButton(j, i, value, j + i <= step)));
@@ -95,7 +95,7 @@ function draw() {
 function arcs({ token, blank }, alpha, beta, share) {
   const [S, T] = [blank.length, blank[0].length - 1];
   return blank.flatMap((row, j) => row.flatMap((_, i) => {
-    const from = [left(j) + SIZE[0] / 2, top_(i) + SIZE[1] / 2];
+    const from = [xOf(j) + SIZE[0] / 2, yOf(i) + SIZE[1] / 2];
     const found = [];
     if (j < S - 1) {
       found.push([from[0] + COLUMN, from[1],
@@ -118,8 +118,8 @@ function nodeButton(j, i, value, isReached) {
     "aria-label": `At ${letters[j]}, ${written} written`
       + (isReached ? `: ${decimal(value, 3)}` : "") },
   isReached ? decimal(value) : "");
-  button.style.left = `${left(j)}px`;
-  button.style.top = `${top_(i)}px`;
+  button.style.left = `${xOf(j)}px`;
+  button.style.top = `${yOf(i)}px`;
   if (!isForced && isReached) button.style.background = blue(value);
   button.addEventListener("click", () => {
     current = j * (sounds.length + 1) + i;
@@ -163,8 +163,14 @@ function tell(now, alpha, total, step) {
 }
 
 /** A share in percent, with digits that say something. */
-const fine = (share) => (share >= 0.01 || share === 0 ? percent(share, 2)
-  : `${(100 * share).toExponential(1).replace("-", "−")}\u00a0%`);
+function fine(share) {
+  if (share >= 0.01 || share === 0) return percent(share, 2);
+  const value = 100 * share;
+  if (value >= 1e-4) return `${Number(value.toPrecision(2))}\u00a0%`;
+  const [digits, power] = value.toExponential(1).split("e-");
+  const raised = [...power].map((digit) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[digit]).join("");
+  return `${digits} · 10⁻${raised}\u00a0%`;
+}
 
 /** Another word or model: any path, and all sums. */
 function begin() {
@@ -180,8 +186,7 @@ fillSelect(find("word"), data.words.map(({ letters, sounds, isRight }) =>
   + (isRight ? "" : " (wrong)")));
 fillSelect(find("time"), data.times.map((time, i) =>
   `${time}: ${percent(data.right[i])} of words right`));
-find("time").value = 1;
-find("early").textContent = data.times[1].match(/\d+/)[0];
+find("time").value = 2;
 find("legend").append(legend("0", "1: the number in a node, linear. Where the "
   + "cursor was: the share of the paths that pass the node. The thickness of a "
   + "line is the share of those that take it."));

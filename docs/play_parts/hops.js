@@ -65,12 +65,12 @@ function draw() {
   const place = focused ? Number(focused.value) : -1;
   const head = html("tr", {}, html("td", { class: "corner" }),
     ...weights.map((_, hop) => html("th", { scope: "col" }, `hop ${hop + 1}`)));
+  const supports = (i) => asked === question && facts.includes(i);
   const buttons = sentences.map((sentence, i) => strikable(sentence, i,
-    kept.length));
-  const lines = sentences.map((sentence, i) => {
-    const mark = facts.includes(i) && asked === question ? "★ " : "";
+    kept.length, supports(i) ? "★ " : ""));
+  const lines = sentences.map((_, i) => {
     const at = range(i).filter((other) => !struck.has(other)).length;
-    return html("tr", {}, html("th", { scope: "row" }, mark, buttons[i]),
+    return html("tr", {}, html("th", { scope: "row" }, buttons[i]),
       ...weights.map((of, hop) => cell(of, at, hop < numHops, struck.has(i))));
   });
   find("weights").replaceChildren(html("thead", {}, head),
@@ -80,11 +80,11 @@ function draw() {
   showAnswers(softmax(logits[numHops]), numHops, asked);
 }
 
-function strikable(sentence, i, numKept) {
+function strikable(sentence, i, numKept, mark) {
   const isStruck = struck.has(i);
   const button = html("button", { type: "button", value: i,
     "aria-pressed": isStruck, "aria-label": `Strike out: ${sentence}` },
-  html(isStruck ? "s" : "span", {}, sentence));
+  mark, html(isStruck ? "s" : "span", {}, sentence));
   button.addEventListener("click", () => {
     // One sentence stays: a softmax needs something to weigh.
     if (isStruck) struck.delete(i);
@@ -117,7 +117,7 @@ function showAnswers(probabilities, numHops, asked) {
     ? ` The right answer is ${answer}.` : "";
   const after = ["without a hop", "after 1 hop", "after 2 hops",
     "after 3 hops"][numHops];
-  find("says").textContent = `${asked}? It answers “${best}” with `
+  find("says").textContent = `“${asked}?” It answers “${best}” with `
     + `${percent(most)} ${after}.${own}`
     + (numHops < tables.length - 1
       ? " It has learned to answer after all three." : "");

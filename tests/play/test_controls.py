@@ -124,6 +124,26 @@ def test_a_sentence_is_struck_out(opened):
 
 
 @pytest.mark.slow
+def test_the_answers_to_the_questions_about_hops_are_so(opened):
+    page = opened("hops")
+    told = page.evaluate(
+        """data.stories.map(({ sentences, question, answer, facts }) => {
+          const tell = (kept, hops) => {
+            const p = softmax(answered(kept, question).logits[hops]);
+            return [data.places[p.indexOf(Math.max(...p))] === answer,
+              Math.max(...p)];
+          };
+          return [tell(sentences, 1), tell(sentences, 2),
+            tell(sentences.filter((_, i) => i !== facts[0]), 3)];
+        })"""
+    )
+    for number, (one, two, struck) in enumerate(told, 1):
+        assert one[0] == (number > 4) and two[0]
+        if number in (1, 3, 4):
+            assert not struck[0] and struck[1] > 0.99
+
+
+@pytest.mark.slow
 def test_paths_pass_the_chosen_nodes(opened):
     page = opened("lattice")
     word = play_pages.kept_data("lattice")["words"][0]

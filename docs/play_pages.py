@@ -5,8 +5,8 @@
 
 A page is `play_parts/page.html` with the page's own HTML and JavaScript, and
 with the numbers that `play_parts/NAME.py` gives it. All trainings have fixed
-seeds. All four pages take some six minutes on two cores. With `--text` a page
-keeps its numbers, and nothing is trained.
+seeds, and take some minutes on two cores. With `--text` a page keeps its
+numbers, and nothing is trained.
 """
 
 import argparse

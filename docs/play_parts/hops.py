@@ -89,7 +89,7 @@ def told(row, answer):
 
 
 def data() -> dict:
-    """What the page is given. Takes a minute on two cores."""
+    """What the page is given, after a training of minutes."""
     rows = stories.generate()
     places = make_places(rows["train"])
     model = trained(rows["train"], places)

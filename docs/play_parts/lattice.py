@@ -130,7 +130,7 @@ def share_right(model, rows):
 
 
 def data() -> dict:
-    """What the page is given. Takes some two minutes on two cores."""
+    """What the page is given, after a training of minutes."""
     rows = Rows()
     pairs = [
         (word, said or pronunciations.pronounce(word))

@@ -112,7 +112,7 @@ def weights(model) -> dict:
 
 
 def data() -> dict:
-    """What the page is given. Takes some three minutes on two cores."""
+    """What the page is given, after a training of minutes."""
     tf.get_logger().setLevel("ERROR")  # Each model is traced anew.
     ids = texts(1, 60, seed=3)[0]
     kinds = {}

@@ -6,25 +6,10 @@ import re
 import numpy as np
 import play_pages
 import pytest
+from browsing import choose
 from play_equations import all_paths, told_network
 
 from keras_attention.data.embedded import stories
-
-
-def choose(page, **values):
-    """Sets controls by their ids, as somebody who moves them."""
-    for name, value in values.items():
-        node = page.locator(f"#{name}")
-        if isinstance(value, bool):
-            node.set_checked(value)
-        else:
-            node.evaluate(
-                """(node, value) => {
-                  node.value = value;
-                  node.dispatchEvent(new Event("input"));
-                }""",
-                str(value),
-            )
 
 
 @pytest.mark.slow

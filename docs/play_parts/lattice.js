@@ -185,11 +185,12 @@ fillSelect(find("word"), data.words.map(({ letters, sounds, isRight }) =>
   `${letters.slice(0, -1).join("")}: ${sounds.join(" ")}`
   + (isRight ? "" : " (wrong)")));
 fillSelect(find("time"), data.times.map((time, i) =>
-  `${time}: ${percent(data.right[i])} of words right`));
+  `${time}: ${percent(data.right[i], 1)} of words right`));
 find("time").value = 2;
 find("legend").append(legend("0", "1: the number in a node, linear. Where the "
   + "cursor was: the share of the paths that pass the node. The thickness of a "
-  + "line is the share of those that take it."));
+  + "line is the share of those that take it. Forward sums: how probable it is "
+  + "that the cursor comes by, with the sounds above written."));
 const stepChanged = control("step", draw, (value) => `${value}`);
 find("word").addEventListener("input", begin);
 find("time").addEventListener("input", draw);

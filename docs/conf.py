@@ -9,6 +9,9 @@ import nbformat
 
 import keras_attention
 
+REPOSITORY = "https://github.com/keras-attention/keras_attention/blob/main/"
+# Chapters link a page to play with on GitHub. The site has it, too.
+PLAY = re.compile(rf"\[([^]]+)\]\({REPOSITORY}docs/play/(\w+\.html)\)")
 # Sphinx reads what lies below this folder; the tutorials lie beside it.
 ROOT = pathlib.Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "tutorials"
@@ -18,6 +21,8 @@ shutil.copy(ROOT / "tutorials" / "README.md", PAGES)
 for page in (ROOT / "tutorials").glob("[0-9]*.ipynb"):
     notebook = nbformat.read(page, as_version=4)
     for cell in notebook.cells:
+        # In Markdown, a link to a file would be a download.
+        cell.source = PLAY.sub(r'<a href="../play/\2">\1</a>', cell.source)
         for output in cell.get("outputs", ()):
             # MyST looks for the words about a picture at the cell.
             picture = output.get("metadata", {}).get("image/png", {})
@@ -101,8 +106,17 @@ def own_arguments(app, what, name, obj, options, arguments, returns):
         return str(inspect.Signature([*parameters][1:])), returns
 
 
+def copy_pages_to_play_with(app, exception):
+    """The pages of `play/` as they are."""
+    if exception is None and app.builder.format == "html":
+        for page in (ROOT / "docs" / "play").glob("*.html"):
+            (app.outdir / "play").mkdir(exist_ok=True)
+            shutil.copy(page, app.outdir / "play")
+
+
 def setup(app):
     """Called by Sphinx."""
     app.connect("autodoc-process-signature", own_arguments)
     # Before napoleon, which reads what this has written.
     app.connect("autodoc-process-docstring", to_restructured_text, priority=100)
+    app.connect("build-finished", copy_pages_to_play_with)

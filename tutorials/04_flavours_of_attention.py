@@ -484,6 +484,11 @@ figure
 # Read the picture from the left. Cold, "drei" has all the weight: a look-up.
 # Hot, each of the five words has a fifth: mean pooling. All attention lives
 # between these two, and how large its scores are says where.
+#
+# **To play with:** [Temperature and
+# masks](https://github.com/keras-attention/keras_attention/blob/main/docs/play/temperature.html).
+# It has the queries and keys of trained heads, and a slider for the
+# temperature. In a clone, open `docs/play/temperature.html` with a browser.
 
 # %% [markdown]
 # ## What a score can find

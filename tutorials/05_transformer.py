@@ -888,6 +888,11 @@ diagrams.masks(four_words, masked, PICTURES / "05_masks.png")
 # In fact the decoder's self-attention needs no padding mask: padding stands at
 # the end, after all real tokens, where the causal mask hides it already.
 #
+# **To play with:** [Temperature and
+# masks](https://github.com/keras-attention/keras_attention/blob/main/docs/play/temperature.html).
+# It has the queries and keys of trained heads, and a switch for each mask. In a
+# clone, open `docs/play/temperature.html` with a browser.
+#
 # ## The whole model from the package's layers
 #
 # A layer of the decoder has three sublayers. The first is causal self-attention

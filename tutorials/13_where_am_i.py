@@ -632,6 +632,11 @@ for model in readers["RoPE"]:
     assert FAST or {BACK, BACK + 119} <= set(most.tolist())
 
 # %% [markdown]
+# **To play with:**
+# [Positions](https://github.com/keras-attention/keras_attention/blob/main/docs/play/positions.html).
+# It runs four of these readers on texts of any length, which may begin at any
+# place. In a clone, open `docs/play/positions.html` with a browser.
+#
 # ## The cache
 #
 # A decoder writes token by token and keeps the keys and values of those before

@@ -634,6 +634,11 @@ if not FAST:
 # first, and puts it back later. It calls this *linear start*. With
 # `is_linear=True` the package's network has no softmax.)
 #
+# **To play with:** [Hops over a
+# story](https://github.com/keras-attention/keras_attention/blob/main/docs/play/hops.html).
+# It runs this network. Strike out a sentence, and see what it answers then. In
+# a clone, open `docs/play/hops.html` with a browser.
+#
 # ## Looks that choose
 #
 # The first memory network (Weston et al. 2014) has no softmax. A look takes the

@@ -777,6 +777,12 @@ if not FAST:
 # It reads, although nobody told it which letters make a sound. That is what the
 # sum over all paths is for.
 #
+# **To play with:** [A lattice that sums its
+# paths](https://github.com/keras-attention/keras_attention/blob/main/docs/play/lattice.html).
+# It has this model's lattices before, during and after training. Choose nodes,
+# and see which share their paths have. In a clone, open
+# `docs/play/lattice.html` with a browser.
+#
 # ## 5. A cursor that glides: Graves's window (2013)
 #
 # A year later Graves let a network write by hand: it reads a text and moves a

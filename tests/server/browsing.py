@@ -162,6 +162,22 @@ def opening(browser, address):
     assert complaints == []
 
 
+def choose(page, **values):
+    """Sets controls by their ids, as somebody who moves them."""
+    for name, value in values.items():
+        node = page.locator(f"#{name}")
+        if isinstance(value, bool):
+            node.set_checked(value)
+        else:
+            node.evaluate(
+                """(node, value) => {
+                  node.value = value;
+                  node.dispatchEvent(new Event("input"));
+                }""",
+                str(value),
+            )
+
+
 def alter(page, change):
     """Changes what `inspect` answers, by a function of its outputs."""
 

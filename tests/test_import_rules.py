@@ -34,7 +34,7 @@ TABLE = {
     "files": (set(), set()),
     "workers": (set(), set()),
     "devices": ({"workers"}, {"tensorflow"}),
-    "plotting": ({"plotting"}, {"matplotlib", "numpy"}),
+    "plotting": ({"plotting"}, {"matplotlib", "numpy", "PIL"}),
     "layers": ({"layers"}, ARRAYS),
     "models.__init__": ({"models.catalog"}, set()),
     "models.catalog": (set(), set()),
@@ -84,6 +84,8 @@ TABLE = {
         {"evaluation", "data", "plotting", "on_demand"},
         {"sacrebleu", "rouge_score", "comet", "numpy"},
     ),
+    # Gradients are TensorFlow's.
+    "evaluation.attribution": ({"tokens"}, {"numpy", "tensorflow"}),
     "serving": (
         BELOW_SERVING | {"serving"},
         GRAPH | {"tensorflow_text", "tensorflow_serving"},

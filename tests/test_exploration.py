@@ -173,3 +173,46 @@ def test_in_a_browser(seen, tmp_path, scheme):
         page.keyboard.press("ArrowLeft")
         assert page.evaluate("document.activeElement.textContent") == "eins"
         assert not problems
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("motion", ["no-preference", "reduce"])
+def test_the_answer_is_written_once_more(seen, tmp_path, motion):
+    path = tmp_path / "inside.html"
+    plotting.explore(seen, path)
+    with browser() as chromium:
+        page = chromium.new_page(reduced_motion=motion)
+        page.set_default_timeout(90_000)
+        page.clock.install()
+        page.goto(path.as_uri())
+        panel = page.locator(".panel:visible")
+        rows = panel.locator(".arcs button:visible")
+        live = panel.locator("[aria-live]")
+        play = panel.locator(".play")
+        assert play.text_content().startswith("Play") and rows.count() == 2
+        play.focus()
+        page.keyboard.press("Enter")
+        for number, token in enumerate(TARGET, 1):
+            assert rows.all_text_contents() == list(TARGET[:number])
+            assert live.text_content().startswith(f"{token} looks at")
+            if motion == "reduce":
+                page.clock.run_for(5000)  # Nothing moves by itself.
+                assert rows.count() == number
+                assert play.text_content() == "Next token"
+                page.keyboard.press("Enter")
+            else:
+                assert play.text_content() == "Stop"
+                page.clock.run_for(800)
+        # It is written, and all is as before.
+        assert rows.count() == 2 and play.text_content().startswith("Play")
+        assert live.text_content().startswith("Choose a token")
+        page.clock.run_for(5000)
+        assert rows.count() == 2
+        page.keyboard.press("Enter")
+        if motion != "reduce":
+            page.keyboard.press("Enter")  # Stop.
+            assert rows.count() == 2
+        # Another map has a button of its own.
+        page.get_by_role("button", name="decoder, layer 1, head 2").click()
+        page.clock.run_for(5000)
+        assert rows.count() == 2 and play.text_content().startswith("Play")

@@ -34,7 +34,7 @@ def names_for_types(module):
 def test_a_type_checker_sees_the_names_that_there_are(module):
     expected = {
         data: {"corpora"},
-        evaluation: {"alignment", "hmm_alignment"},
+        evaluation: {"alignment", "attribution", "hmm_alignment"},
         models: set(models.__all__) - {"catalog"},
     }.get(module, set(module.__all__) - {"__version__"})
     assert names_for_types(module) == expected

@@ -39,7 +39,7 @@ TABLE = {
     "suggestions": (set(), set()),
     "workers": (set(), set()),
     "devices": ({"workers"}, {"tensorflow"}),
-    "plotting": ({"plotting"}, {"matplotlib", "numpy"}),
+    "plotting": ({"plotting"}, {"matplotlib", "numpy", "PIL"}),
     "layers": ({"layers"}, ARRAYS),
     "models.__init__": ({"models.catalog"}, set()),
     "models.catalog": ({"suggestions"}, set()),
@@ -89,6 +89,8 @@ TABLE = {
         {"evaluation", "data", "plotting", "on_demand", "suggestions"},
         {"sacrebleu", "rouge_score", "comet", "numpy"},
     ),
+    # Gradients are TensorFlow's.
+    "evaluation.attribution": ({"tokens"}, {"numpy", "tensorflow"}),
     "serving": (
         BELOW_SERVING | {"serving"},
         GRAPH | {"tensorflow_text", "tensorflow_serving"},

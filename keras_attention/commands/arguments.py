@@ -190,16 +190,18 @@ def find_file(name: str, path: str | None) -> pathlib.Path | None:
     return found
 
 
-def check_picture(path: str | None) -> None:
+def check_picture(path: str | None, may_move: bool = False) -> None:
     """Checks that a path, if there is one, names a format of pictures.
 
     Raises:
-        ValueError: If it does not end in .png, .svg or .pdf.
+        ValueError: If it does not end in .png, .svg or .pdf, nor in .gif where
+            the picture may move.
     """
     if path is not None:
         from keras_attention.plotting import drawing
 
-        drawing.check_path(path)
+        moving = (drawing.MOVING,) if may_move else ()
+        drawing.check_path(path, drawing.SUFFIXES + moving)
 
 
 # What a command calls when its arguments are right.

@@ -49,7 +49,8 @@ class Options(search.Search):
     attention: str | None = choice(
         None,
         "For translators, where to draw the attention of the first text: a "
-        ".png, .svg or .pdf file.",
+        ".png, .svg or .pdf file, or a .gif, which has a picture for each "
+        "token that is written.",
         is_path=True,
     )
     output: str | None = choice(
@@ -136,7 +137,7 @@ def read(
     """
     words = _texts(command, texts)
     arguments.check_model(model)
-    arguments.check_picture(options.attention)
+    arguments.check_picture(options.attention, may_move=True)
     arguments.check_ensemble(model, ensemble)
     if options.is_constrained and arguments.is_run(model):
         # An export has the signature for it, or does not.

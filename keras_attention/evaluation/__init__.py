@@ -20,6 +20,7 @@ from keras_attention.evaluation.validation import (
 
 __all__ = [
     "alignment",
+    "attribution",
     "bleu_by_length",
     "bleu_tokenizer",
     "comet_score",
@@ -34,8 +35,8 @@ __all__ = [
 ]
 
 if typing.TYPE_CHECKING:
-    from keras_attention.evaluation import alignment, hmm_alignment
+    from keras_attention.evaluation import alignment, attribution, hmm_alignment
 else:
     __getattr__, __dir__ = on_demand.modules(
-        __name__, ["alignment", "hmm_alignment"]
+        __name__, ["alignment", "attribution", "hmm_alignment"]
     )

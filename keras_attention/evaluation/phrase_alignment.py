@@ -2,7 +2,7 @@
 
 import collections
 import pathlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from keras_attention import plotting
 from keras_attention.data.embedded import phrases
@@ -79,6 +79,26 @@ def measure(
     if picture is not None:
         _draw(pairs, aligned, true[first], picture)
     return [_row(name, pairs, links[name], true[name]) for name in links]
+
+
+def true_links(
+    pairs: Sequence, rows: Sequence[Mapping], source: str = "en"
+) -> list[tuple[set[alignment.Link], set[alignment.Link]]]:
+    """What says the same in each phrase, in the tokens of a model.
+
+    Args:
+        pairs: phrases of the test split, with `source` and `target`.
+        rows: for each, the `source_tokens` and `target_tokens` of
+            `Translator.align`.
+        source: the language of the sources, "en" or "de".
+
+    Returns:
+        `(sure, possible)` of each, as `alignment.token_links`.
+
+    Raises:
+        ValueError: If the links of a phrase are not known.
+    """
+    return _true_links(pairs, _links(pairs, source), rows)
 
 
 def _links(pairs, source):

@@ -6,9 +6,11 @@ and leaves no global state changed, so it works in a server, in a thread
 Given a `path` it also writes a picture there, whole or not at all, in the
 format of the path's suffix: .png, .svg or .pdf.
 
-`explore` alone makes a page of HTML, of what a model did inside.
+`animate_attention` makes a GIF, and `explore` a page of HTML, of what a model
+did inside.
 """
 
+from keras_attention.plotting.animation import Animation, animate_attention
 from keras_attention.plotting.curves import (
     errors_by_length,
     learning_curve,
@@ -18,7 +20,9 @@ from keras_attention.plotting.exploration import Exploration, explore
 from keras_attention.plotting.heat_map import attention_heat_map
 
 __all__ = [
+    "Animation",
     "Exploration",
+    "animate_attention",
     "attention_heat_map",
     "errors_by_length",
     "explore",

@@ -57,6 +57,7 @@ _WITH_LABEL = (
 _NO_NAME = re.compile(r"|_nolegend_|_(child|container)\d+")
 # The formats of pictures, by the suffix of their file.
 SUFFIXES = (".png", ".svg", ".pdf")
+MOVING = ".gif"
 _NO_DATE = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 # The first font draws most alphabets; the others, if installed, fill its gaps.
 FONTS = (
@@ -174,21 +175,23 @@ class Figure(mpl_figure.Figure):
         return picture.getvalue()
 
 
-def check_path(path):
+def check_path(path, suffixes=SUFFIXES):
     """Refuses a path whose suffix names no format of pictures.
 
     For whoever computes long before a picture is drawn.
 
     Args:
         path: Where a picture is to be written, or None.
+        suffixes: The formats that there are.
 
     Raises:
-        ValueError: If it does not end in .png, .svg or .pdf.
+        ValueError: If it ends in none of these.
     """
-    if path is not None and _suffix(path) not in SUFFIXES:
+    if path is not None and _suffix(path) not in suffixes:
+        *others, last = suffixes
         raise ValueError(
-            "The name of a picture must end in .png, .svg or .pdf. Received: "
-            f"{str(path)!r}"
+            f"The name of a picture must end in {', '.join(others)} or {last}. "
+            f"Received: {str(path)!r}"
         )
 
 

@@ -329,13 +329,21 @@ def _check_beams(servable, num_beams=None):
 def draw_attention(servable, texts, path) -> bool:
     """Draws the attention of the first text that is not blank.
 
+    Args:
+        servable: `serving.translator.Translator`.
+        texts: what to translate.
+        path: a .gif shows it step by step, and any other picture as a whole.
+
     Returns:
         Whether there is such a text.
     """
     for text in texts:
         (shown,) = servable.with_attention([text], truncate=True)
         if shown["target_tokens"]:
-            plotting.attention_heat_map(
+            draw = plotting.attention_heat_map
+            if str(path).lower().endswith(".gif"):
+                draw = plotting.animate_attention
+            draw(
                 shown["source_tokens"],
                 shown["target_tokens"],
                 shown["attention"],

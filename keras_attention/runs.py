@@ -222,6 +222,16 @@ def read_run(
     return directory, config, tasks.get(config.task)
 
 
+def folders(models: list[str]) -> list[str]:
+    """The names of the models' folders, or `labels` if these say too little."""
+    found = [pathlib.Path(model).name for model in models]
+    # A run's export, or a version of it.
+    is_export = [name.isdigit() or name == "savedmodel" for name in found]
+    if any(is_export) or len({*found}) < len({*models}):
+        return labels(models)
+    return found
+
+
 def labels(models: list[str]) -> list[str]:
     """The shortest ends of the paths that tell them apart."""
     parts = [pathlib.Path(model).parts for model in models]

@@ -10,6 +10,7 @@ from matplotlib import figure as mpl_figure
 from matplotlib import image as mpl_image
 
 from keras_attention import evaluation, plotting
+from keras_attention.models import catalog
 from keras_attention.plotting import drawing
 
 SOURCES = ["▁The", "▁old", "▁dog", "▁sleeps", "[END]"]
@@ -427,8 +428,33 @@ def test_a_model_keeps_its_colour_in_every_picture():
         ("one vector", "two cursors", "soft search", "soft search 2"),
         ("recurrence", "convolution", "dilated", "attention"),
         ("simple RNN", "LSTM", "LSTMN", "character CNN", "stack"),
+        tuple(drawing.TRANSLATORS),
+        ("RNN encoder-decoder", "RNNsearch", "Luong", "Transformer"),
     ):
         assert len(set(drawing.looks(names))) == len(names)
+
+
+@pytest.mark.parametrize(
+    "names, same",
+    [
+        (["RNNsearch", "Luong"], ["rnnsearch", "luong"]),
+        (["soft search", "Cho"], ["rnnsearch", "rnn_encoder_decoder"]),
+        (["runs/a_luong", "b_rnnsearch"], ["luong", "rnnsearch"]),
+        (["x/transformer"], ["Transformer"]),
+        (["a_lstm_encoder_decoder"], ["lstm_encoder_decoder"]),
+        # A name of its own goes first, and so does the first of two runs.
+        (["a_luong", "luong"], ["yours", "luong"]),
+        (["a_luong", "b_luong"], ["luong", "yours"]),
+        (["mine", "myluong"], ["yours", "another"]),
+    ],
+)
+def test_a_model_has_one_colour_by_all_its_names(names, same):
+    assert drawing.looks(names) == drawing.looks(same)
+
+
+def test_the_models_with_colours_are_in_the_catalogue():
+    for name in drawing.TRANSLATORS:
+        assert catalog.entry(name.split(",")[0]).task == "translation"
 
 
 def test_a_notebook_keeps_the_words_about_a_picture():

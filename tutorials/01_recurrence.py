@@ -31,9 +31,10 @@
 #
 # Takes about 2 minutes on two cores. At the end it prints a table: which
 # recurrent networks learn to recall the first token of a sequence, and how long
-# may the sequence be? It also prints how many words a state can hold. Comments
-# give shapes: `[B, T, D]` is a batch of B rows, T steps and D features; V is
-# the size of the vocabulary.
+# may the sequence be? It also prints how many words a state can hold. Pictures
+# are shown here and kept in the folder `pictures`. Comments give shapes: `[B,
+# T, D]` is a batch of B rows, T steps and D features; V is the size of the
+# vocabulary.
 #
 # For other tellings see Andrej Karpathy's [Unreasonable Effectiveness of
 # Recurrent Neural

@@ -29,7 +29,8 @@
 #
 # Takes about 6 minutes on two cores. It ends with two pictures and the tables
 # behind them: how many translations are right at each length of the source,
-# first for three models, then for three whose vectors differ in width.
+# first for three models, then for three whose vectors differ in width. Pictures
+# are shown here and kept in the folder `pictures`.
 #
 # [Dive into Deep Learning](https://d2l.ai/chapter_recurrent-modern/seq2seq.html)
 # tells the same story with real sentences, and Jay Alammar

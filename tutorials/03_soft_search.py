@@ -26,7 +26,8 @@
 #
 # Takes about 4 minutes on two cores. It prints how many translations by three
 # kinds of model are right for each length of the source, and how well attention
-# found out which word comes from which, without ever being told.
+# found out which word comes from which, without ever being told. Pictures are
+# shown here and kept in the folder `pictures`.
 #
 # Others tell it well, too. [TensorFlow's
 # tutorial](https://www.tensorflow.org/text/tutorials/nmt_with_attention) trains

@@ -27,7 +27,8 @@
 #
 # Takes about 1 minute on two cores. It prints what a score costs, and what four
 # flavours learned on three tasks from the same examples. It also prints what a
-# model learns with and without the factor $1 / \sqrt d$.
+# model learns with and without the factor $1 / \sqrt d$. Pictures are shown
+# here and kept in the folder `pictures`.
 #
 # Two overviews go well with this chapter: Lilian Weng's [Attention?
 # Attention!](https://lilianweng.github.io/posts/2018-06-24-attention/) lists

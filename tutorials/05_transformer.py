@@ -27,7 +27,7 @@
 # lists of numbers a small Transformer translates rightly, beside the models of
 # chapters 2 and 3. It also prints what the model loses without self-attention,
 # what it loses without each head, and what decoding costs with and without a
-# cache.
+# cache. Pictures are shown here and kept in the folder `pictures`.
 #
 # Others explain the Transformer well, too. Jay Alammar's [Illustrated
 # Transformer](https://jalammar.github.io/illustrated-transformer/) follows one

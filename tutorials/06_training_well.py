@@ -27,7 +27,8 @@
 # this, and then we say so.
 #
 # Takes about 3 minutes on two cores. Each section prints its figures and draws
-# a curve; the last section shows all choices side by side.
+# a curve; the last section shows all choices side by side. Pictures are shown
+# here and kept in the folder `pictures`.
 
 # %%
 from keras_attention import on_demand

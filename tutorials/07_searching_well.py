@@ -28,7 +28,8 @@
 #
 # Takes about 3 minutes on two cores. At the end a table shows, for beams of 1
 # to 8, how many translations of a trained model are right. It also shows whose
-# fault the wrong ones are: the search's or the model's.
+# fault the wrong ones are: the search's or the model's. Pictures are shown here
+# and kept in the folder `pictures`.
 
 # %%
 from keras_attention import on_demand

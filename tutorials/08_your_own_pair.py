@@ -24,7 +24,7 @@
 #
 # Takes about 5 minutes on two cores. At the end a small translator from
 # English to French has been exported, with a BLEU score that you know how to
-# read.
+# read. Pictures are shown here and kept in the folder `pictures`.
 
 # %%
 from keras_attention import on_demand

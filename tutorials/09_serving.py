@@ -27,7 +27,8 @@
 #
 # Takes about 4 minutes on two cores. At the end the numbers of the chapter
 # are printed: how many held-out phrases the served model translates right,
-# and how long a text takes alone and in a batch.
+# and how long a text takes alone and in a batch. Pictures are shown here and
+# kept in the folder `pictures`.
 
 # %%
 from keras_attention import on_demand

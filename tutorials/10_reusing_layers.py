@@ -26,7 +26,8 @@
 # fail, or with an answer that is known.
 #
 # Takes about 1 minute on two cores. At the end a table with the scores of
-# all models is printed.
+# all models is printed. Pictures are shown here and kept in the folder
+# `pictures`.
 
 # %%
 from keras_attention import on_demand

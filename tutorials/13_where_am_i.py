@@ -372,7 +372,7 @@ figure
 #
 # Each of the seven is trained three times, from three seeds: what one seed
 # learns may be luck. These are 21 trainings. They are silent, and take most of
-# the chapter's minutes.
+# the chapter's 5 minutes.
 
 # %%
 VOCABULARY, BACK, TRAINED_AT = 10, 3, 24

@@ -36,10 +36,11 @@
 # Takes about 7 minutes on two cores. Pictures are shown here and kept in the
 # folder `pictures`. The chapter trains 13 models: one stack for the language,
 # five language models side by side, three readers of prompts, a painter, and a
-# recogniser of pictures from three seeds. A training is silent, and a line is
-# printed when it is ready. The first cell also has `train`. This
-# function trains all models but the one that recognises pictures. Its learning
-# rate rises for 100 steps. Then it falls to 0 along half a cosine.
+# recogniser of pictures from three seeds. The text before each training says
+# what is trained, and a line is printed when it is ready. The first cell also
+# has `train`. This function trains all models but the one that recognises
+# pictures. Its learning rate rises for 100 steps. Then it falls to 0 along half
+# a cosine.
 
 # %%
 from keras_attention import on_demand
@@ -235,8 +236,10 @@ def loss_of(model, token_ids, labels):
 
 
 # %% [markdown]
-# `mini` learns for four epochs, silently. The loss below is that of training,
-# with dropout.
+# `mini` learns for four epochs. The loss below is that of training, with
+# dropout.
+#
+# This is the first of the 13 trainings that share the 7 minutes of the chapter.
 
 # %%
 token_ids, labels = to_ids(corpus["train"])
@@ -480,6 +483,8 @@ print(f"projected to 1,024: {lstm_weights(8192, 1024, 1024):,} weights")
 # The last column is the time that 1,000 tokens of training take. It leaves out
 # the time in which TensorFlow builds a model's graph: each model trains on 20
 # more batches, and these are timed. The perplexity has been measured before.
+#
+# These are five of the 13 trainings that share the 7 minutes of the chapter.
 
 # %%
 SOME, TIMED = (640, 64) if FAST else (11_520, 1_280)
@@ -607,6 +612,9 @@ print("asked:   ", test_answers[0])
 # `recall` is the share of right answers. Three models learn from the same
 # texts: one layer, two layers, and a GRU. The GRU has about as many weights as
 # the two layers.
+#
+# Each learns for ten epochs, and prints its row when it is ready. These are
+# three of the 13 trainings that share the 7 minutes of the chapter.
 
 
 # %%
@@ -773,6 +781,9 @@ figure
 # That says all that can be said of each pixel alone. Both losses are means over
 # 65 tokens, the digit and its pixels. Nothing tells the digit beforehand. So
 # the comparison guesses it blindly, which costs $\log 10$.
+#
+# The next cell trains it for 24 epochs, one of the 13 trainings that share the
+# 7 minutes of the chapter.
 
 # %%
 digits = datasets.load_digits()
@@ -877,7 +888,9 @@ diagrams.picture_patches(first_four, path=PICTURES / "14_patches.png")
 #
 # The pictures are small, and a digit is always in the same place. So a logistic
 # regression of the 64 pixels, which has no layer at all, stands beside it. Both
-# learn from the same pictures. The stack is trained from three seeds, silently.
+# learn from the same pictures. The stack is trained from three seeds, for 25
+# epochs each. These are the last three of the 13 trainings that share the 7
+# minutes of the chapter.
 
 # %%
 images = digits.images[..., None].astype("float32") / 16

@@ -43,9 +43,13 @@
 # Section 10 compares what they have learned, and section 11 shows what no
 # forward path can do.
 #
-# Takes about 5 minutes on two cores. A training prints nothing until its model
-# is ready. Pictures are shown here and kept in the folder `pictures`. The text
-# counts from 1, as the papers do. The code counts from 0.
+# Takes about 5 minutes on two cores, with six readers and some smaller models
+# to train. The text before each says what is trained, and a line is printed
+# when it is ready. Pictures are shown here and kept in the folder `pictures`.
+# The text counts from 1, as the papers do. The code counts from 0. Vectors are
+# columns in the equations of this chapter, as in $W s$, and rows in the code.
+# In a map a row asks (the sound that is written) and a column is asked (the
+# letter that is read).
 
 # %%
 from keras_attention import on_demand
@@ -508,6 +512,8 @@ print(f"equal to the sum over {3**4} alignments")
 # new $t(y \mid x)$ is that of all places where $x$ made $y$, and each row of
 # $t$ is divided by its sum. Then all starts anew. Both tables begin with equal
 # entries. Each round makes the corpus more probable, or leaves it as it is.
+#
+# The next cell counts for eight rounds over 1,500 words.
 
 
 # %%
@@ -702,6 +708,9 @@ print(f"log p of {WORD}: {float(log_p[0]):.3f} by both")
 # probability that it is written at letter $j$ is proportional to $\alpha(j,
 # i)\, (1 - \varnothing(j, i))$. (The blank at END counts as a sound in both.)
 # We take the likeliest letter.
+#
+# The next cell trains the transducer, the first of six readers. Each learns for
+# four epochs, and all six share the 5 minutes of the chapter with the rest.
 
 
 # %%
@@ -916,6 +925,10 @@ for i in range(4):
     np.testing.assert_allclose(w[0], expected[0, i], rtol=1e-4, atol=1e-5)
     np.testing.assert_allclose(phi[0], expected_phi[0, i], rtol=1e-4, atol=1e-5)
 
+# %% [markdown]
+# Now the window learns: the second of the six readers that share the 5 minutes
+# of the chapter.
+
 # %%
 learn("window", lambda: WindowReader(num_bells=1))
 if not FAST:
@@ -926,6 +939,9 @@ if not FAST:
 #
 # Bahdanau's soft search is chapter 3's: scores for all letters, a softmax, and
 # the weighted sum of the annotations. Nothing keeps it from going back.
+#
+# The next cell trains it: the third of the six readers that share the 5 minutes
+# of the chapter.
 
 # %%
 learn("soft search", lambda: ka.models.RNNSearch(
@@ -1158,6 +1174,9 @@ assert noise["none"][-1] > 10 * noise["mean"][-1]
 # baseline is the mean $\log p$ of a token, times the number of tokens from
 # there on. The noise is the root of the variance, over 30 draws. Its unit is
 # the length of the soft gradient.
+#
+# The 50 steps are a short training: one epoch of 3,200 words, where a reader
+# has four of all words.
 
 
 # %%
@@ -1219,6 +1238,9 @@ if not FAST:
 # spread out (their entropy), and soft contexts in place of drawn ones for half
 # of the texts. With these, it learns to read. When it reads, it does not draw:
 # it takes the likeliest place.
+#
+# The next cell trains it: the fourth of the six readers that share the 5
+# minutes of the chapter.
 
 # %%
 learn("hard", lambda: ka.models.HardRNNSearch(**same_size))
@@ -1301,6 +1323,9 @@ print("p(the cursor stops at j), for token 3:", before.round(3))
 # model than the mean that was trained, unless all $p_{ij}$ are near 0 or 1. The
 # *noise* sees to that. It is a standard normal number, drawn for each score in
 # training, and only large scores of either sign survive it.
+#
+# The next cell also trains the reader: the fifth of the six that share the 5
+# minutes of the chapter.
 
 # %%
 asked, place = 0, 0
@@ -1439,6 +1464,8 @@ figure
 # numbers: the table, and $u$ and $w$ of $\theta_j = u x_j + w$. The table
 # begins with zeros, so the layer begins as a sigmoid. The loss of the best is
 # known, and the layer should come down to it.
+#
+# The next cell trains the six numbers, in 200 steps.
 
 # %%
 STAY, PLACES = 0.9, 20
@@ -1507,6 +1534,9 @@ if not FAST:
 # need not sum to 1, so they are divided by their sum first.) The last column is
 # the share of words in which the greatest weight ever goes back to an earlier
 # letter.
+#
+# The next cell trains the diagonal reader: the last of the six readers that
+# share the 5 minutes of the chapter.
 
 # %%
 learn("diagonal", lambda: ka.models.DiagonalRNNSearch(
@@ -1579,6 +1609,9 @@ ka.plotting.attention_heat_map(
 # \log k + (8 - k) \log 8) / 8$ at best. No training gets a lattice below the
 # least of these. And at most 15 of the 64 texts can be right: the eight of one
 # tens word, and one of each other.
+#
+# The next cell trains three cursors and a soft search, for 300 steps each, and
+# prints a row when each is ready.
 
 # %%
 NUMBER = 8

@@ -31,10 +31,12 @@
 # computes the same function as before. The others give something up, and the
 # table at the end says what.
 #
-# Takes about 5 minutes on two cores. Pictures are shown here and kept in the
-# folder `pictures`. Among other things it prints what each trick costs, how
-# well four experts divide a function among themselves, and how much memory
-# attention needs for 8,192 tokens.
+# Takes about 5 minutes on two cores, with six trainings. The text before each
+# says what is trained. Pictures are shown here and kept in the folder
+# `pictures`. Vectors are rows in the equations of this chapter, as in $x W$ and
+# in the code. Among other things it prints what each trick costs, how well four
+# experts divide a function among themselves, and how much memory attention
+# needs for 8,192 tokens.
 
 # %%
 from keras_attention import on_demand
@@ -199,12 +201,13 @@ assert bills["G-LSTM, 4 groups"] == (8 * WIDTH**2 // 4,) * 2
 
 # %% [markdown]
 # Do they still learn? The three cells read sentences from a source whose
-# entropy is known, and say how probable each next word is. *Perplexity* is
-# $e$ to the mean loss. A model of perplexity 12 is as unsure as if 12 words
-# were equally likely. No model gets below the source's own perplexity, but for
+# entropy is known, and say how probable each next word is. *Perplexity* is $e$
+# to the mean loss. A model of perplexity 12 is as unsure as if 12 words were
+# equally likely. No model gets below the source's own perplexity, but for
 # chance. (More of this source is in [chapter 14](14_one_stack.ipynb).) The next
-# cells train five models, one after the other, and print nothing before all are
-# ready.
+# cell trains five models, one after the other: 32,000 sentences once each. It
+# prints when all are ready. They are five of the six trainings that share the 5
+# minutes of the chapter.
 
 # %%
 NUM_SENTENCES = 640 if FAST else 32_000
@@ -350,6 +353,9 @@ assert computed < 2.1 * bills["feed-forward"][1]
 # larger share. *Purity* is the share of points that lie in the quadrant from
 # which their expert has most of its points. It is about 0.25 if one expert has
 # all points, and 1 if no expert has points of two quadrants.
+#
+# The next cell trains the four experts together for 40 epochs, the last of the
+# six trainings that share the 5 minutes of the chapter.
 
 # %%
 keras.utils.set_random_seed(0)

@@ -59,7 +59,8 @@ def score_models(
     pairs, gold, counts = _read_gold(names[-1], task, test_set, options)
     last = load_last()
     before, rows = None, {}
-    for name, label in zip(names, runs.labels(names), strict=True):
+    told = runs.labels(names), runs.folders(names)
+    for name, label, folder in zip(names, *told, strict=True):
         servable = last
         if name != names[-1]:
             servable = arguments.load(name, options)
@@ -84,7 +85,7 @@ def score_models(
                 **task.difference(earlier, result, tokenize=options.tokenize),
             }
         if options.by_length:
-            rows[label] = row["by_length"] = task.by_length(
+            rows[folder] = row["by_length"] = task.by_length(
                 servable, result, tokenize=options.tokenize, num_samples=1000
             )
         before = label, result

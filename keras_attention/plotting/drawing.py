@@ -19,19 +19,37 @@ COLORS = (
     "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
 )  # fmt: skip
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", "--", ":")
+DASHES = ("-", "--", ":", "-.")
 # What has a name of its own keeps its colour in every picture: blue has one
 # state and no attention, orange has attention beside a recurrence, green has
 # attention alone, pink and yellow have convolutions. See `looks`.
 _ONE_STATE, _SEARCH, _TRANSFORMER, _CONVOLUTION = range(4)
+# Translators by their names in the catalogue. From 7 on a line has dashes, from
+# 14 on dots, from 21 on both.
+TRANSLATORS = {
+    "rnn_encoder_decoder": _ONE_STATE,
+    "lstm_encoder_decoder": _ONE_STATE + 7,
+    "rnnsearch": _SEARCH,
+    "luong": _SEARCH + 7,
+    "luong, both directions": _SEARCH + 14,
+    "luong, local-p": _SEARCH + 21,
+    "transformer": _TRANSFORMER,
+    "roformer": _TRANSFORMER + 7,
+    "conv_seq2seq": _CONVOLUTION,
+    "extended_neural_gpu": _CONVOLUTION + 7,
+    "bytenet": 4,
+}
 LOOKS = {
+    **TRANSLATORS,
+    "RNN encoder-decoder": _ONE_STATE,
+    "RNNsearch": _SEARCH,
+    "Luong": _SEARCH + 7,
     "Cho": _ONE_STATE,
     "one vector": _ONE_STATE,
     "recurrence": _ONE_STATE,
     "simple RNN": _ONE_STATE,
     "state of a GRU, writing": _ONE_STATE,
     "summary of 128, no waist": _ONE_STATE,
-    # From 7 on with dashes, from 14 on dotted.
     "Sutskever, backwards": _ONE_STATE + 7,
     "Sutskever, forwards": _ONE_STATE + 14,
     "summary of 8": _ONE_STATE + 7,
@@ -84,16 +102,31 @@ STYLE = {
 def looks(names: Iterable[str]) -> list[int]:
     """A number for each name of a picture: its colour, marker and dash.
 
-    Names of `LOOKS` have theirs. The others get the numbers that are left, in
-    order. From 7 on the colours begin again, with another dash.
+    Names of `LOOKS` have theirs. A run whose name ends with that of a
+    translator has the translator's, unless another line has it. The others get
+    the numbers that are left, in order. From 7 on the colours begin again, with
+    another dash.
 
     Args:
         names: What stands in the picture's legend.
     """
     names = list(names)
-    taken = {LOOKS[name] for name in names if name in LOOKS}
-    free = (index for index in itertools.count() if index not in taken)
-    return [LOOKS[name] if name in LOOKS else next(free) for name in names]
+    found = [LOOKS.get(name) for name in names]
+    for index, name in enumerate(names):
+        if found[index] is None and (look := _look_of_run(name)) not in found:
+            found[index] = look
+    free = (index for index in itertools.count() if index not in found)
+    return [next(free) if look is None else look for look in found]
+
+
+def _look_of_run(name):
+    """Of `multi30k_en_de_luong`, that of `luong`; None if it names no model."""
+    ends = [
+        model
+        for model in TRANSLATORS
+        if name.endswith((f"_{model}", f"/{model}"))
+    ]
+    return TRANSLATORS[max(ends, key=len)] if ends else None
 
 
 def finish(axes):

@@ -168,8 +168,22 @@ def test_a_model_beside_itself_has_a_line_each_time(run, capsys):
         (["x/a/s/1", "x/a/s/1"], ["s/1", "s/1"]),
     ],
 )
-def test_models_are_told_apart_in_a_picture(models, labels):
+def test_models_are_told_apart(models, labels):
     assert runs.labels(models) == labels
+
+
+@pytest.mark.parametrize(
+    "models, names",
+    [
+        (["runs/a"], ["a"]),
+        (["runs/a", "savedmodels/b/"], ["a", "b"]),
+        (["x/a", "y/a"], ["x/a", "y/a"]),
+        (["runs/a/savedmodel", "runs/b"], ["a/savedmodel", "runs/b"]),
+        (["b/1", "runs/c"], ["b/1", "runs/c"]),
+    ],
+)
+def test_a_picture_has_names_and_no_paths(models, names):
+    assert runs.folders(models) == names
 
 
 def test_translate_keeps_the_order_of_lines(run, monkeypatch, capsys, tmp_path):

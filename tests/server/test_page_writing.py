@@ -186,3 +186,29 @@ def test_a_large_map_has_a_small_picture_alone(open_page):
         }"""
     )
     assert found == ["The text is too long for lines.", 0, 255]
+
+
+def test_a_table_says_that_rows_sum_to_one_only_where_they_do(open_page):
+    found = open_page("shout").evaluate(
+        """async () => {
+          const { drawHeatMap } = await import("/page/heat_map.js");
+          const tokens = [{ text: "a" }, { text: "b" }];
+          return [
+            [[0.25, 0.75], [1, 0]],
+            [[0.2504, 0.75], [0.3333, 0.6667]],
+            [[0.25, 0.75], [0.4, 0.3]],
+            [[0, 0], [0.5, 0.5]],
+            [[1, 1], [0.5, 0.5]],
+          ].map((weights) => {
+            const node = document.createElement("div");
+            document.body.append(node);
+            drawHeatMap(node, { rows: tokens, columns: tokens, weights });
+            return node.querySelector("caption").textContent;
+          });
+        }"""
+    )
+    one, other = (
+        f"Attention weights. {told} sum{verb} to 1."
+        for told, verb in (("Each row", "s"), ("A row need not", ""))
+    )
+    assert found == [one, one, other, other, other]

@@ -148,8 +148,8 @@ def highway(path: str | os.PathLike | None = None) -> drawing.Figure:
     x = 2.1
     nodes = (
         Node("y", x, 0, "$y$", "text", 0.4, 0.3),
-        Node("H", x - 1.3, 0.95, "ReLU($W_H\\, y + b_H$)", "dense", 1.75, 0.36),
-        Node("T", x + 1.3, 0.95, "$\\sigma(W_T\\, y + b_T)$", "dense", 1.75,
+        Node("H", x - 1.3, 0.95, "ReLU($y\\, W_H + b_H$)", "dense", 1.75, 0.36),
+        Node("T", x + 1.3, 0.95, "$\\sigma(y\\, W_T + b_T)$", "dense", 1.75,
              0.36),
         Node("mix", x, 1.85, "$z = t \\cdot$ new $+\\;(1 - t) \\cdot y$",
              "vector", 4.35, 0.36),

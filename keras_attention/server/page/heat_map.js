@@ -136,7 +136,19 @@ function fit(picture) {
   picture.style.minWidth = `${SMALLEST * box[2]}px`;
 }
 
-function drawTable({ rows, columns, weights }) {
+/** What the numbers are. Some models' rows are no shares of 1. */
+function captionOf({ columns, weights }) {
+  const sums = weights.map((row) =>
+    columns.reduce((sum, _, j) => sum + Number(row[j]), 0),
+  );
+  // As exact as the decimals of the table.
+  return sums.every((sum) => Math.abs(sum - 1) < 0.005)
+    ? "Attention weights. Each row sums to 1."
+    : "Attention weights. A row need not sum to 1.";
+}
+
+function drawTable(reading) {
+  const { rows, columns, weights } = reading;
   const head = columns.map(({ text }) => html("th", { scope: "col" }, text));
   const body = rows.map(({ text }, i) =>
     html(
@@ -149,7 +161,7 @@ function drawTable({ rows, columns, weights }) {
   const table = html(
     "table",
     {},
-    html("caption", {}, "Attention weights. Each row sums to 1."),
+    html("caption", {}, captionOf(reading)),
     html("thead", {}, html("tr", {}, html("td"), ...head)),
     html("tbody", {}, ...body),
   );

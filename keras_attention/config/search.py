@@ -32,6 +32,7 @@ class Given(typing.TypedDict, total=False):
     min_p: float | None
     sampling_seed: int | None
     constraints: bool | None
+    minimum_risk: bool | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,6 +133,12 @@ class Search(Choices):
         "For translators, whether there is also a signature `constrained`, "
         "which takes a prefix and terms with each text. By default not.",
     )
+    minimum_risk: bool | None = choice(
+        None,
+        "For translators, whether there is also a signature `minimum_risk`, "
+        "which gives the translation of `n_best` that is most like all of them "
+        "by chrF. By default not.",
+    )
 
     @property
     def given(self) -> dict:
@@ -172,6 +179,7 @@ OTHERWISE = Search(
     temperature=0.0,
     sampling_seed=1,
     constraints=False,
+    minimum_risk=False,
 )
 
 
@@ -223,6 +231,11 @@ def check_together(search: Search) -> None:
         raise ValueError(
             "diversity is between groups of beams, and there is one group. Add "
             "num_groups, such as num_groups=2, or leave diversity out."
+        )
+    if search.minimum_risk and search.num_beams == 1:
+        raise ValueError(
+            "minimum_risk chooses among the translations of a search with "
+            "several beams or samples. Add num_beams of at least 2."
         )
     if (search.num_beams or groups) % groups:
         raise ValueError(

@@ -2,7 +2,8 @@
 
 Flags, files, `ka.load`, `ka.Translator`, exports and scores take a `Search` as
 it is. A new choice is a field of `Search`, the same name in `Given`, and what a
-graph of `serving` does with it.
+graph of `serving` does with it. `tests/server/test_search_surfaces.py` asks
+each surface for it.
 """
 
 import dataclasses

@@ -15,7 +15,14 @@ from keras_attention.config import search
 # So many lines without an answer are named.
 _NAMED = 5
 # Options that ask the search with the model's own beams, each in its way.
-_WAYS = (("n_best", "scores", "attention"), ("mbr",), ("prefix", "terms"))
+_WAYS = (
+    ("n_best", "scores", "attention"),
+    ("mbr",),
+    ("prefix", "terms"),
+    ("keep",),
+)
+# Ways that give one translation, whatever text it is of.
+_OF_SENTENCES = (None, "--mbr", "--keep")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -73,7 +80,7 @@ def of(model, lines: list[str], options) -> AskedLines:
     rows, problems = _rows(model.kind, lines)
     if not options.truncate:
         places = list(rows)
-        for row, sizes in model.too_long(list(rows.values())).items():
+        for row, sizes in _too_long(model, [*rows.values()], options).items():
             num_tokens, limit = sizes
             problems[places[row - 1]] = (
                 f"{num_tokens} tokens, and the model takes {limit} (split it "
@@ -89,12 +96,22 @@ def of(model, lines: list[str], options) -> AskedLines:
         function = functools.partial(translation.by_minimum_risk, model)
     elif options.is_constrained:
         function = functools.partial(_constrained, model, options)
+    elif options.kept:
+        from keras_attention.serving import placeholders
+
+        choices |= {"patterns": options.kept, "stand_in": options.stand_in}
+        function = functools.partial(placeholders.keep, model)
     elif options.num_beams and options.num_beams != model.num_beams:
         # A run has been loaded with them, and may draw with one beam.
         choices["num_beams"] = options.num_beams
+    ask = functools.partial(function, **choices)
+    if options.split_sentences:
+        from keras_attention.serving import sentences
+
+        ask = functools.partial(sentences.by_sentences, ask)
     return AskedLines(
         model,
-        functools.partial(function, **choices),
+        ask,
         [row for line, row in rows.items() if line not in problems],
         problems,
         len(lines),
@@ -102,12 +119,17 @@ def of(model, lines: list[str], options) -> AskedLines:
     )
 
 
-def signatures(options) -> set[str]:
+def signatures(options) -> set[str] | None:
     """The signatures of a SavedModel that `of` and `--attention` ask.
 
     Args:
         options: `commands.predict.Options`.
+
+    Returns:
+        None if all of them may be asked.
     """
+    if options.kept:
+        return None
     from_list = options.n_best or options.scores or options.mbr
     names = {"n_best"} if from_list else set()
     if options.is_constrained:
@@ -161,6 +183,27 @@ def _rows(kind, lines) -> tuple[dict, dict[int, str]]:
     return rows, problems
 
 
+def _too_long(model, rows: list, options) -> dict[int, tuple[int, int]]:
+    """As `TextModel.too_long`, for the parts that the model will read."""
+    if not options.split_sentences and not options.kept:
+        return model.too_long(rows)
+    from keras_attention.serving import placeholders, sentences
+
+    parts = [
+        (row, part)
+        for row, text in enumerate(rows, 1)
+        for part in (
+            sentences.split(text)[1::2] if options.split_sentences else [text]
+        )
+    ]
+    masked = [
+        placeholders.mask(part, options.kept, options.stand_in).text
+        for _, part in parts
+    ]
+    found = model.too_long(masked)
+    return {parts[place - 1][0]: sizes for place, sizes in found.items()}
+
+
 def _group(found, count: int, with_scores: bool) -> list[str]:
     """The lines to write for one line: its answer, or its best translations."""
     if isinstance(found, str):
@@ -191,7 +234,7 @@ def _check(model, options) -> None:
     Raises:
         ValueError: If it cannot.
     """
-    names = (*search.NAMES, *itertools.chain(*_WAYS))
+    names = (*search.NAMES, *itertools.chain(*_WAYS), "split_sentences")
     values = {name: getattr(options, name) for name in names}
     # 0 is a choice, None and False are none.
     asked = [n for n, v in values.items() if v is not None and v is not False]
@@ -203,6 +246,11 @@ def _check(model, options) -> None:
         raise ValueError(
             f"{first} and {others[0]} find translations in two ways, which do "
             "not go together. Leave one of them out."
+        )
+    if options.split_sentences and first not in _OF_SENTENCES:
+        raise ValueError(
+            f"{first} is of a whole text, and --split_sentences translates "
+            "each sentence for itself. Leave one of them out."
         )
     if first is None:
         return

@@ -111,8 +111,9 @@ def write_parts(model: str, inputs, options) -> None:
     parts = Parts(pathlib.Path(options.output).expanduser().absolute())
     num_lines, digest = _count(inputs)
     content = {name: getattr(options, name) for name in CHOICES}
-    rarer = ("mbr", "prefix", "terms")
+    rarer = ("mbr", "prefix", "terms", "keep", "split_sentences")
     content |= {name: getattr(options, name) or None for name in rarer}
+    content["stand_in"] = options.stand_in if options.keep else None
     content |= {"model": checksum, "lines": num_lines, "lines_sha256": digest}
     with files.lock(parts.folder):
         _begin(parts.folder, content)

@@ -41,6 +41,22 @@ class Options(search.Search):
         "semicolons between them. If no hypothesis of the beam holds all, the "
         "translation is empty. More beams find more.",
     )
+    split_sentences: bool = choice(
+        False,
+        "For translators, translate each sentence of a text for itself. The "
+        "spaces between them stay.",
+    )
+    keep: str | None = choice(
+        None,
+        "For translators, what comes out as it went in: url, email, tag, "
+        "field, number, or regular expressions, with semicolons between them. "
+        "It is copied, forced by the search, or translated around.",
+    )
+    stand_in: str = choice(
+        "{}",
+        "With --keep, what the model reads in place of what is kept. {} is a "
+        "number.",
+    )
     truncate: bool = choice(
         False,
         "Answer what fits of a text that is too long. By default its answer "
@@ -75,6 +91,11 @@ class Options(search.Search):
     def is_constrained(self) -> bool:
         """Whether a prefix or terms are given."""
         return bool(self.prefix or self.terms)
+
+    @property
+    def kept(self) -> list[str]:
+        """The patterns of what is kept."""
+        return [one for one in (self.keep or "").split(";") if one.strip()]
 
 
 Texts = Annotated[
@@ -139,7 +160,8 @@ def read(
     arguments.check_model(model)
     arguments.check_picture(options.attention, may_move=True)
     arguments.check_ensemble(model, ensemble)
-    if options.is_constrained and arguments.is_run(model):
+    can_force = options.kept and not options.samples
+    if (options.is_constrained or can_force) and arguments.is_run(model):
         # An export has the signature for it, or does not.
         options = dataclasses.replace(options, constraints=True)
     if input or options.output or options.ray_address or options.workers > 1:

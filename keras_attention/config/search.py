@@ -2,7 +2,8 @@
 
 Flags, files, `ka.load`, `ka.Translator`, exports and scores take a `Search` as
 it is. A new choice is a field of `Search`, the same name in `Given`, and what a
-graph of `serving` does with it.
+graph of `serving` does with it. `tests/server/test_search_surfaces.py` asks
+each surface for it.
 """
 
 import dataclasses
@@ -33,6 +34,7 @@ class Given(typing.TypedDict, total=False):
     min_p: float | None
     sampling_seed: int | None
     constraints: bool | None
+    minimum_risk: bool | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +135,12 @@ class Search(Choices):
         "For translators, whether there is also a signature `constrained`, "
         "which takes a prefix and terms with each text. By default not.",
     )
+    minimum_risk: bool | None = choice(
+        None,
+        "For translators, whether there is also a signature `minimum_risk`, "
+        "which gives the translation of `n_best` that is most like all of them "
+        "by chrF. By default not.",
+    )
 
     @property
     def given(self) -> dict:
@@ -173,6 +181,7 @@ OTHERWISE = Search(
     temperature=0.0,
     sampling_seed=1,
     constraints=False,
+    minimum_risk=False,
 )
 
 
@@ -225,6 +234,11 @@ def check_together(search: Search) -> None:
         raise ValueError(
             "diversity is between groups of beams, and there is one group. Add "
             "num_groups, such as num_groups=2, or leave diversity out."
+        )
+    if search.minimum_risk and search.num_beams == 1:
+        raise ValueError(
+            "minimum_risk chooses among the translations of a search with "
+            "several beams or samples. Add num_beams of at least 2."
         )
     if (search.num_beams or groups) % groups:
         raise ValueError(

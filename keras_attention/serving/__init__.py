@@ -3,6 +3,8 @@
 - `kinds` declares what each kind of model takes and gives.
 - `translator.Translator`, `continuer.Continuer` and `labeller.Labeller` answer
   lists of texts, live or loaded (`loading.load`).
+- `sentences` and `placeholders` stand around a translator: texts are split and
+  joined, and strings come out as they went in.
 - A `graph.Graph` beside each has its functions of tensors, which
   `savedmodel.export` writes.
 """
@@ -17,7 +19,9 @@ __all__ = [
     "kinds",
     "labeller",
     "loading",
+    "placeholders",
     "savedmodel",
+    "sentences",
     "text_model",
     "translator",
 ]
@@ -29,7 +33,9 @@ if typing.TYPE_CHECKING:
         kinds,
         labeller,
         loading,
+        placeholders,
         savedmodel,
+        sentences,
         text_model,
         translator,
     )

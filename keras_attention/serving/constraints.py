@@ -1,7 +1,7 @@
 """Translations that begin with a text and hold terms: a signature."""
 
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from keras_attention.serving import kinds
 from keras_attention.tokens import UNK
@@ -52,18 +52,20 @@ def check_known(rows: Sequence[str], tokenizer: "Tokenizer") -> None:
     Raises:
         ValueError: If there is such a term.
     """
-    terms = [
-        *dict.fromkeys(one for row in rows for one in row.split(SEPARATOR))
-    ]
-    if not any(terms):
-        return
-    for term, ids in zip(
-        terms, tokenizer.tokenize(terms).to_list(), strict=True
-    ):
-        if UNK in ids:
-            raise ValueError(
-                f"The target's vocabulary cannot write the term {term!r}: it "
-                "has a word or a character that is unknown, which no "
-                "translation can hold. Leave the term out, or write it in "
-                "words of the training data."
-            )
+    terms = (one for row in rows for one in row.split(SEPARATOR))
+    for term in unknown(terms, tokenizer):
+        raise ValueError(
+            f"The target's vocabulary cannot write the term {term!r}: it "
+            "has a word or a character that is unknown, which no "
+            "translation can hold. Leave the term out, or write it in "
+            "words of the training data."
+        )
+
+
+def unknown(terms: Iterable[str], tokenizer: "Tokenizer") -> list[str]:
+    """The terms that a vocabulary cannot write."""
+    terms = [term for term in dict.fromkeys(terms) if term]
+    if not terms:
+        return []
+    ids = tokenizer.tokenize(terms).to_list()
+    return [term for term, row in zip(terms, ids, strict=True) if UNK in row]

@@ -63,7 +63,13 @@ class ContinuationGraph(Graph):
             experimental_attributes={"_noinline": True},
         )
         kind = dataclasses.replace(
-            kinds.LANGUAGE_MODELLING, limit=self.max_length
+            kinds.LANGUAGE_MODELLING,
+            limit=self.max_length,
+            search={
+                name: value
+                for name, value in search.given.items()
+                if searches.is_of(name, kinds.LANGUAGE_MODELLING.name)
+            },
         )
         functions = {"serving_default": self._continue, "score": self._score}
         if carries_state:

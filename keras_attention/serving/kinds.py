@@ -8,6 +8,7 @@ import dataclasses
 import json
 import pathlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +65,8 @@ class Kind:
         numbers: the inputs that are numbers, float32 [B, ...] -> the shape of
             a row. All others are texts. Where there are no texts, there is no
             signature `num_tokens`.
+        search: the choices of the search that it keeps, by the names of
+            `config.Search`.
     """
 
     name: str
@@ -74,6 +77,7 @@ class Kind:
     numbers: Mapping[str, tuple[int, ...]] = dataclasses.field(
         default_factory=dict
     )
+    search: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def inputs(self) -> tuple[str, ...]:

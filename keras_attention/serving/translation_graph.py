@@ -18,6 +18,7 @@ from keras_attention.serving import (
     inspection,
     inspection_graph,
     kinds,
+    minimum_risk,
     quick_search,
     text_limits,
     token_rows,
@@ -61,17 +62,7 @@ class TranslationGraph(Graph):
         self.source_tokenizer, self.target_tokenizer = tokenizers
         self.choices, num_beams = search, search.num_beams
         beams = DRAWN if search.samples else num_beams
-        how = f"beam {num_beams}, length penalty {search.length_penalty}"
-        if search.samples:
-            how = f"sampling, {num_beams} for `n_best`"
-        self.facts = f"""\
-- Longest translation: {limits.max_target_factor:g} tokens for each token of \
-the text, and {limits.max_target_offset} more.
-  A translation that reaches this length ends there. Nothing reports this.
-- Search: {how}{cards.more_of(search)}
-"""
-        if search.samples:
-            self.facts += "  Scores are plain log-probabilities.\n"
+        self.facts = _facts(search, limits)
         self.limits = limits
         # A search is traced once for all functions that search alike.
         self._search_of_rows = functools.cache(self._make_search_of_rows)
@@ -85,17 +76,20 @@ the text, and {limits.max_target_offset} more.
             kinds.TRANSLATION,
             num_beams=num_beams,
             limit=limits.max_source_length,
+            search=search.given,
         )
+        more = {}
+        if search.minimum_risk:
+            more[minimum_risk.NAME] = minimum_risk.SIGNATURE
+            searches[minimum_risk.NAME] = (beams, num_beams, self._write_chosen)
         functions = {
             name: functools.partial(self._answer, *search)
             for name, search in searches.items()
         } | {"score": self._score, "align": self._align}
         if search.constraints:
-            more = {constraints.NAME: constraints.SIGNATURE}
-            kind = dataclasses.replace(
-                kind, signatures={**kind.signatures, **more}
-            )
+            more[constraints.NAME] = constraints.SIGNATURE
             functions[constraints.NAME] = constraints_graph.function_of(self)
+        kind = dataclasses.replace(kind, signatures={**kind.signatures, **more})
         if hasattr(model, "call_with_maps"):
             kind = inspection.declared(
                 kind, ("text", "answer"), _INSPECTED, model.maps
@@ -300,6 +294,12 @@ the text, and {limits.max_target_offset} more.
             "scores": tf.ensure_shape(scores, [None, num_beams]),
         }
 
+    def _write_chosen(self, *answers):
+        found = self._write_n_best(*answers)
+        is_there = tf.math.is_finite(found["scores"])
+        text = minimum_risk.chosen(found["translations"], is_there)
+        return {"translation": text}
+
     def _encode_pair(self, text, reference, name="reference"):
         """Ids [B, S], labels [B, T], and outputs about their lengths."""
         aligned = tf.debugging.assert_equal(
@@ -383,3 +383,18 @@ the text, and {limits.max_target_offset} more.
             "attention": result.attention_weights[:, 0],
             **outputs,
         }
+
+
+def _facts(search: searches.Search, limits: text_limits.Limits) -> str:
+    """What a card says of them."""
+    how, more = f"beam {search.num_beams}", ""
+    how += f", length penalty {search.length_penalty}"
+    if search.samples:
+        how = f"sampling, {search.num_beams} for `n_best`"
+        more = "  Scores are plain log-probabilities.\n"
+    return f"""\
+- Longest translation: {limits.max_target_factor:g} tokens for each token of \
+the text, and {limits.max_target_offset} more.
+  A translation that reaches this length ends there. Nothing reports this.
+- Search: {how}{cards.more_of(search)}
+{more}"""

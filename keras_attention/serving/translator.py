@@ -9,7 +9,12 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attention.config import search as searches
-from keras_attention.serving import constraints, text_limits, text_model
+from keras_attention.serving import (
+    constraints,
+    minimum_risk,
+    text_limits,
+    text_model,
+)
 
 if typing.TYPE_CHECKING:
     import keras
@@ -188,6 +193,31 @@ class Translator(text_model.TextModel):
             constraints.check_known(rows["terms"], tokenizer)
         found = self._ask(constraints.NAME, texts, batch_size, truncate, **rows)
         return [(text, float(score)) for text, score in found]
+
+    def minimum_risk(
+        self,
+        texts: Sequence[str],
+        batch_size: int = 64,
+        truncate: bool = False,
+    ) -> list[str]:
+        """The hypothesis of each text that is most like all of `n_best`.
+
+        `evaluation.minimum_bayes_risk` chooses the same from what `n_best`
+        gives.
+
+        Args:
+            texts, batch_size, truncate: as for a call.
+
+        Raises:
+            ValueError: If the translator was made without `minimum_risk`, and
+                as the class says.
+        """
+        if minimum_risk.NAME not in self.signatures:
+            raise ValueError(
+                "This translator does not choose by minimum risk. Load the run "
+                "with minimum_risk=True, or export it with --minimum_risk true."
+            )
+        return self._ask(minimum_risk.NAME, texts, batch_size, truncate)
 
     def score(
         self,

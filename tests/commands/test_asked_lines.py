@@ -61,6 +61,31 @@ def test_the_other_lines_have_their_answers(inputs, lines, expected, problems):
     assert all(found[line].startswith(problems[line]) for line in problems)
 
 
+def test_sentences_and_what_is_kept():
+    """What is too long is a sentence with its stand-ins, not the line."""
+    options = predict.Options(split_sentences=True)
+    lines = ["Aa. Bb.  Cc?", "a. abcdef", ""]
+    asked = asked_lines.of(Model("text"), lines, options)
+    found = asked.ask(asked.rows)
+    assert found == ["A+A+. B+B+.  C+C+?", ""]
+    assert asked.problems.keys() == {2}
+    options = predict.Options(keep="url; x+ ;", split_sentences=True)
+    assert options.kept == ["url", " x+ "]
+
+    class Translator(Model):
+        signatures = ()
+
+        def __call__(self, rows, num_beams, batch_size, truncate):
+            assert not self.too_long(rows)
+            return [row.upper() for row in rows]
+
+    lines = ["a http://x.org.", "Bb! B www.x.org/abcdef ", "abcdef"]
+    asked = asked_lines.of(Translator("text"), lines, options)
+    found = asked.ask(asked.rows)
+    assert found == ["A http://x.org.", "BB! B www.x.org/abcdef "]
+    assert asked.problems.keys() == {3}
+
+
 def test_a_bad_line_has_as_many_lines_as_any_other():
     class Translator(Model):
         num_beams = 2

@@ -81,7 +81,7 @@ def test_a_run_of_before_a_choice_of_the_search_goes_on(tmp_path, model):
     assert report.read_scores(directory, before.search) == saved
     other = config.replace(before, no_repeat_ngram_size=3)
     assert report.read_scores(directory, other.search) is None
-    other = config.replace(before, constraints=True)
+    other = config.replace(before, constraints=True, minimum_risk=True)
     assert report.read_scores(directory, other.search) == saved
     assert run_directory.start(now, resume=True) == directory
 

@@ -5,7 +5,17 @@ import { html } from "./elements.js";
 /** Shows what a model's card says below its texts and its answer. */
 export function showCard(desk, { kind, card }) {
   const pair = desk.querySelector(".pair");
-  if (!card?.data || !pair) {
+  if (!pair) {
+    return;
+  }
+  // A model that an older version exported does not tell its search.
+  const search = Object.entries(kind?.search ?? {});
+  if (search.length) {
+    const choices = search.map(([name, value]) => `${name} ${value}`);
+    pair.after(html("p", { class: "note", id: "search" },
+      `Its search: ${choices.join(", ")}.`));
+  }
+  if (!card?.data) {
     return;
   }
   const fields = [...desk.querySelectorAll("textarea")];

@@ -4,6 +4,7 @@ import { drawArcs } from "./arcs.js";
 import { readingOf } from "./attention.js";
 import { showBeam } from "./beam.js";
 import { shade, showChoices } from "./choices.js";
+import { fill } from "./elements.js";
 import { drawHeatMap } from "./heat_map.js";
 import { inspect, LACKING } from "./inspection.js";
 import { latest } from "./latest.js";
@@ -32,6 +33,7 @@ const NOWHERE = "This model has no attention: it looks nowhere.";
 export function lookInside(desk, model, typed, again, show, behind) {
   const find = (id) => desk.querySelector(`#${id}`);
   const choices = find("choices");
+  fill(choices, "step");
   const problem = choices.querySelector(".problem");
   const isOffered = model.has("inspect");
   const state = { view: "map", step: null, maps: [] };

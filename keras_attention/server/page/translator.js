@@ -3,6 +3,7 @@
 import {
   clearReading, readingOf, showLine, showReading,
 } from "./attention.js";
+import { showConditions } from "./conditions.js";
 import { html } from "./elements.js";
 import { lookInside } from "./inside.js";
 import { languagesOf } from "./languages.js";
@@ -21,6 +22,9 @@ export function translator(desk, model, typed, again) {
   const problem = desk.querySelector(".problem");
   const source = find("text");
   const own = showOwn(desk, model, typed, again);
+  const held = showConditions(desk, model, typed,
+    (text, score) => bestItem(text, score, own.isOffered ? own.use : null),
+    again);
   const state = { limit: null };
   const inside = lookInside(desk, model, typed, () => look(0),
     (result, reading) => showInspected(desk, result, reading),
@@ -37,7 +41,9 @@ export function translator(desk, model, typed, again) {
   });
   const clear = () => {
     clearTranslation(desk);
-    find("more").hidden = find("own").hidden = true;
+    for (const id of ["more", "held", "own"]) {
+      find(id).hidden = true;
+    }
   };
 
   const askTranslation = latest(
@@ -57,6 +63,7 @@ export function translator(desk, model, typed, again) {
         return;
       }
       find("more").hidden = false;
+      find("held").hidden = !held.isOffered;
       find("own").hidden = !own.isOffered;
       showTranslation(desk, answer, state.limit);
       // Until the others come, those of the text before are pale.
@@ -87,6 +94,7 @@ export function translator(desk, model, typed, again) {
     },
     (error) => {
       find("best").hidden = find("searches").hidden = true;
+      find("risk").hidden = true;
       if (!find("more").hidden) {
         showProblem(problem, error, again);
       }
@@ -103,6 +111,7 @@ export function translator(desk, model, typed, again) {
       clear();
     }
     askTranslation(typed.text);
+    held.update();
     own.update();
   }
 
@@ -127,7 +136,8 @@ function nameLanguages(desk, model) {
   for (const part of desk.querySelectorAll("#text, .columns")) {
     part.lang = source.code;
   }
-  const written = "#heard, .rows, .list, #greedy, #reference";
+  const written = "#heard, .rows, .list, #greedy, #risk [dir], #reference, " +
+    "#held textarea";
   for (const part of desk.querySelectorAll(written)) {
     part.lang = target.code;
   }
@@ -222,6 +232,10 @@ async function more(model, text, translation, signal) {
     const greedy = await model.ask("greedy", { text }, signal);
     answer.greedy = greedy.translation;
   }
+  if (model.has("minimum_risk")) {
+    const chosen = await model.ask("minimum_risk", { text }, signal);
+    answer.leastRisk = chosen.translation;
+  }
   const isOther = model.has("greedy") && answer.greedy !== translation;
   if (isOther && model.has("score")) {
     const pairs = {
@@ -246,6 +260,8 @@ function showMore(desk, answer, use) {
   );
   find("best").hidden = !items.length;
   find("best").querySelector(".list").replaceChildren(...items);
+  find("risk").hidden = answer.leastRisk === undefined;
+  find("risk").querySelector("[dir]").textContent = answer.leastRisk ?? "";
   if (answer.greedy !== undefined) {
     find("greedy").textContent = answer.greedy;
     find("greedy").hidden = answer.greedy === answer.translation;

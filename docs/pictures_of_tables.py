@@ -89,7 +89,9 @@ def line_through(points: dict[int, list[float]]) -> tuple[float, float]:
     The line of least squares through the means, over the logarithm to base 2.
     """
     slope, start = np.polyfit(
-        np.log2(list(points)), np.mean(list(points.values()), axis=1), 1
+        np.log2(list(points)),
+        [np.mean(shares) for shares in points.values()],
+        1,
     )
     return float(slope), float(start)
 

@@ -8,6 +8,7 @@ import pathlib
 import re
 import shutil
 
+import browsing
 import numpy as np
 import pytest
 
@@ -144,6 +145,7 @@ def test_in_a_browser(seen, tmp_path, scheme):
         page.on("request", lambda request: problems.append(request.url))
         page.goto(path.as_uri())
         problems.remove(path.as_uri())
+        assert browsing.violations(page) == []
         # Nothing is wider than a telephone.
         assert page.evaluate("document.documentElement.scrollWidth") <= 360
         assert page.locator(".small").count() == 2 * 2 * 3

@@ -1,6 +1,9 @@
 """A browser for the tests of the page, and what can be seen in it."""
 
 import contextlib
+import importlib.util
+import os
+import pathlib
 import re
 import shutil
 
@@ -189,6 +192,32 @@ def alter(page, change):
         route.fulfill(response=response, json=body)
 
     page.route("**/*:predict", answer)
+
+
+def axe():
+    """The source of axe-core, which judges whether a page can be read by all.
+
+    KERAS_ATTENTION_AXE names a file of another version.
+    """
+    path = os.environ.get("KERAS_ATTENTION_AXE")
+    if path is None:
+        package = importlib.util.find_spec("axe_playwright_python")
+        if package is None:
+            pytest.skip("axe-playwright-python, which has axe, is missing")
+        path = pathlib.Path(package.origin).with_name("axe.min.js")
+    return pathlib.Path(path).read_text("utf-8")
+
+
+def violations(page):
+    """What axe finds in a page: the rule, what it says, and where."""
+    if not page.evaluate("typeof axe === 'object'"):
+        page.evaluate(axe())
+    found = page.evaluate("axe.run().then(({ violations }) => violations)")
+    return [
+        f"{rule['id']}: {rule['help']}: {node['html'][:200]}"
+        for rule in found
+        for node in rule["nodes"]
+    ]
 
 
 def wait_for_text(page, selector, text):

@@ -16,6 +16,7 @@ from browsing import (
     sync_api,
     texts,
     usable,
+    violations,
     wait_for_text,
 )
 
@@ -311,6 +312,27 @@ def test_it_can_be_read(open_page, model, width, scheme):
         parts = "textarea, select, input, button, svg:not([aria-hidden])"
         for part in page.locator(parts).all():
             assert page.evaluate(NAME, part.element_handle())
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("model", ["small_en_de", "writer", "shout"])
+def test_axe_finds_nothing(open_page, model, scheme):
+    page = open_page(model, width=360, color_scheme=scheme)
+    assert violations(page) == []
+    page.fill("#text", TEXT)
+    if model == "shout":
+        page.wait_for_selector(WORDS)
+        assert violations(page) == []
+        return
+    page.wait_for_selector(f"{WORDS}.shaded")
+    page.locator(WORDS).first.click()
+    page.wait_for_selector(CHOICES)
+    page.locator(".small").first.click()
+    for details in page.locator("details:not([open]) > summary:visible").all():
+        details.click()
+    for view in ("Lines", "Map"):
+        page.get_by_role("button", name=view, exact=True).click()
+        assert violations(page) == []
 
 
 def test_a_language_model_writes_as_it_is_told(open_page, ask):

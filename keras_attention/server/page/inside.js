@@ -109,7 +109,9 @@ export function lookInside(desk, model, typed, again, show, behind) {
     }
     if (map) {
       state.name = map.name;
-      find("opened").querySelector("h3").textContent = map.name;
+      const title = find("opened").querySelector("h3");
+      title.textContent = map.name;
+      title.hidden = false;
       drawOpened(readingBy(map));
     }
   }

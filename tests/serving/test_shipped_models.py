@@ -62,9 +62,9 @@ def test_it_translates(model):
     (shown,) = translate.with_attention([text])
     assert len(shown["attention"]) == len(shown["target_tokens"]) > 1
     inside = translate.inspect(text)
-    assert inside["translation"] == first
+    assert inside.answer == first
     is_looking = name != "multi30k_en_de_rnn_encoder_decoder"
-    assert ("cross" in inside) == is_looking
+    assert ("cross" in inside.maps) == is_looking
 
 
 @pytest.mark.slow

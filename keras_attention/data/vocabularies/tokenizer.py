@@ -76,7 +76,7 @@ class Tokenizer(tf.Module):
                 autograph=False,
             ),
             detokenize=tf.function(
-                lambda ids: self._detokenizer().detokenize(ids),
+                lambda ids: self._sentencepiece().detokenize(ids),
                 input_signature=[tf.RaggedTensorSpec([None, None], tf.int32)],
                 autograph=False,
             ),
@@ -99,15 +99,6 @@ class Tokenizer(tf.Module):
         # tracks may answer with another's vocabulary after a load.
         return text_operations.module().SentencepieceTokenizer(
             self.model, name=self.name
-        )
-
-    def _detokenizer(self):
-        # Without the table of characters and their normal forms, which only a
-        # tokenizer reads: it may be most of a small vocabulary.
-        proto = sentencepiece_model_pb2.ModelProto.FromString(self.model)
-        proto.normalizer_spec.precompiled_charsmap = b""
-        return text_operations.module().SentencepieceTokenizer(
-            proto.SerializeToString(), name=f"{self.name}_backwards"
         )
 
     def tokenize(self, text) -> tf.RaggedTensor | tf.Tensor:

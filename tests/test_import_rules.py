@@ -61,7 +61,7 @@ TABLE = {
     **dict.fromkeys(
         [
             f"models.{way}_rnnsearch"
-            for way in ("diagonal", "hard", "monotonic", "structured")
+            for way in "diagonal hard monotonic structured window".split()
         ],
         ({"layers", "models.rnnsearch"}, ARRAYS),
     ),

@@ -97,6 +97,25 @@ class GaussianWindow(attention.Attention):
         before = -1.0 if previous is None else previous[:, None]
         return before + ops.cumsum(steps, axis=1)
 
+    def score(self, query, projected_key, places=None):
+        """log phi(t, u); its softmax over u makes phi sum to one.
+
+        Args:
+            query: [B, T, Dq].
+            projected_key: [B, S, Dk]; only S counts.
+            places: float32 [B, T, K], by default `places(query)`.
+
+        Returns:
+            float32 [B, T, S].
+        """
+        log_alpha, log_beta, _ = self._parameters(query)  # [B, T, K]
+        places = self.places(query) if places is None else places
+        keys = ops.arange(ops.shape(projected_key)[1])
+        distances = places[..., None] - ops.cast(keys, "float32")
+        beta = ops.exp(log_beta)[..., None]
+        exponents = log_alpha[..., None] - beta * distances**2  # [B, T, K, S]
+        return ops.logsumexp(exponents, axis=2)
+
     def attend(
         self,
         query,
@@ -107,13 +126,7 @@ class GaussianWindow(attention.Attention):
         places=None,
     ):
         mask = masks.combine_masks(padding_mask, attention_mask)
-        log_alpha, log_beta, _ = self._parameters(query)  # [B, T, K]
-        places = self.places(query) if places is None else places
-        keys = ops.cast(ops.arange(ops.shape(value)[1]), "float32")  # [S]
-        distances = places[..., None] - keys  # [B, T, K, S]
-        beta = ops.exp(log_beta)[..., None]
-        exponents = log_alpha[..., None] - beta * distances**2
-        phi = ops.sum(ops.exp(exponents), axis=2)  # [B, T, S]
+        phi = ops.exp(self.score(query, projected_key, places))  # [B, T, S]
         if mask is not None:
             phi = ops.where(ops.cast(mask, "bool"), phi, 0.0)
         return attention.weighted_sum(phi, value), phi

@@ -7,6 +7,7 @@ import keras
 from keras_attention.layers import (
     attention,
     head_projections,
+    mixture_of_experts,
     multi_head_attention,
     quantized_parts,
     residual,
@@ -134,6 +135,15 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
             **{name: options[name] for name in options if name in taken},
         )
         return self.feed_forward_residual.leave(inputs, outputs, training)
+
+    def _gates(self, inputs):
+        """Those of experts, as a map of one head [B, 1, T, n]; or nothing."""
+        if not isinstance(
+            self.feed_forward, mixture_of_experts.MixtureOfExperts
+        ):
+            return []
+        entered = self.feed_forward_residual.enter(inputs)
+        return [self.feed_forward.gates(entered)[:, None]]
 
     def get_config(self):
         return {

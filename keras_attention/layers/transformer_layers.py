@@ -83,16 +83,42 @@ class TransformerEncoderLayer(transformer_layer.TransformerLayer):
         if padding_mask is None:
             # Keras calls the mask of a single tensor `mask`.
             padding_mask = mask if inputs_mask is None else inputs_mask
-        context, attention_weights = self.self_attention(
-            query=self.self_attention_residual.enter(inputs),
+        x, attention_weights = self._attend(
+            inputs,
+            training,
             padding_mask=padding_mask,
             attention_mask=attention_mask,
             use_causal_mask=use_causal_mask,
-            training=training,
         )
-        x = self.self_attention_residual.leave(inputs, context, training)
         outputs = self._feed_forward(x, training, padding_mask)
         return outputs, attention_weights
+
+    def _attend(self, inputs, training, **masks_of_keys):
+        context, attention_weights = self.self_attention(
+            query=self.self_attention_residual.enter(inputs),
+            training=training,
+            **masks_of_keys,
+        )
+        x = self.self_attention_residual.leave(inputs, context, training)
+        return x, attention_weights
+
+    def call_with_maps(self, inputs, padding_mask=None, training=None):
+        """Like a call, and all that the layer weighs.
+
+        The layer is called or built before.
+
+        Args: as for a call.
+
+        Returns:
+            `(outputs, maps)`: [B, S, D], and a list: the attention weights,
+            and the gates of a `MixtureOfExperts`, float32 [B, 1, S, n].
+        """
+        attention.check_sequences(inputs=inputs)
+        x, attention_weights = self._attend(
+            inputs, training, padding_mask=padding_mask
+        )
+        outputs = self._feed_forward(x, training, padding_mask)
+        return outputs, [attention_weights, *self._gates(x)]
 
     def compute_output_shape(self, inputs_shape):
         batch, length = inputs_shape[:2]
@@ -234,10 +260,37 @@ class TransformerDecoderLayer(transformer_layer.TransformerLayer):
             `(outputs, self_attention_weights, attention_weights)`: [B, T, D],
             float32 [B, H, T, T], float32 [B, H, T, S].
         """
-        attention.check_sequences(inputs=inputs, memory=memory)
-        self._check_width(inputs)
         if padding_mask is None:
             padding_mask = inputs_mask
+        x, *attention_weights = self._attend(
+            inputs, memory, memory_mask, padding_mask, training
+        )
+        outputs = self._feed_forward(x, training, padding_mask)
+        return outputs, *attention_weights
+
+    def call_with_maps(
+        self, inputs, memory, memory_mask=None, padding_mask=None, training=None
+    ):
+        """Like a call, and all that the layer weighs.
+
+        The layer is called or built before.
+
+        Args: as for a call.
+
+        Returns:
+            `(outputs, maps)`: [B, T, D], and a list: the weights of the
+            self-attention and of the other, and the gates of a
+            `MixtureOfExperts`, float32 [B, 1, T, n].
+        """
+        x, *attention_weights = self._attend(
+            inputs, memory, memory_mask, padding_mask, training
+        )
+        outputs = self._feed_forward(x, training, padding_mask)
+        return outputs, [*attention_weights, *self._gates(x)]
+
+    def _attend(self, inputs, memory, memory_mask, padding_mask, training):
+        attention.check_sequences(inputs=inputs, memory=memory)
+        self._check_width(inputs)
         context, own_weights = self.self_attention(
             query=self.self_attention_residual.enter(inputs),
             padding_mask=padding_mask,
@@ -252,8 +305,7 @@ class TransformerDecoderLayer(transformer_layer.TransformerLayer):
             training=training,
         )
         x = self.cross_attention_residual.leave(x, context, training)
-        outputs = self._feed_forward(x, training, padding_mask)
-        return outputs, own_weights, attention_weights
+        return x, own_weights, attention_weights
 
     def compute_output_shape(self, inputs_shape, memory_shape):
         batch, length = inputs_shape[:2]

@@ -53,6 +53,7 @@ __all__ = [
     "Transformer",
     "TransformerLanguageModel",
     "VisionTransformer",
+    "WindowRNNSearch",
     "catalog",
     "from_pretrained",
 ]
@@ -107,6 +108,7 @@ if typing.TYPE_CHECKING:
         TransformerLanguageModel,
     )
     from keras_attention.models.vision_transformer import VisionTransformer
+    from keras_attention.models.window_rnnsearch import WindowRNNSearch
 else:
 
     def __getattr__(name):

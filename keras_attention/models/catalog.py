@@ -102,6 +102,14 @@ CATALOG = {
         "pronunciations",
         ("mini", "tiny", "base"),
     ),
+    "window_rnnsearch": Entry(
+        "WindowRNNSearch",
+        "Graves, Generating Sequences With Recurrent Neural Networks",
+        2013,
+        "translation",
+        "pronunciations",
+        ("mini", "tiny", "base"),
+    ),
     "diagonal_rnnsearch": Entry(
         "DiagonalRNNSearch",
         "Bahdanau, hard-coded attention before RNNsearch (unpublished)",
@@ -310,8 +318,8 @@ CATALOG = {
 CARRIED = ("rnn_language_model", "char_cnn_language_model")
 # Translators that can be told where to look: `call_with_attention`.
 GUIDED = ("transformer", "roformer", "marian", "t5", "rnnsearch")
-GUIDED += ("structured_rnnsearch", "monotonic_rnnsearch", "luong", "gnmt")
-GUIDED += ("conv_seq2seq",)
+GUIDED += ("structured_rnnsearch", "monotonic_rnnsearch", "window_rnnsearch")
+GUIDED += ("luong", "gnmt", "conv_seq2seq")
 # Task -> the embedded corpus that is learned if no other is named, and the
 # models that learn it beside their own task.
 OTHER_TASKS = {

@@ -74,7 +74,7 @@ class PaperModel(quantized_parts.QuantizedParts, keras.Model):
         - "input": the tokens that a decoder reads, START at first;
         - "target": the tokens that it writes. Row t belongs to the step that
           writes token t, after it has read token t of "input";
-        - "hops", "places", "slots": those of the paper.
+        - "hops", "places", "slots", "experts": those of the paper.
 
         Args:
             inputs, training: as for a call.

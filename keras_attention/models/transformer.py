@@ -167,6 +167,9 @@ class Transformer(seq2seq.Seq2Seq):
         if norm_first:
             self.encoder_norm = self._norm("encoder_norm")
             self.decoder_norm = self._norm("decoder_norm")
+        network = self.encoder_layers[0].feed_forward
+        if isinstance(network, layers.MixtureOfExperts):
+            self.maps = MAPS_WITH_EXPERTS
 
     def _add_embeddings(self, vocabulary_size, source_vocabulary_size):
         hidden_dim, policy = self.config["hidden_dim"], self.dtype_policy
@@ -366,22 +369,32 @@ class Transformer(seq2seq.Seq2Seq):
         """See `PaperModel`."""
         source_ids, target_ids = inputs["source_ids"], inputs["target_ids"]
         mask = layers.padding_mask(source_ids, self.control_ids["pad_id"])
-        of_encoder, of_decoder = [], []
+        encoder, decoder = [], []
         x = self._embed(self.source_embedding, source_ids, training=training)
         for layer in self.encoder_layers:
-            x, weights = layer(x, padding_mask=mask, training=training)
-            of_encoder.append(weights)  # [B, H, S, S]
+            x, maps = layer.call_with_maps(x, mask, training)
+            encoder.append(maps)  # [B, H, S, S], [B, 1, S, n]
         memory = self.encoder_norm(x) if self.norm_first else x
         masks = self._decoder_masks(mask, target_ids)
         x = self._embed(self.target_embedding, target_ids, training=training)
         for layer in self.decoder_layers:
-            x, *weights = layer.call_with_both_weights(
+            x, maps = layer.call_with_maps(
                 x, memory, **masks, training=training
             )
-            of_decoder.append(weights)  # [B, H, T, T], [B, H, T, S]
-        stacks = (of_encoder, *zip(*of_decoder, strict=True))
+            decoder.append(maps)  # [B, H, T, T], [B, H, T, S], [B, 1, T, n]
+        stacks = *zip(*encoder, strict=True), *zip(*decoder, strict=True)
         maps = self.as_maps(*(ops.stack(one, axis=1) for one in stacks))
         return self._logits(x), maps
 
     def get_config(self):
         return {**super().get_config(), **self.config}
+
+
+# In the order of encoder and decoder, and in each that of a layer.
+MAPS_WITH_EXPERTS = {
+    "encoder": ("source", "source"),
+    "encoder_experts": ("source", "experts"),
+    "decoder": ("target", "input"),
+    "cross": ("target", "source"),
+    "decoder_experts": ("target", "experts"),
+}

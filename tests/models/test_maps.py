@@ -1,5 +1,6 @@
 """Where each layer and head looks: every model of the catalogue."""
 
+import functools
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import tensorflow as tf
 import tiny
 
+from keras_attention import layers
 from keras_attention.models import catalog, ensemble
 
 V = 23
@@ -161,6 +163,58 @@ def test_a_head_by_the_equation(randomize):
             row = maps[key][0, 0, 2, t]
             np.testing.assert_allclose(row[:last], weights, atol=1e-5)
             assert not np.any(row[last:])
+
+
+@pytest.mark.parametrize("norm_first", [True, False])
+@pytest.mark.parametrize("name", ["transformer", "roformer"])
+def test_experts_by_the_equation(name, norm_first, randomize, monkeypatch):
+    """The softmax over the k greatest of x W_g, where x goes to the experts."""
+    experts = layers.MixtureOfExperts(5, 3, num_chosen=2)
+    model = tiny.create(name, V, norm_first=norm_first, feed_forward=experts)
+    model = randomize(model)
+    inputs = {"source_ids": SOURCE_IDS, "target_ids": TARGET_IDS}
+    read = {"encoder": [], "decoder": []}
+    for side, found in read.items():
+        for layer in getattr(model, f"{side}_layers"):
+            call = layer.feed_forward.call
+
+            @functools.wraps(call)
+            def record(x, *rest, found=found, call=call, **others):
+                found.append(np.array(x))
+                return call(x, *rest, **others)
+
+            monkeypatch.setattr(layer.feed_forward, "call", record)
+    logits, maps = model.call_with_maps(inputs)
+    np.testing.assert_allclose(logits, model(inputs), atol=1e-5)
+    assert maps.keys() == model.maps.keys()
+    assert model.maps["encoder_experts"] == ("source", "experts")
+    assert model.maps["decoder_experts"] == ("target", "experts")
+    for side, ids in (("encoder", SOURCE_IDS), ("decoder", TARGET_IDS)):
+        gates = np.array(maps[f"{side}_experts"])
+        assert gates.shape == (2, 2, 1, ids.shape[1], 5)
+        used = set()
+        for index, layer in enumerate(getattr(model, f"{side}_layers")):
+            kernel = np.array(layer.feed_forward.gate_kernel)
+            for row, t in np.ndindex(*ids.shape):
+                scores = read[side][index][row, t] @ kernel
+                chosen = np.argsort(scores)[-2:]
+                expected = np.zeros(5)
+                expected[chosen] = np.exp(scores[chosen])
+                expected /= expected.sum()
+                np.testing.assert_allclose(
+                    gates[row, index, 0, t], expected, atol=1e-5
+                )
+                used |= {*chosen}
+        assert len(used) > 2
+
+
+def test_no_experts_no_gates():
+    """The maps of the class stay as they were."""
+    experts = layers.MixtureOfExperts(5, 3)
+    tiny.create("transformer", V, feed_forward=experts)
+    assert {*tiny.create("transformer", V).maps} == {
+        *("encoder", "decoder", "cross")
+    }
 
 
 def test_a_lattice_by_the_equation(randomize):

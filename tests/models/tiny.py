@@ -26,6 +26,7 @@ SIZES = {
         f"{way}_rnnsearch": RECURRENT | {"readout_dim": 5}
         for way in ("structured", "monotonic", "hard", "diagonal")
     },
+    "window_rnnsearch": RECURRENT | {"readout_dim": 5, "num_components": 3},
     "luong": RECURRENT | {"num_layers": 2},
     "gnmt": RECURRENT | {"num_layers": 3},
     "rnn_encoder_decoder": RECURRENT | {"readout_dim": 5},
@@ -73,6 +74,7 @@ TRAININGS = {
     "monotonic_rnnsearch": ("tiny", LEARNERS, 6, 8000, 14, 3e-3),
     "hard_rnnsearch": ("tiny", LEARNERS, 6, 8000, 8, 3e-3),
     "diagonal_rnnsearch": ("tiny", LEARNERS, 6, 16000, 8, 3e-3),
+    "window_rnnsearch": ("tiny", LEARNERS, 6, 16000, 8, 3e-3),
     "luong": ("tiny", LEARNERS, 8, 4000, 12, 3e-3),
     "gnmt": ("mini", {}, 8, 4000, 12, 3e-3),
     "rnn_encoder_decoder": ("tiny", LEARNERS, 6, 16000, 8, 3e-3),

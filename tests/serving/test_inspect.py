@@ -8,9 +8,15 @@ import pytest
 import tensorflow as tf
 import tiny
 
-from keras_attention import models
+from keras_attention import layers, models
 from keras_attention.models import catalog
-from keras_attention.serving import continuer, kinds, labeller, loading
+from keras_attention.serving import (
+    continuer,
+    kinds,
+    labeller,
+    loading,
+    translator,
+)
 from keras_attention.serving import text_model as text_models
 from keras_attention.tokens import END, START, START_TEXT
 
@@ -186,6 +192,33 @@ def test_a_given_answer_is_looked_at_as_by_align(name, live):
     assert list(seen.source_tokens) == aligned["source_tokens"]
     last = seen.maps["cross"].weights[-1].mean(axis=0)
     np.testing.assert_allclose(last, aligned["attention"], atol=1e-4)
+
+
+def test_which_experts_each_token_uses(tokenizers, rng, tmp_path):
+    """Live and loaded: a share for each token and expert."""
+    experts = layers.MixtureOfExperts(5, 3, num_chosen=2)
+    source, target = (one.vocabulary_size for one in tokenizers)
+    network = tiny.create("transformer", target, source, feed_forward=experts)
+    network.build()
+    for variable in network.trainable_variables:
+        variable.assign(rng.normal(scale=0.3, size=variable.shape))
+    model = translator.Translator(network, *tokenizers)
+    loaded = loading.load(model.export(tmp_path / "experts"))
+    seen, theirs = model.inspect(TEXT, ANSWER), loaded.inspect(TEXT, ANSWER)
+    for name, tokens in (
+        ("encoder_experts", seen.source_tokens),
+        ("decoder_experts", seen.target_tokens),
+    ):
+        looks = seen.maps[name]
+        assert looks.rows == tokens
+        assert looks.columns == tuple(f"expert {n}" for n in range(5))
+        assert looks.weights.shape == (2, 1, len(tokens), 5)
+        np.testing.assert_array_equal((looks.weights > 0).sum(axis=-1), 2)
+        np.testing.assert_allclose(looks.weights.sum(axis=-1), 1, atol=1e-5)
+        assert theirs.maps[name].columns == looks.columns
+        np.testing.assert_allclose(
+            theirs.maps[name].weights, looks.weights, atol=1e-4
+        )
 
 
 def test_rows_of_a_batch_do_not_change_each_other(live):

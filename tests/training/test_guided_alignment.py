@@ -139,7 +139,8 @@ def test_the_gradient_is_that_of_finite_differences(name):
         for gradient in tape.gradient(loss, weights, None, "zero")
     ]
     norm = float(tf.linalg.global_norm(gradients))
-    step = 3e-3 / norm
+    # Short: maxout has a kink wherever two of its inputs are equal.
+    step = 3e-4 / norm
     start = [weight.numpy() for weight in weights]
 
     def moved(by):

@@ -50,7 +50,10 @@ function groupsOf(row, outputs) {
     const layers = row[name];
     const lines = layers.map((heads, layer) => ({
       name: `layer ${layer + 1}`,
-      maps: mapsOf(heads),
+      // Experts have no heads.
+      maps: columnAxis === "experts"
+        ? [{ name: "", weights: heads[0] }]
+        : mapsOf(heads),
     }));
     const rolled = rollout(name, row, outputs);
     if (rolled) {

@@ -259,9 +259,10 @@ def _decode(options, folder):
         for start in range(0, len(order) - batch_size + 1, batch_size)
     ]
     # What is asked for the second time is compiled in the background.
-    for batch in [*batches[::20], *batches[::20]] if batch_size == 1 else []:
-        loaded(batch, num_beams=num_beams)
-    quick_search.compiler().submit(int).result()
+    if batch_size <= quick_search.MOST_ROWS:
+        for batch in [*batches[::20], *batches[::20]]:
+            loaded(batch, num_beams=num_beams)
+        quick_search.compiler().submit(int).result()
     text_ms = _median_ms(
         lambda batch: loaded(batch, num_beams=num_beams),
         batches,

@@ -32,14 +32,14 @@ KINDS = {
     "dropout's random numbers": r"\w*Random\w*",
     "transposes": r"\w*Transpose",
     "sums and means": r"Sum|Mean|AddN|BiasAddGrad|\w*SegmentSum",
-    "softmax, maxima, exponentials": r"\w*Softmax\w*|Exp|Log\w*|Max",
+    "softmax, maxima, exponentials": r"\w*Softmax\w*|Exp|Log(1p)?|Max",
     "joins, slices, choices": (
         r"Concat\w*|Split\w*|\w*Slice\w*|Pack|Unpack|Tile|Pad\w*|Gather\w*"
         r"|Cast|Fill|ZerosLike|\w*Scatter\w*|Select\w*|Broadcast\w*"
         r"|TensorList\w*"
     ),
     "element by element": (
-        r"Mul|Add|AddV2|BiasAdd|Sub|\w*Div\w*|Square\w*|R?sqrt\w*|Neg|Pow"
+        r"Mul|Add|AddV2|BiasAdd|Sub|\w*Div\w*|Square\w*|R?[Ss]qrt\w*|Neg|Pow"
         r"|Tanh\w*|Sigmoid\w*|Relu\w*|Maximum|Minimum|Greater\w*|Less\w*"
     ),
     "the optimizer": r"Assign\w*|Resource\w*|ReadVariableOp",
@@ -83,8 +83,10 @@ def operations(folder: pathlib.Path) -> collections.Counter:
             names = {key: e.name for key, e in plane.event_metadata.items()}
             for line in plane.lines:
                 for event in line.events:
-                    kind = names[event.metadata_id].rpartition(":")[2]
-                    if _is_operation(kind):
+                    name = names[event.metadata_id]
+                    kind = name.rpartition(":")[2]
+                    # Those of the input pipeline are no operations.
+                    if _is_operation(kind) and "Iterator::" not in name:
                         kind = kind.removeprefix("_Mkl")
                         found[kind] += event.duration_ps / 1e9
     return found

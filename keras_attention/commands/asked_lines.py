@@ -6,9 +6,11 @@ This module imports neither TensorFlow nor Keras.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from keras_attention import suggestions
 from keras_attention.commands import arguments
 from keras_attention.config import search
 
@@ -139,6 +141,27 @@ def signatures(options) -> set[str] | None:
         {"greedy"} if options.num_beams else set()
     )
     return names | ({"with_attention"} if options.attention else set())
+
+
+def name_mistyped(
+    patterns: list[str], texts: Callable[[], Iterable[str]]
+) -> None:
+    """Says which patterns find nothing and are close to a pattern's name.
+
+    Args:
+        patterns: `commands.predict.Options.kept`.
+        texts: gives all texts. It is called for such patterns only.
+    """
+    if not patterns:
+        return
+    from keras_attention.serving import placeholders
+
+    for pattern in patterns:
+        meant = suggestions.closest(pattern, placeholders.PATTERNS)
+        if pattern in placeholders.PATTERNS or not meant:
+            continue
+        if not any(placeholders.find(text, [pattern]) for text in texts()):
+            print(f"{pattern} finds nothing{meant}.", file=sys.stderr)
 
 
 def refuse(problems: dict[int, str], num_lines: int) -> None:

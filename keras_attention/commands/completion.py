@@ -20,12 +20,16 @@ _FILES = {
 @app.default
 def completion(
     shell: Annotated[
-        Literal["bash", "zsh"],
+        Literal["bash", "zsh"] | None,
         arguments.described("The shell that reads the script."),
-    ],
+    ] = None,
     /,
 ) -> None:
     """Prints the script. `docs/command_line.md` says where to put it."""
+    if shell is None:
+        raise ValueError(
+            "Name the shell: keras-attention completion bash, or zsh."
+        )
     if shell not in _FILES:
         raise ValueError(
             f"Expected the shell to be one of {', '.join(_FILES)}. "

@@ -131,6 +131,7 @@ def write_parts(model: str, inputs, options) -> None:
         left = sum(min(PART, num_lines - part * PART) for part in missing)
         _show(done, num_lines - left, num_lines)
         shutil.rmtree(parts.lines(0).parent, ignore_errors=True)
+    asked_lines.name_mistyped(options.kept, lambda: texts(_read(inputs)))
     asked_lines.refuse(parts.problems(), num_lines)
 
 

@@ -50,7 +50,8 @@ class Options(search.Search):
         None,
         "For translators, what comes out as it went in: url, email, tag, "
         "field, number, or regular expressions, with semicolons between them. "
-        "It is copied, forced by the search, or translated around.",
+        "It is copied, forced by the search, or translated around. A regular "
+        "expression here may hold no semicolon, nor begin or end with a space.",
     )
     stand_in: str = choice(
         "{}",
@@ -95,7 +96,8 @@ class Options(search.Search):
     @property
     def kept(self) -> list[str]:
         """The patterns of what is kept."""
-        return [one for one in (self.keep or "").split(";") if one.strip()]
+        patterns = map(str.strip, (self.keep or "").split(";"))
+        return [pattern for pattern in patterns if pattern]
 
 
 Texts = Annotated[
@@ -160,6 +162,10 @@ def read(
     arguments.check_model(model)
     arguments.check_picture(options.attention, may_move=True)
     arguments.check_ensemble(model, ensemble)
+    if options.stand_in != DEFAULTS.stand_in and not options.kept:
+        raise ValueError(
+            "--stand_in goes with --keep. Add --keep, or leave --stand_in out."
+        )
     can_force = options.kept and not options.samples
     if (options.is_constrained or can_force) and arguments.is_run(model):
         # An export has the signature for it, or does not.
@@ -191,6 +197,7 @@ def write(asked: asked_lines.AskedLines, found: list) -> None:
     """Prints the answers, and names the lines that have none."""
     for group in asked.written(found):
         print(*group, sep="\n")
+    asked_lines.name_mistyped(asked.options.kept, lambda: asked.rows)
     if asked.options.attention:
         _draw_attention(asked)
     asked_lines.refuse(asked.problems, asked.num_lines)

@@ -8,9 +8,11 @@ from keras_attention.config.groups import Data, TrainingConfig
 from keras_attention.models import catalog
 
 # The corpora that are embedded in the package.
-EMBEDDED = (
-    *dict.fromkeys(entry.corpus for entry in catalog.CATALOG.values()),
-    *(corpus for corpus, _ in catalog.OTHER_TASKS.values()),
+EMBEDDED = tuple(
+    dict.fromkeys(
+        [entry.corpus for entry in catalog.CATALOG.values()]
+        + [corpus for corpus, _ in catalog.OTHER_TASKS.values()]
+    )
 )
 
 
@@ -52,25 +54,7 @@ def check_together(config: TrainingConfig) -> None:
         ValueError: If they do not.
     """
     model, task = config.architecture.model, config.task
-    learns = config.architecture.learns
-    if learns not in (None, catalog.entry(model).task):
-        _, able = catalog.OTHER_TASKS.get(learns, ("", ()))
-        if model not in able:
-            others = [
-                name
-                for name, entry in catalog.CATALOG.items()
-                if entry.task == learns or name in able
-            ]
-            raise ValueError(
-                f"{model} does not learn {learns}"
-                f"{suggestions.closest(learns, catalog.OTHER_TASKS)}. Leave "
-                "--learns out, or "
-                + (
-                    f"choose another --model: {', '.join(others)}."
-                    if others
-                    else f"write one of {', '.join(catalog.OTHER_TASKS)}."
-                )
-            )
+    _check_learns(model, config.architecture.learns)
     _check_distillation(config)
     if config.vocabulary.target_vocabulary_type and task != "translation":
         raise ValueError(
@@ -107,6 +91,33 @@ def check_together(config: TrainingConfig) -> None:
             "model with clip_norm=0.15. The default is Adam's, and far too "
             "small for sgd."
         )
+
+
+def _check_learns(model: str, learns: str | None) -> None:
+    """Checks that a model learns a task, None for its own.
+
+    Raises:
+        ValueError: If it does not.
+    """
+    learners = {}  # Task -> models.
+    others = catalog.OTHER_TASKS.items()
+    for name, entry in catalog.CATALOG.items():
+        more = [task for task, (_, able) in others if name in able]
+        for task in [entry.task, *more]:
+            learners.setdefault(task, []).append(name)
+    if learns is None or model in learners.get(learns, ()):
+        return
+    if learns in learners:
+        raise ValueError(
+            f"{model} does not learn {learns}. Leave --learns out, or choose "
+            f"another --model: {', '.join(learners[learns])}."
+        )
+    told = [f"{task} ({', '.join(able)})" for task, able in learners.items()]
+    raise ValueError(
+        f"No model learns {learns}{suggestions.closest(learns, learners)}. "
+        f"Leave --learns out: {model} then learns {catalog.entry(model).task}. "
+        f"Or choose a task, and a --model that learns it: {'; '.join(told)}."
+    )
 
 
 def _check_distillation(config: TrainingConfig) -> None:

@@ -17,6 +17,7 @@ import dataclasses
 import functools
 import itertools
 import re
+import reprlib
 import typing
 from collections.abc import Callable, Mapping, Sequence
 
@@ -91,13 +92,18 @@ def find(text: str, patterns: Sequence[str]) -> list[tuple[int, int]]:
         `(start, end)` of each.
 
     Raises:
-        ValueError: If a pattern is no regular expression.
+        ValueError: If a pattern is no regular expression, or if `patterns` is
+            a single one.
 
     Example:
 
     >>> find("call 5551234 or a@b.de", ["email", "number"])
     [(5, 12), (16, 22)]
     """
+    if isinstance(patterns, str):
+        raise ValueError(
+            f"Put a single pattern in a list. Received: {patterns!r}"
+        )
     spans = [
         match.span()
         for pattern in patterns
@@ -172,6 +178,9 @@ def mask_pair(
         The two with stand-ins; as they were, if the target does not hold the
         same strings as often.
 
+    Raises:
+        ValueError: As `mask`.
+
     Example:
 
     >>> mask_pair("5 dogs, 3 cats", "3 Katzen, 5 Hunde", ["number"])
@@ -215,6 +224,10 @@ def keep(
     Raises:
         ValueError: As `mask` and as the translator's call.
     """
+    if isinstance(texts, str):
+        raise ValueError(
+            f"Put a single text in a list. Received: {reprlib.repr(texts)}"
+        )
     ask = functools.partial(
         translate, num_beams=num_beams, batch_size=batch_size, truncate=truncate
     )

@@ -8,16 +8,19 @@ space. It always ends with its line. What the rule misses stays one sentence.
 
 import itertools
 import re
+import reprlib
 from collections.abc import Callable, Sequence
 
 # Without their last full stop, in small letters.
 ABBREVIATIONS = frozenset(
     "mr mrs ms dr prof st sr jr messrs rev hon gen col capt sgt inc ltd co "
-    "corp vs etc e.g i.e cf fig figs eq no vol pp ed eds approx dept est "
+    "corp vs etc e.g i.e cf fig figs eq vol pp ed eds approx dept est "
     "bzw usw vgl ca nr str abs art bd hr fr ggf evtl inkl max min mio mrd "
     "sog tel u.a z.b d.h o.ä s.o s.u mme mlle mm av env p.ex sra srta ud "
     "uds núm pág sig dott ecc".split()
 )
+# These are abbreviations before a number only: "No. 5", but "I said no. Go."
+BEFORE_NUMBERS = frozenset(["no"])
 # The rest of a line is its last sentence.
 _END = re.compile(
     r"[.!?…]+[\"'”’»“‘)\]]*(?=\s+\S)|[。！？]+[」』”’）]*(?=\s*\S)"
@@ -70,11 +73,18 @@ def by_sentences(
         A translation of each text. The spaces and line ends between sentences,
         before the first and behind the last are those of the text.
 
+    Raises:
+        ValueError: If `texts` is a single text.
+
     Example:
 
     >>> by_sentences(lambda rows: [row.upper() for row in rows], ["A b.\\n C?"])
     ['A B.\\n C?']
     """
+    if isinstance(texts, str):
+        raise ValueError(
+            f"Put a single text in a list. Received: {reprlib.repr(texts)}"
+        )
     parts = [split(text) for text in texts]
     found = iter(translate([one for row in parts for one in row[1::2]]))
     for row in parts:
@@ -94,11 +104,13 @@ def _of_line(line: str) -> list[str]:
 
 def _is_end(line: str, end: re.Match) -> bool:
     """Whether a sentence ends with these marks."""
-    if line[end.end() :].lstrip()[:1].islower():
+    first = line[end.end() :].lstrip()[:1]
+    if first.islower():
         return False
     before = line[max(0, end.start() - _LONGEST_WORD) : end.start()]
     word = _LAST_WORD.search(before)
     if end.group() != "." or word is None:
         return True
     is_short = _SHORT.fullmatch(word.group().rpartition(".")[2])
-    return not is_short and word.group().lower() not in ABBREVIATIONS
+    known = ABBREVIATIONS | BEFORE_NUMBERS if first.isdigit() else ABBREVIATIONS
+    return not is_short and word.group().lower() not in known

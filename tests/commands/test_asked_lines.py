@@ -70,7 +70,7 @@ def test_sentences_and_what_is_kept():
     assert found == ["A+A+. B+B+.  C+C+?", ""]
     assert asked.problems.keys() == {2}
     options = predict.Options(keep="url; x+ ;", split_sentences=True)
-    assert options.kept == ["url", " x+ "]
+    assert options.kept == ["url", "x+"]
 
     class Translator(Model):
         signatures = ()
@@ -84,6 +84,49 @@ def test_sentences_and_what_is_kept():
     found = asked.ask(asked.rows)
     assert found == ["A http://x.org.", "BB! B www.x.org/abcdef "]
     assert asked.problems.keys() == {3}
+
+
+def test_a_mistyped_pattern_is_named(capsys):
+    calls = []
+
+    def texts():
+        calls.append(1)
+        return iter(["abc", "5 numbrs"])
+
+    # Names, what finds something, and what is close to no name.
+    asked_lines.name_mistyped(["url", "numbrs", "Zyrblatt"], texts)
+    assert calls == [1]
+    assert capsys.readouterr().err == ""
+    asked_lines.name_mistyped(["numbr", "numbers", "tags"], texts)
+    assert capsys.readouterr().err == (
+        "numbers finds nothing (did you mean number?).\n"
+        "tags finds nothing (did you mean tag?).\n"
+    )
+
+
+def test_a_mistyped_pattern_is_named_by_the_command(
+    monkeypatch, tmp_path, capsys
+):
+    class Translator(Model):
+        signatures = ()
+
+        def __call__(self, rows, num_beams=None, **options):
+            return [row.upper() for row in rows]
+
+    (tmp_path / "config.yaml").write_text("corpus: gone\n")
+    loaded = Translator("text")
+    monkeypatch.setattr(runs, "load", lambda *_, **choices: loaded)
+    cli.main(["predict", str(tmp_path), "a 5", "b", "--keep", "numbr; x"])
+    found = capsys.readouterr()
+    assert found.out == "A 5\nB\n"
+    assert found.err == "numbr finds nothing (did you mean number?).\n"
+
+
+def test_a_stand_in_is_of_what_is_kept(tmp_path):
+    (tmp_path / "config.yaml").write_text("corpus: gone\n")
+    words = [str(tmp_path), "a", "--stand_in", "X{}"]
+    with pytest.raises(SystemExit, match="Add --keep, or leave --stand_in"):
+        cli.main(["predict", *words])
 
 
 def test_a_bad_line_has_as_many_lines_as_any_other():

@@ -125,3 +125,8 @@ def test_zsh_reads_its_script(scripts):
 def test_another_shell_is_refused():
     with pytest.raises(SystemExit, match="one of bash, zsh. Received: zhs"):
         cli.main(["completion", "zhs"])
+
+
+def test_no_shell_is_refused():
+    with pytest.raises(SystemExit, match="completion bash, or zsh[.]"):
+        cli.main(["completion"])

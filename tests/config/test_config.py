@@ -214,6 +214,36 @@ def test_a_mistyped_choice_has_a_suggestion(choices, name):
         resolved(**choices)
 
 
+def test_each_embedded_corpus_is_named_once():
+    assert len({*config.EMBEDDED}) == len(config.EMBEDDED)
+    assert {"phrases", "stories"} < {*config.EMBEDDED}
+
+
+def test_a_task_that_no_model_learns():
+    with pytest.raises(ValueError) as error:
+        resolved(model="transformer", learns="clasification")
+    message = str(error.value)
+    expected = (
+        "No model learns clasification (did you mean classification?). Leave "
+        "--learns out: transformer then learns translation. Or choose a task, "
+        "and a --model that learns it: translation (transformer, "
+    )
+    assert message.startswith(expected)
+    assert "entailment (decomposable_attention, bag_of_vector_pairs)" in message
+    # The models that learn it beside their own task stand there, too.
+    (able,) = re.findall(r"question_answering \(([^)]*)\)", message)
+    assert {"memory_network", "bag_of_vectors"} < {*able.split(", ")}
+
+
+def test_a_task_of_other_models():
+    with pytest.raises(ValueError) as error:
+        resolved(model="transformer", learns="entailment")
+    assert str(error.value) == (
+        "transformer does not learn entailment. Leave --learns out, or choose "
+        "another --model: decomposable_attention, bag_of_vector_pairs."
+    )
+
+
 def test_mistyped_recipes_and_corpora_have_suggestions():
     with pytest.raises(ValueError, match="did you mean ptb_lstmn"):
         config.read("ptb_lstm")

@@ -5,6 +5,8 @@ The surfaces are Python, the command line, exports, REST and the page.
 
 import dataclasses
 import json
+import re
+from importlib import resources
 
 import pytest
 
@@ -139,6 +141,16 @@ def test_rest_tells_each_and_searches_so(client, translator, choices):
         assert holds(row["translation"])
 
 
+def test_the_page_leaves_out_what_nobody_chose():
+    folder = resources.files("keras_attention.server") / "page"
+    text = (folder / "card.js").read_text("utf-8")
+    (listed,) = re.findall(r"SILENT = ({[^}]*,)\n}", text)
+    expected = search.OTHERWISE.given
+    # These are told always.
+    del expected["num_beams"], expected["length_penalty"]
+    assert json.loads(listed[:-1] + "}") == expected
+
+
 @pytest.mark.slow
 def test_the_page_tells_each_and_asks_for_both(open_page, translator, choices):
     page = open_page("model")
@@ -147,6 +159,8 @@ def test_the_page_tells_each_and_asks_for_both(open_page, translator, choices):
     told = page.locator("#search").text_content()
     for name, value in choices.items():
         assert f"{name} {json.dumps(value)}" in told
+    shown = {*choices, "length_penalty"}
+    assert not any(name in told for name in {*search.NAMES} - shown)
     held, risk = page.locator("#held"), page.locator("#risk")
     if choices is DRAWN:
         assert not held.is_visible() and not risk.is_visible()

@@ -151,6 +151,21 @@ def test_wrong_patterns_and_stand_ins_are_refused():
         placeholders.mask("a", [], "X")
 
 
+def test_one_text_or_pattern_is_refused():
+    """Each letter would be a text, or a pattern."""
+    calls = [
+        lambda: placeholders.find("curl", "url"),
+        lambda: placeholders.mask("curl", "url"),
+        lambda: placeholders.mask_pair("curl", "Lauf", "url"),
+        lambda: placeholders.keep(Fake(str.upper), ["curl"], "url"),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match="single pattern in a list"):
+            call()
+    with pytest.raises(ValueError, match="single text in a list"):
+        placeholders.keep(Fake(str.upper), "curl", ["url"])
+
+
 def test_pairs_to_train_on():
     pair = placeholders.mask_pair("5 dogs, 3 <b>", "3x Hunde 5", ["number"])
     assert pair == ("71 dogs, 72 <b>", "72 x Hunde 71")

@@ -48,6 +48,12 @@ def test_what_changes_nothing_gives_the_texts_back(texts):
     assert len(calls) == 1
 
 
+def test_one_text_is_refused():
+    """Each letter would be a text."""
+    with pytest.raises(ValueError, match="single text in a list"):
+        sentences.by_sentences(list, "A dog.")
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -60,6 +66,8 @@ def test_what_changes_nothing_gives_the_texts_back(texts):
         ("At 5 p.m. Tom left.", ["At 5 p.m. Tom left."]),
         ("See e.g. Lee (cf. Kim).", ["See e.g. Lee (cf. Kim)."]),
         ("It costs 3.50 at x.com today.", ["It costs 3.50 at x.com today."]),
+        ("It is no. She left.", ["It is no.", "She left."]),
+        ("See no. 5, No. 71.", ["See no. 5, No. 71."]),
         ("In 1999. Then", ["In 1999.", "Then"]),
         ("once. upon", ["once. upon"]),
         ("你好。再见！", ["你好。", "再见！"]),

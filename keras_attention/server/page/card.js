@@ -2,6 +2,18 @@
 
 import { html } from "./elements.js";
 
+// What changes nothing: these choices are shown if they have other values.
+const SILENT = {
+  "coverage_penalty": 0,
+  "no_repeat_ngram_size": 0,
+  "min_length": 0,
+  "num_groups": 1,
+  "temperature": 0,
+  "sampling_seed": 1,
+  "constraints": false,
+  "minimum_risk": false,
+};
+
 /** Shows what a model's card says below its texts and its answer. */
 export function showCard(desk, { kind, card }) {
   const pair = desk.querySelector(".pair");
@@ -9,7 +21,8 @@ export function showCard(desk, { kind, card }) {
     return;
   }
   // A model that an older version exported does not tell its search.
-  const search = Object.entries(kind?.search ?? {});
+  const search = Object.entries(kind?.search ?? {})
+    .filter(([name, value]) => SILENT[name] !== value);
   if (search.length) {
     const choices = search.map(([name, value]) => `${name} ${value}`);
     pair.after(html("p", { class: "note", id: "search" },

@@ -786,7 +786,7 @@ if not FAST:
 # It reads, although nobody told it which letters make a sound. That is what the
 # sum over all paths is for.
 #
-# **To play with:** [A lattice that sums its
+# **To play with:** [A lattice of
 # paths](https://github.com/keras-attention/keras_attention/blob/main/docs/play/lattice.html).
 # It has this model's lattices before, during and after training. Choose nodes,
 # and see which share their paths have. In a clone, open
@@ -1736,6 +1736,8 @@ assert looked == [1, 0]
 # - No forward path turns words round. That is what Bahdanau gained: translation
 #   took the soft search. In speech, whose sounds are in order, the transducer
 #   stayed.
+# - Graves's window is a model of the package, too: `ka.models.WindowRNNSearch`,
+#   or `keras-attention train --model window_rnnsearch`.
 #
 # ## Your turn
 #

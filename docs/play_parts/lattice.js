@@ -155,10 +155,11 @@ function tell(now, alpha, total, step) {
     find("node").textContent = "";
     return;
   }
-  const edge = sum(alpha.flatMap((row, j) =>
+  const reached = sum(alpha.flatMap((row, j) =>
     row.filter((_, i) => j + i === step).map(Math.exp)));
-  find("node").textContent = `After ${step} moves the sums on the edge add up `
-    + `to ${fine(edge)}. After the last blank, the sum is `
+  find("node").textContent = `The nodes that are reached after ${step} `
+    + `${step === 1 ? "move" : "moves"} have sums that add up to `
+    + `${fine(reached)}. Behind the last blank, the sum is `
     + `${fine(Math.exp(total))}.`;
 }
 
@@ -187,10 +188,7 @@ fillSelect(find("word"), data.words.map(({ letters, sounds, isRight }) =>
 fillSelect(find("time"), data.times.map((time, i) =>
   `${time}: ${percent(data.right[i], 1)} of words right`));
 find("time").value = 2;
-find("legend").append(legend("0", "1: the number in a node, linear. Where the "
-  + "cursor was: the share of the paths that pass the node. The thickness of a "
-  + "line is the share of those that take it. Forward sums: how probable it is "
-  + "that the cursor comes by, with the sounds above written."));
+find("legend").append(legend("0", "1: the number in a node, linear."));
 const stepChanged = control("step", draw, (value) => `${value}`);
 find("word").addEventListener("input", begin);
 find("time").addEventListener("input", draw);

@@ -81,11 +81,12 @@ function inWords(rows, columns, row, now) {
   const seen = columns.filter((_, s) =>
     mayLook(chosen, s, columns.length, now)).length;
   const best = row.indexOf(Math.max(...row));
+  const isPad = best >= columns.length - data.numPads;
   const pads = sum(row.slice(-data.numPads));
   return `“${rows[chosen]}” may look at ${seen} `
-    + `${seen === 1 ? "token" : "tokens"}. Most weight, `
-    + `${percent(row[best])}, is on “${columns[best]}”, and ${percent(pads)} `
-    + `is on PAD. The entropy is ${decimal(entropy(row))} of at most `
+    + `${seen === 1 ? "token" : "tokens"}. The greatest weight, `
+    + `${percent(row[best])}, is on ${isPad ? "a PAD" : `“${columns[best]}”`}. `
+    + `All PAD together have ${percent(pads)}. The entropy is ${decimal(entropy(row))} of at most `
     + `${decimal(Math.log2(seen))} bits.`;
 }
 

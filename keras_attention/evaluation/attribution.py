@@ -42,9 +42,9 @@ def attribute(
 ) -> Attribution:
     """Asks every method that a translator's model has.
 
-    All models have "integrated gradients" and "erasure". Those that look at
-    their source have "attention", and those with attention in the encoder,
-    too, have "rollout".
+    Every translator of the package has "integrated gradients" and "erasure".
+    An ensemble has "erasure" alone. Models that look at their source have
+    "attention", and those with attention in the encoder, too, have "rollout".
 
     Args:
         translator: a live `Translator`, such as that of a run.
@@ -67,20 +67,20 @@ def attribute(
             (graph.target_tokenizer, answer),
         )
     ]
+    has_embedding = hasattr(model, "source_embedding")
     methods = {
-        "attention": attention,
-        "rollout": rollout,
-        "integrated gradients": integrated_gradients,
-        "erasure": erasure,
+        "attention": (attention, "cross" in model.maps),
+        "rollout": (rollout, set(_ROLLED) <= model.maps.keys()),
+        "integrated gradients": (integrated_gradients, has_embedding),
+        "erasure": (erasure, True),
     }
-    needed = {"attention": {"cross"}, "rollout": set(_ROLLED)}
     return Attribution(
         tuple(row["source_tokens"]),
         tuple(row["target_tokens"]),
         {
             name: method(model, *pair)
-            for name, method in methods.items()
-            if needed.get(name, set()) <= model.maps.keys()
+            for name, (method, is_there) in methods.items()
+            if is_there
         },
     )
 

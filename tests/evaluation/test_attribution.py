@@ -9,6 +9,8 @@ import tensorflow as tf
 import tiny
 
 from keras_attention.evaluation import attribution
+from keras_attention.models import ensemble
+from keras_attention.serving.translator import Translator
 from keras_attention.tokens import END, PAD, START, UNK
 
 SOURCE_IDS, LABELS = [5, 11, 7, END], [19, 5, 9, 4, END]
@@ -267,3 +269,17 @@ def test_models_without_attention_are_explained(random_translator):
     translator = random_translator("rnn_encoder_decoder")
     found = attribution.attribute(translator, "three one", "eins")
     assert list(found.weights) == ["integrated gradients", "erasure"]
+
+
+def test_an_ensemble_has_erasure_alone(random_translator, tokenizers):
+    """Its maps are those of members, and it embeds nothing itself."""
+    members = [
+        random_translator(name).model for name in ("transformer", "rnnsearch")
+    ]
+    together = ensemble.Ensemble(members)
+    together.build()
+    translator = Translator(together, *tokenizers)
+    found = attribution.attribute(translator, "three one", "eins")
+    assert list(found.weights) == ["erasure"]
+    shape = len(found.target_tokens), len(found.source_tokens)
+    assert found.weights["erasure"].shape == shape

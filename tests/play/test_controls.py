@@ -119,13 +119,19 @@ def test_the_answers_to_the_questions_about_hops_are_so(opened):
               Math.max(...p)];
           };
           return [tell(sentences, 1), tell(sentences, 2),
-            tell(sentences.filter((_, i) => i !== facts[0]), 3)];
+            ...facts.map((fact) =>
+              tell(sentences.filter((_, i) => i !== fact), 3))];
         })"""
     )
-    for number, (one, two, struck) in enumerate(told, 1):
+    guesses = []
+    for number, (one, two, struck, *moves) in enumerate(told, 1):
         assert one[0] == (number > 4) and two[0]
         if number in (1, 3, 4):
             assert not struck[0] and struck[1] > 0.99
+        if number < 3:  # Nobody has moved this person before.
+            guesses += moves
+    assert [is_right for is_right, _ in guesses] == [False, False]
+    assert [round(share, 2) for _, share in guesses] == [0.93, 0.29]
 
 
 @pytest.mark.slow
@@ -158,6 +164,40 @@ def test_paths_pass_the_chosen_nodes(opened):
 
 
 @pytest.mark.slow
+def test_a_wrong_reading_rises_and_falls(opened):
+    page = opened("lattice")
+    (place,) = (
+        place
+        for place, word in enumerate(play_pages.kept_data("lattice")["words"])
+        if not word["isRight"]
+    )
+    told = []
+    for time in (3, 4):
+        choose(page, word=place, time=time)
+        told.append(page.locator("#says").text_content())
+    assert "maxi as m a s i (which is wrong): its" in told[0]
+    assert "probability is 6.46\u00a0%" in told[0]
+    assert "· 10⁻⁷\u00a0%" in told[1]
+
+
+@pytest.mark.slow
+def test_a_token_tells_where_its_weight_goes(opened):
+    page = opened("temperature")
+    data = play_pages.kept_data("temperature")
+    choose(page, head=0, causal=False, padding=False)
+    page.locator("#weights button").nth(2).click()
+    weights = page.evaluate(
+        """weightsOf(data.heads[0], { temperature: 1, scale: true,
+          causal: false, padding: false })[2]"""
+    )
+    pads = sum(weights[-data["numPads"] :])
+    assert 0.4 < pads < 0.6
+    told = page.locator("#says").text_content()
+    assert f"{100 * max(weights):.0f}\u00a0%, is on a PAD. All" in told
+    assert f"All PAD together have {100 * pads:.0f}\u00a0%." in told
+
+
+@pytest.mark.slow
 def test_forward_sums_grow_move_by_move(opened):
     page = opened("lattice")
     word = play_pages.kept_data("lattice")["words"][0]
@@ -171,6 +211,7 @@ def test_forward_sums_grow_move_by_move(opened):
     np.testing.assert_allclose([*map(float, seen)], first, atol=0.0051)
     told = page.locator("#node").text_content()
     assert f"up to {100 * sum(first[1:]):.2f}" in told
+    assert "after 1 move have" in told
     page.locator("#step").press("ArrowRight")
     assert nodes.nth(height + 1).text_content()
     assert not nodes.nth(height + 2).text_content()

@@ -78,7 +78,7 @@ def measure(translator, pairs, rng, num_steps):
         strict=True,
     )
     rows = translator.align(*texts)
-    true = phrase_alignment.true_links(pairs, rows)
+    true = phrase_alignment.links_in_tokens(pairs, rows)
     aligned = collections.defaultdict(list)
     drops = collections.defaultdict(list)
     orders = collections.defaultdict(list)

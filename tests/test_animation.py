@@ -50,6 +50,12 @@ def whole_picture():
     return figure, np.array(canvas.buffer_rgba())[..., :3].astype(int)
 
 
+def test_a_frame_has_one_byte_a_pixel():
+    figure = plotting.attention_heat_map(SOURCES, TARGETS, WEIGHTS)
+    found = plotting.animation._frames(figure, len(TARGETS))
+    assert [frame.mode for frame in found] == ["P"] * 3
+
+
 def test_a_token_more_is_seen_in_each_picture():
     animation = plotting.animate_attention(SOURCES, TARGETS, WEIGHTS)
     found, durations = frames(animation.gif)

@@ -63,7 +63,8 @@ def measure(
     }
     # Models of other choices may have other tokens.
     true = {
-        name: _true_links(pairs, said, rows) for name, rows in aligned.items()
+        name: _links_in_tokens(pairs, said, rows)
+        for name, rows in aligned.items()
     }
     links = {
         name: [alignment.best_links(row["attention"][:-1, :-1]) for row in rows]
@@ -81,7 +82,7 @@ def measure(
     return [_row(name, pairs, links[name], true[name]) for name in links]
 
 
-def true_links(
+def links_in_tokens(
     pairs: Sequence, rows: Sequence[Mapping], source: str = "en"
 ) -> list[tuple[set[alignment.Link], set[alignment.Link]]]:
     """What says the same in each phrase, in the tokens of a model.
@@ -98,7 +99,7 @@ def true_links(
     Raises:
         ValueError: If the links of a phrase are not known.
     """
-    return _true_links(pairs, _links(pairs, source), rows)
+    return _links_in_tokens(pairs, _links(pairs, source), rows)
 
 
 def _links(pairs, source):
@@ -127,7 +128,7 @@ def _spans(text):
     return [tuple(map(int, span.split("-"))) for span in text.split(",")]
 
 
-def _true_links(pairs, said, rows):
+def _links_in_tokens(pairs, said, rows):
     """`(sure, possible)` of each pair, in the tokens of its row."""
     return [
         alignment.token_links(

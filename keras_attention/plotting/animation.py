@@ -75,10 +75,7 @@ def animate_attention(
     with drawing.style():
         frames = _frames(whole, len(target_tokens))
     file = io.BytesIO()
-    # Each has 256 colours of its own: white stays white.
-    first, *others = [
-        frame.quantize(dither=Image.Dither.NONE) for frame in frames
-    ]
+    first, *others = frames
     durations = [_STEP] * len(others) + [_END]
     first.save(
         file, "GIF", save_all=True, append_images=others, loop=0,
@@ -113,7 +110,8 @@ def _frames(whole, num_steps) -> list[Image.Image]:
             is_new = place == step < num_steps - 1
             label.set_fontweight("bold" if is_new else "normal")
         canvas.draw()
-        frames.append(
-            Image.fromarray(np.array(canvas.buffer_rgba())).convert("RGB")
-        )
+        # Each has 256 colours of its own: white stays white. A byte a pixel
+        # is held, not three.
+        seen = Image.fromarray(np.array(canvas.buffer_rgba())).convert("RGB")
+        frames.append(seen.quantize(dither=Image.Dither.NONE))
     return frames

@@ -29,6 +29,7 @@ def chosen(texts, is_there):
         lambda row: _chosen_of_row(*row),
         (texts, is_there),
         fn_output_signature=tf.TensorSpec([], tf.string),
+        parallel_iterations=1,  # The memory of one row at a time.
     )
 
 
@@ -82,5 +83,10 @@ def _matches(letters, size: int):
         tf.ones_like(places, tf.float64), places, num_texts * num_names
     )
     counts = tf.reshape(counts, [num_texts, num_names])
-    both = tf.minimum(counts[:, None], counts)
-    return tf.reduce_sum(both, axis=-1), tf.reduce_sum(counts, axis=-1)
+    # One text after the other: all at once, pairs take N times the memory.
+    matches = tf.map_fn(
+        lambda row: tf.reduce_sum(tf.minimum(row, counts), axis=-1),
+        counts,
+        parallel_iterations=1,
+    )
+    return matches, tf.reduce_sum(counts, axis=-1)

@@ -52,6 +52,19 @@ def test_a_row_without_texts_has_none():
     assert found.numpy().tolist() == [b"", b"b", b"a"]
 
 
+def test_no_tensor_has_all_n_grams_of_all_pairs(monkeypatch):
+    sizes, minimum = [], tf.minimum
+
+    def measured(*both):
+        sizes.append(minimum(*both).shape.num_elements())
+        return minimum(*both)
+
+    monkeypatch.setattr(tf, "minimum", measured)
+    texts = ["abcdefgh", "ijklmnop", "qrstuvwx", "yz123456", "78900000"]
+    minimum_risk.chrf(tf.constant(texts))
+    assert max(sizes) <= 5 * 5 * 8  # A row for each text, at most.
+
+
 @pytest.mark.slow
 def test_a_savedmodel_chooses_as_python_does(random_translator, tmp_path):
     plain = random_translator("transformer")

@@ -3,7 +3,7 @@
     python benchmarks/placeholders_table.py RUN --source val.en
 
 One word of each text, drawn from those of five or more small letters, is made
-a URL. Texts without such a word are left out. A row is one form of the stand-in,
+a URL. Texts without such a word are left out. A row is one form of stand-in,
 and counts the texts by the first way that keeps the URL: the model copies it, a
 beam search is forced to write it, or the parts around it are translated. The
 last column counts those of the third way where the forced search wrote more

@@ -76,6 +76,7 @@ def test_an_autoencoder_begins_a_translator(corpus, texts, tmp_path, capsys):
     assert same.read_bytes() == vocabulary.read_bytes()
 
 
+@pytest.mark.slow
 def test_a_language_model_begins_a_decoder(corpus, texts, tmp_path, capsys):
     first = first_stage(
         tmp_path / "language_model",

@@ -194,6 +194,7 @@ def test_a_given_answer_is_looked_at_as_by_align(name, live):
     np.testing.assert_allclose(last, aligned["attention"], atol=1e-4)
 
 
+@pytest.mark.slow
 def test_which_experts_each_token_uses(tokenizers, rng, tmp_path):
     """Live and loaded: a share for each token and expert."""
     experts = layers.MixtureOfExperts(5, 3, num_chosen=2)

@@ -118,8 +118,9 @@ def test_a_saved_model_answers_without_keras_which_comes_later():
     assert answers_of(LOAD) == [
         ["einundzwanzig"],
         ["19:05"],
-        ["greedy", "num_tokens", "serving_default"],
-        "greedy, num_tokens, serving_default, and not by 'score'. "
+        # `inspect` is loaded when it is asked.
+        ["greedy", "inspect", "num_tokens", "serving_default"],
+        "greedy, inspect, num_tokens, serving_default, and not by 'score'. "
         "Load all signatures, by ka.load.",
         False,  # Nobody changes TensorFlow's choices for the whole process.
         [],

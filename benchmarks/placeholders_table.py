@@ -28,11 +28,9 @@ def with_urls(texts: Sequence[str], rng: random.Random) -> list[str]:
     found = []
     for text in texts:
         words = text.split()
-        places = [
-            place
-            for place, word in enumerate(words)
-            if word.isalpha() and word.islower() and len(word) >= 5
-        ]
+        small = [word.isalpha() and word.islower() for word in words]
+        long = [len(word) >= 5 for word in words]
+        places = [n for n in range(len(words)) if small[n] and long[n]]
         if places:
             place = rng.choice(places)
             words[place] = f"https://x.org/p?id={rng.randrange(999)}"

@@ -3,11 +3,10 @@
     python benchmarks/placeholders_table.py RUN --source val.en
 
 One word of each text, drawn from those of five or more small letters, is made
-a URL. Texts without such a word are left out. A row is one form of stand-in,
-and counts the texts by the first way that keeps the URL: the model copies it, a
-beam search is forced to write it, or the parts around it are translated. The
-last column counts those of the third way where the forced search wrote more
-digits behind the stand-in. See `serving.placeholders`.
+a URL. A row is one form of the stand-in, and counts the texts by the first way
+that keeps the URL (`serving.placeholders`): the model copies it, a beam search
+is forced to write it, or the parts around it are translated. The last column
+counts those of the third way where the search wrote digits behind the stand-in.
 """
 
 import argparse
@@ -29,11 +28,9 @@ def with_urls(texts: Sequence[str], rng: random.Random) -> list[str]:
     found = []
     for text in texts:
         words = text.split()
-        places = [
-            place
-            for place, word in enumerate(words)
-            if word.isalpha() and word.islower() and len(word) >= 5
-        ]
+        small = [word.isalpha() and word.islower() for word in words]
+        long = [len(word) >= 5 for word in words]
+        places = [n for n in range(len(words)) if small[n] and long[n]]
         if places:
             place = rng.choice(places)
             words[place] = f"https://x.org/p?id={rng.randrange(999)}"
@@ -56,8 +53,8 @@ def measure(translate, texts: Sequence[str], stand_in: str) -> list[int]:
         if row.restored(answer) is None
     ]
     longer = [re.search(re.escape(name) + r"\d", text) for name, text in failed]
-    counts = len(texts) - len(rows), len(rows) - len(failed), len(failed)
-    return [*counts, sum(map(bool, longer))]
+    copied, num_failed = len(texts) - len(rows), len(failed)
+    return [copied, len(rows) - num_failed, num_failed, sum(map(bool, longer))]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -65,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("run", help="the folder of a run of a translator")
     parser.add_argument("--source", required=True, type=pathlib.Path)
-    parser.add_argument("--rows", type=int, default=200, help="first N texts")
+    parser.add_argument("--rows", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args(argv)
     lines = list(corpora.read_lines(options.source))
@@ -74,8 +71,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(f"{len(texts)} texts\n| {' | '.join(COLUMNS)} |")
     print("|---|" + "---:|" * (len(COLUMNS) - 1))
     for stand_in in STAND_INS:
-        counts = map(str, measure(translate, texts, stand_in))
-        print(f"| `{stand_in}` | {' | '.join(counts)} |", flush=True)
+        row = [f"`{stand_in}`", *measure(translate, texts, stand_in)]
+        print(f"| {' | '.join(map(str, row))} |", flush=True)
 
 
 if __name__ == "__main__":

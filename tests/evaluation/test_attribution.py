@@ -121,7 +121,8 @@ def log_probabilities(model, source_ids):
 @pytest.mark.parametrize(
     "name",
     ["transformer", "roformer", "marian", "t5", "rnnsearch", "conv_seq2seq"]
-    + ["luong", "gnmt", "rnn_encoder_decoder", "rnn_transducer", "bytenet"]
+    + ["luong", "gnmt", "rnn_encoder_decoder", "lstm_encoder_decoder"]
+    + ["rnn_transducer", "bytenet"]
     + ["diagonal_neural_gpu", "extended_neural_gpu", "neural_turing_machine"],
 )
 def test_all_tokens_together_have_the_whole(name):
@@ -141,6 +142,21 @@ def test_all_tokens_together_have_the_whole(name):
     # Some models turn sharply on the way.
     assert errors[1] < 0.15 * scale
     assert errors[1] <= errors[0]
+
+
+TRANSLATORS = tiny.names("translation", "transduction")
+
+
+@pytest.mark.fast_for("transformer", "lstm_encoder_decoder")
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_a_token_that_says_nothing_has_no_gradient(name):
+    """Each column is that of its own token."""
+    found = attribution.integrated_gradients(
+        model_of(name), [UNK, 11, 7, 5, END], [19, END], 4
+    )
+    np.testing.assert_array_equal(found[:, 0], 0)
+    # Near the first target token, a ByteNet does not see all.
+    assert np.all(np.any(found[:, 1:] != 0, axis=0))
 
 
 @pytest.mark.fast_for("transformer")

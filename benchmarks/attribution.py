@@ -6,7 +6,8 @@
 RUNS are folders of runs that were trained on the corpus `phrases`, English to
 German. Each model has to write the right translations of the test split, and
 each method of `evaluation.attribution` says how much each German token owes to
-each English token, END left out. It prints a row for each method:
+each English token, END left out. Only models with attention in the encoder read
+a masked source as it is meant. It prints a row for each method:
 
 - the alignment error rate (Och and Ney 2003) in percent, when each German token
   is linked to the English token to which it owes most. Only tokens with a true
@@ -31,7 +32,7 @@ import keras_attention as ka
 from keras_attention.data.embedded import phrases
 from keras_attention.evaluation import alignment, attribution, phrase_alignment
 from keras_attention.plotting import drawing
-from keras_attention.tokens import END, UNK
+from keras_attention.tokens import END, PAD, UNK
 
 MASKED, UNKNOWN = "erasure, masked", "erasure, unknown token"
 RANDOM, TRUE = "a random token", "the true links"
@@ -52,7 +53,7 @@ def explain(model, source_ids, labels, num_steps):
     found["integrated gradients"] = attribution.integrated_gradients(
         *pair, num_steps
     )
-    found[MASKED] = attribution.erasure(*pair)
+    found[MASKED] = attribution.erasure(*pair, replacement=PAD)
     found[UNKNOWN] = attribution.erasure(*pair, replacement=UNK)
     return {name: weights[:-1, :-1] for name, weights in found.items()}
 

@@ -264,8 +264,11 @@ def drops(
         model: a built `Seq2Seq`.
         source_ids, labels: as for `attention`.
         erased: bool [N, S], which tokens each of N tries takes away.
-        replacement: the id that stands in their place; by default padding,
-            which the model does not look at. Other tokens keep their places.
+        replacement: the id that stands in their place. By default it is that
+            of padding in a model with attention in its encoder, which looks
+            past it. Other models rely on padding to come last, for example
+            to know how long the source is: they read the unknown token.
+            Other tokens keep their places.
 
     Returns:
         float32 [N, T]: `log p(y_t | x) - log p(y_t | x without them)`. The
@@ -273,7 +276,8 @@ def drops(
     """
     source_ids, labels = np.int32(source_ids), np.int32(labels)
     if replacement is None:
-        replacement = model.control_ids["pad_id"]
+        masks = "encoder" in model.maps
+        replacement = model.control_ids["pad_id"] if masks else UNK
     rows = np.where(erased, replacement, source_ids)
     rows = np.concatenate([source_ids[None], rows]).astype("int32")
     whole, *others = np.array(_log_probabilities(model, rows, labels))

@@ -53,15 +53,17 @@ def reverse_sequences(sequences, padding_mask):
     """Reverses the real part of each row; padding stays at the end.
 
     Args:
-        sequences: [B, S].
+        sequences: [B, S], or [B, S, D].
         padding_mask: bool [B, S], True at real tokens, which come first.
 
     Returns:
-        [B, S].
+        As `sequences`.
     """
     lengths = ops.sum(ops.cast(padding_mask, "int32"), axis=1, keepdims=True)
     positions = ops.arange(ops.shape(sequences)[1])[None, :]
     mirrored = ops.where(
         positions < lengths, lengths - 1 - positions, positions
     )
+    if len(sequences.shape) == 3:
+        mirrored = mirrored[..., None]
     return ops.take_along_axis(sequences, mirrored, axis=1)

@@ -120,10 +120,10 @@ class LSTMEncoderDecoder(seq2seq.Seq2Seq):
         # A step says where it looks. Without attention it is the word whose
         # state the decoder got: the one that the encoder has read last.
         last = ops.sum(ops.cast(mask, "int32"), axis=1) - 1
-        if self.reverse_source:
-            source_ids = layers.reverse_sequences(source_ids, mask)
-            last = ops.zeros_like(last)
         x = self.source_embedding(source_ids)
+        if self.reverse_source:
+            x = layers.reverse_sequences(x, mask)
+            last = ops.zeros_like(last)
         last_states = []
         for layer in self.encoder:
             x = self.dropout(x, training=training)

@@ -65,8 +65,10 @@ def test_what_a_linear_model_owes_is_known():
     for steps in (1, 3):
         found = attribution.integrated_gradients(*pair, steps, reference=10)
         np.testing.assert_allclose(found, expected, rtol=1e-4)
-    np.testing.assert_allclose(attribution.erasure(*pair), lost, rtol=1e-4)
-    found = attribution.erasure(*pair, replacement=UNK)
+    found = attribution.erasure(*pair, replacement=PAD)
+    np.testing.assert_allclose(found, lost, rtol=1e-4)
+    # Toys have no attention in an encoder that masks.
+    found = attribution.erasure(*pair)
     np.testing.assert_allclose(found, unknown, rtol=1e-4)
     found = attribution.integrated_gradients(*pair)
     np.testing.assert_allclose(found, unknown, rtol=1e-4)
@@ -123,7 +125,8 @@ def log_probabilities(model, source_ids):
 @pytest.mark.parametrize(
     "name",
     ["transformer", "roformer", "marian", "t5", "rnnsearch", "conv_seq2seq"]
-    + ["luong", "gnmt", "rnn_encoder_decoder", "rnn_transducer", "bytenet"]
+    + ["luong", "gnmt", "rnn_encoder_decoder", "lstm_encoder_decoder"]
+    + ["rnn_transducer", "bytenet"]
     + ["diagonal_neural_gpu", "extended_neural_gpu", "neural_turing_machine"],
 )
 def test_all_tokens_together_have_the_whole(name):
@@ -145,13 +148,49 @@ def test_all_tokens_together_have_the_whole(name):
     assert errors[1] <= errors[0]
 
 
+TRANSLATORS = tiny.names("translation", "transduction")
+
+
+@pytest.mark.fast_for("transformer", "lstm_encoder_decoder")
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_a_token_that_says_nothing_has_no_gradient(name):
+    """Each column is that of its own token."""
+    found = attribution.integrated_gradients(
+        model_of(name), [UNK, 11, 7, 5, END], [19, END], 4
+    )
+    np.testing.assert_array_equal(found[:, 0], 0)
+    # Near the first target token, a ByteNet does not see all.
+    assert np.all(np.any(found[:, 1:] != 0, axis=0))
+
+
+@pytest.mark.fast_for("transformer", "lstm_encoder_decoder", "luong")
+@pytest.mark.parametrize("name", TRANSLATORS)
+def test_what_is_erased_is_not_read(name, monkeypatch):
+    """Whatever token padding would be, the same is lost."""
+    model = model_of(name)
+    expected = attribution.erasure(model, SOURCE_IDS, LABELS)
+    embedding = model.source_embedding
+
+    def embed(ids):
+        ids = np.array(ids)
+        asked = ids[:, : len(SOURCE_IDS)]  # Some models add padding.
+        ids[:, : len(SOURCE_IDS)] = np.where(asked == PAD, 17, asked)
+        return embedding(ids)
+
+    monkeypatch.setattr(model, "source_embedding", embed)
+    found = attribution.erasure(model, SOURCE_IDS, LABELS)
+    np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.fast_for("transformer")
 @pytest.mark.parametrize("name", ["transformer", "rnnsearch", "bytenet"])
 def test_erasure_reads_the_source_without_a_token(name):
     model = model_of(name)
     whole = log_probabilities(model, SOURCE_IDS)
-    for given, stands in (({}, PAD), ({"replacement": UNK}, UNK)):
-        found = attribution.erasure(model, SOURCE_IDS, LABELS, **given)
+    default = PAD if name == "transformer" else UNK
+    for replacement in (None, PAD, UNK):
+        stands = default if replacement is None else replacement
+        found = attribution.erasure(model, SOURCE_IDS, LABELS, replacement)
         for place in range(len(SOURCE_IDS)):
             ids = list(SOURCE_IDS)
             ids[place] = stands
@@ -159,7 +198,7 @@ def test_erasure_reads_the_source_without_a_token(name):
             np.testing.assert_allclose(found[:, place], lost, atol=1e-4)
     erased = [[True, False, True, False], [False] * 4]
     found = attribution.drops(model, SOURCE_IDS, LABELS, erased)
-    ids = [PAD, SOURCE_IDS[1], PAD, END]
+    ids = [default, SOURCE_IDS[1], default, END]
     lost = whole - log_probabilities(model, ids)
     np.testing.assert_allclose(found, [lost, np.zeros(5)], atol=1e-4)
 

@@ -102,6 +102,14 @@ def test_reverse_sequences_leaves_padding_at_the_end():
     )
 
 
+def test_vectors_are_reversed_as_ids_are():
+    vectors = np.random.default_rng(3).uniform(size=(2, 5, 7))
+    mask = np.array([[True] * 5, [True] * 3 + [False] * 2])
+    expected = np.stack([vectors[0, ::-1], vectors[1, [2, 1, 0, 3, 4]]])
+    found = layers.reverse_sequences(vectors, mask)
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
 def test_reversed_twice_is_the_same():
     token_ids = np.array([[5, 6, 7, 8, 3], [5, 6, 3, 0, 0]])
     mask = token_ids != 0

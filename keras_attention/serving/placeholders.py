@@ -30,7 +30,9 @@ PATTERNS = {
     "url": r"(?:https?://|www\.)[^\s<>\"]*[\w/]",
     "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tag": r"</?[A-Za-z][^<>]*>",
-    "field": r"\$?\{[^{}\s]*\}|%(?:\(\w+\))?[sdif]",
+    # "50%discount" and "100 %ige" hold none; "%d日" does.
+    "field": r"\$?\{[^{}\s]*\}|"
+    r"(?<!\d)%(?:\(\w+\)|\d+\$)?[-+0#]*\d*(?:\.\d+)?[sdif](?![A-Za-z])",
     "number": r"\d+(?:[.,:/-]\d+)*",
 }
 # Numbers below have many forms and meanings.

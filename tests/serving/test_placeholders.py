@@ -23,6 +23,8 @@ KEPT = [
     "${71}",
     "%s",
     "%(name)d",
+    "%1$s",
+    "%.2f",
     "71",
     "3.50",
     "7",
@@ -142,6 +144,28 @@ def test_the_longest_of_the_first_is_kept():
     found = placeholders.find(text, ["number", "url", r"\d", "field", ""])
     words = [text[start:stop] for start, stop in found]
     assert words == ["http://x.org/7", "7.5", "{a}", "%d"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{} of {name}, ${name}", ["{}", "{name}", "${name}"]),
+        ("%s: %d, %i or %f.", ["%s", "%d", "%i", "%f"]),
+        ("%(name)s%(count)5d", ["%(name)s", "%(count)5d"]),
+        ("%1$s%2$d", ["%1$s", "%2$d"]),
+        ("%.2f of %5d, %-3s, %+.1f, %05.2f", "%.2f %5d %-3s %+.1f %05.2f"),
+        ("第%d日, %s71", ["%d", "%s"]),
+        ("50%discount, 50%d", []),
+        ("100%ige, 100 %ige", []),
+        ("50% of 7 %, 100%.", []),
+        ("{two words} {", []),
+    ],
+)
+def test_fields(text, expected):
+    if isinstance(expected, str):
+        expected = expected.split()
+    spans = placeholders.find(text, ["field"])
+    assert [text[start:stop] for start, stop in spans] == expected
 
 
 def test_wrong_patterns_and_stand_ins_are_refused():

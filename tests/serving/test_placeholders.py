@@ -183,6 +183,9 @@ def test_pairs_to_train_on():
         assert placeholders.mask_pair(*pair, ["number"]) == pair
     pair = placeholders.mask_pair("5 and 5", "5 und 5", ["number"], "⟦{}⟧")
     assert pair == ("⟦71⟧ and ⟦72⟧", "⟦71⟧ und ⟦72⟧")
+    # A number that only the target has would be a second stand-in there.
+    pair = placeholders.mask_pair("<b>x</b>", "<b>71</b>", ["tag"])
+    assert pair == ("72 x 73", "72 71 73")
 
 
 def test_what_no_vocabulary_can_write_is_not_forced():

@@ -18,9 +18,10 @@ ABBREVIATIONS = frozenset(
     "sog tel u.a z.b d.h o.ä s.o s.u mme mlle mm av env p.ex sra srta ud "
     "uds núm pág sig dott ecc".split()
 )
-# The rest of a line is its last sentence.
+# The rest of a line is its last sentence. The group is what comes next; marks
+# that stand together (++, *+) stay together.
 _END = re.compile(
-    r"[.!?…]+[\"'”’»“‘)\]]*(?=\s+\S)|[。！？]+[」』”’）]*(?=\s*\S)"
+    r"(?:[.!?…]++[\"'”’»“‘)\]]*+(?=\s)|[。！？]++[」』”’）]*+)(?=\s*(\S))"
 )
 _LONGEST_WORD = 40  # Longer ones are none of these.
 _LAST_WORD = re.compile(r"[^\s\"'“‘„‚«»(\[]+$")
@@ -94,7 +95,7 @@ def _of_line(line: str) -> list[str]:
 
 def _is_end(line: str, end: re.Match) -> bool:
     """Whether a sentence ends with these marks."""
-    if line[end.end() :].lstrip()[:1].islower():
+    if end[1].islower():
         return False
     before = line[max(0, end.start() - _LONGEST_WORD) : end.start()]
     word = _LAST_WORD.search(before)

@@ -1,5 +1,7 @@
 """Texts are split into sentences, and joined as they were."""
 
+import time
+
 import hypothesis
 import pytest
 from hypothesis import strategies
@@ -63,6 +65,8 @@ def test_what_changes_nothing_gives_the_texts_back(texts):
         ("In 1999. Then", ["In 1999.", "Then"]),
         ("once. upon", ["once. upon"]),
         ("你好。再见！", ["你好。", "再见！"]),
+        ("他说：「好。」", ["他说：「好。」"]),
+        ("好。。", ["好。。"]),
         (" \n", []),
         ("", []),
     ],
@@ -72,3 +76,11 @@ def test_where_sentences_end(text, expected):
     assert found[: len(expected)] == expected
     if "\n" not in text:
         assert found == expected
+
+
+def test_a_long_line_takes_time_in_proportion():
+    """No mark copies the rest of the line, which took a minute here."""
+    line = "a. " * 300_000
+    start = time.process_time()
+    assert sentences.split(line) == ["", line.strip(), " "]
+    assert time.process_time() - start < 5

@@ -106,9 +106,10 @@ def of(model, lines: list[str], options) -> AskedLines:
         choices["num_beams"] = options.num_beams
     ask = functools.partial(function, **choices)
     if options.split_sentences:
-        from keras_attention.serving import sentences
+        from keras_attention.serving import placeholders, sentences
 
-        ask = functools.partial(sentences.by_sentences, ask)
+        find = functools.partial(placeholders.find, patterns=options.kept)
+        ask = functools.partial(sentences.by_sentences, ask, find=find)
     return AskedLines(
         model,
         ask,
@@ -189,18 +190,22 @@ def _too_long(model, rows: list, options) -> dict[int, tuple[int, int]]:
         return model.too_long(rows)
     from keras_attention.serving import placeholders, sentences
 
-    parts = [
-        (row, part)
-        for row, text in enumerate(rows, 1)
-        for part in (
-            sentences.split(text)[1::2] if options.split_sentences else [text]
-        )
-    ]
-    masked = [
-        placeholders.mask(part, options.kept, options.stand_in).text
-        for _, part in parts
-    ]
-    found = model.too_long(masked)
+    parts = [(row, text) for row, text in enumerate(rows, 1)]
+    if options.split_sentences:
+        parts = [
+            (row, part)
+            for row, text in parts
+            for part in sentences.split(
+                text, placeholders.find(text, options.kept)
+            )[1::2]
+        ]
+    texts = [part for _, part in parts]
+    if options.kept:
+        texts = [
+            placeholders.mask(part, options.kept, options.stand_in).text
+            for part in texts
+        ]
+    found = model.too_long(texts)
     return {parts[place - 1][0]: sizes for place, sizes in found.items()}
 
 

@@ -86,6 +86,28 @@ def test_sentences_and_what_is_kept():
     assert asked.problems.keys() == {3}
 
 
+def test_a_sentence_does_not_end_in_what_is_kept():
+    class Translator(Model):
+        signatures = ()
+
+        def __call__(self, rows, num_beams, batch_size, truncate):
+            assert not self.too_long(rows)
+            return [row.upper() for row in rows]
+
+    options = predict.Options(keep="tag", split_sentences=True)
+    line = 'a <i alt="Dogs. A cat."> b. <b>C'
+    asked = asked_lines.of(Translator("text"), [line], options)
+    assert asked.problems.keys() == {1}  # "a 71 b."
+    line = line.replace(" b.", "!")
+    asked = asked_lines.of(Translator("text"), [line], options)
+    assert not asked.problems
+    assert asked.ask(asked.rows) == [
+        line.upper()
+        .replace("<B>", "<b>")
+        .replace('<I ALT="DOGS. A CAT.">', '<i alt="Dogs. A cat.">')
+    ]
+
+
 def test_a_bad_line_has_as_many_lines_as_any_other():
     class Translator(Model):
         num_beams = 2

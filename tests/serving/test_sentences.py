@@ -78,6 +78,25 @@ def test_where_sentences_end(text, expected):
         assert found == expected
 
 
+def test_no_sentence_ends_inside_what_is_whole():
+    text = 'A man <img alt="Dogs run.\nA cat sits."> runs. <b>He</b>'
+    start, end = text.index("<img"), text.index("> runs") + 1
+    first, last = text.split(" <b>")
+    spans = [(start, end), (text.index("<b>"), len(text))]
+    assert sentences.split(text, spans) == ["", first, " ", "<b>" + last, ""]
+    # An end before or behind the string is one.
+    text = "好。<b>好。</b>"
+    found = sentences.split(text, [(2, 5), (7, 11)])
+    assert found[1::2] == ["好。", "<b>好。", "</b>"]
+    asked = []
+    found = sentences.by_sentences(
+        lambda rows: asked.extend(rows) or rows,
+        ["Aa. B? C"],
+        lambda _: [(0, 6)],
+    )
+    assert (found, asked) == (["Aa. B? C"], ["Aa. B?", "C"])
+
+
 def test_a_long_line_takes_time_in_proportion():
     """No mark copies the rest of the line, which took a minute here."""
     line = "a. " * 300_000

@@ -100,6 +100,8 @@ def of(model, lines: list[str], options) -> AskedLines:
         from keras_attention.serving import placeholders
 
         choices |= {"patterns": options.kept, "stand_in": options.stand_in}
+        if options.num_beams and options.num_beams != model.num_beams:
+            choices["num_beams"] = options.num_beams
         function = functools.partial(placeholders.keep, model)
     elif options.num_beams and options.num_beams != model.num_beams:
         # A run has been loaded with them, and may draw with one beam.
@@ -257,8 +259,8 @@ def _check(model, options) -> None:
             f"{first} is of a whole text, and --split_sentences translates "
             "each sentence for itself. Leave one of them out."
         )
-    if first is None:
-        return
+    if first in (None, "--keep"):
+        return  # The model's call says which beams it has.
     if options.num_beams and options.num_beams != model.num_beams:
         raise ValueError(
             "n-best lists, scores, attention, prefixes and terms are those of "

@@ -108,6 +108,19 @@ def test_a_sentence_does_not_end_in_what_is_kept():
     ]
 
 
+@pytest.mark.parametrize("num_beams", [1, 2])
+def test_what_is_kept_may_be_asked_with_other_beams(num_beams):
+    class Translator(Model):
+        signatures, num_beams = (), 4
+
+        def __call__(self, rows, num_beams, batch_size, truncate):
+            return [f"{num_beams} {row}" for row in rows]
+
+    options = predict.Options(keep="tag", num_beams=num_beams)
+    asked = asked_lines.of(Translator("text"), ["<b>"], options)
+    assert asked.ask(asked.rows) == [f"{num_beams} <b>"]
+
+
 def test_a_bad_line_has_as_many_lines_as_any_other():
     class Translator(Model):
         num_beams = 2

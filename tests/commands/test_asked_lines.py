@@ -5,8 +5,9 @@ import types
 
 import pytest
 
-from keras_attention import cli, runs
+from keras_attention import cli, config, runs
 from keras_attention.commands import asked_lines, predict
+from keras_attention.training import run_directory
 
 
 class Model:
@@ -199,3 +200,32 @@ def test_one_beam_of_a_run_that_draws_is_not_greedy():
     options = predict.Options(num_beams=1, temperature=1.0)
     asked = asked_lines.of(Model("text"), ["ab"], options)
     assert asked.ask.keywords == {"truncate": False}
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "expected"),
+    [
+        ("transformer", {}, True),
+        ("transformer", {"num_beams": 1}, True),
+        ("transformer", {"temperature": 1.0}, False),
+        ("rnn_language_model", {}, False),
+    ],
+)
+def test_nobody_reads_of_constraints_who_asked_to_keep(
+    tmp_path, monkeypatch, model, more, expected
+):
+    choices = config.resolve(config.make(model=model))
+    run_directory.write_config(run_directory.at(tmp_path), choices)
+    loaded = Model("text")
+    loaded.task, given = choices.task, []
+    monkeypatch.setattr(
+        runs, "load", lambda path, **search: given.append(search) or loaded
+    )
+    options = predict.Options(keep="tag", **more)
+    arguments = predict.app, str(tmp_path), ["a"], (), options
+    if choices.task == "translation":
+        predict.read(*arguments)
+    else:
+        with pytest.raises(ValueError, match="models take --keep; this"):
+            predict.read(*arguments)
+    assert given == [more | ({"constraints": True} if expected else {})]

@@ -102,15 +102,18 @@ def of(model, lines: list[str], options) -> AskedLines:
         from keras_attention.serving import placeholders
 
         choices |= {"patterns": options.kept, "stand_in": options.stand_in}
+        if options.num_beams and options.num_beams != model.num_beams:
+            choices["num_beams"] = options.num_beams
         function = functools.partial(placeholders.keep, model)
     elif options.num_beams and options.num_beams != model.num_beams:
         # A run has been loaded with them, and may draw with one beam.
         choices["num_beams"] = options.num_beams
     ask = functools.partial(function, **choices)
     if options.split_sentences:
-        from keras_attention.serving import sentences
+        from keras_attention.serving import placeholders, sentences
 
-        ask = functools.partial(sentences.by_sentences, ask)
+        find = functools.partial(placeholders.find, patterns=options.kept)
+        ask = functools.partial(sentences.by_sentences, ask, find=find)
     return AskedLines(
         model,
         ask,
@@ -212,18 +215,22 @@ def _too_long(model, rows: list, options) -> dict[int, tuple[int, int]]:
         return model.too_long(rows)
     from keras_attention.serving import placeholders, sentences
 
-    parts = [
-        (row, part)
-        for row, text in enumerate(rows, 1)
-        for part in (
-            sentences.split(text)[1::2] if options.split_sentences else [text]
-        )
-    ]
-    masked = [
-        placeholders.mask(part, options.kept, options.stand_in).text
-        for _, part in parts
-    ]
-    found = model.too_long(masked)
+    parts = [(row, text) for row, text in enumerate(rows, 1)]
+    if options.split_sentences:
+        parts = [
+            (row, part)
+            for row, text in parts
+            for part in sentences.split(
+                text, placeholders.find(text, options.kept)
+            )[1::2]
+        ]
+    texts = [part for _, part in parts]
+    if options.kept:
+        texts = [
+            placeholders.mask(part, options.kept, options.stand_in).text
+            for part in texts
+        ]
+    found = model.too_long(texts)
     return {parts[place - 1][0]: sizes for place, sizes in found.items()}
 
 
@@ -275,8 +282,8 @@ def _check(model, options) -> None:
             f"{first} is of a whole text, and --split_sentences translates "
             "each sentence for itself. Leave one of them out."
         )
-    if first is None:
-        return
+    if first in (None, "--keep"):
+        return  # The model's call says which beams it has.
     if options.num_beams and options.num_beams != model.num_beams:
         raise ValueError(
             "n-best lists, scores, attention, prefixes and terms are those of "

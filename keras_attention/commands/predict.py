@@ -166,9 +166,7 @@ def read(
         raise ValueError(
             "--stand_in goes with --keep. Add --keep, or leave --stand_in out."
         )
-    can_force = options.kept and not options.samples
-    if (options.is_constrained or can_force) and arguments.is_run(model):
-        # An export has the signature for it, or does not.
+    if _wants_constraints(model, options):
         options = dataclasses.replace(options, constraints=True)
     if input or options.output or options.ray_address or options.workers > 1:
         if ensemble:
@@ -191,6 +189,26 @@ def read(
         is_brief=bool(words),
     )
     return asked_lines.of(loaded, words or _standard_input(), options)
+
+
+def _wants_constraints(model: str, options: Options) -> bool:
+    """Whether a run is loaded with the search that must write terms.
+
+    An export has the signature for it, or does not.
+    """
+    if not (options.is_constrained or options.kept):
+        return False
+    if not arguments.is_run(model):
+        return False
+    from keras_attention import config as configuration
+    from keras_attention.training import run_directory
+
+    config = run_directory.read_config(run_directory.at(model))
+    if config.task != "translation":
+        # `asked_lines` refuses what was typed, and nobody typed constraints.
+        return False
+    search = configuration.replace(config, **options.given).search
+    return options.is_constrained or not search.samples
 
 
 def write(asked: asked_lines.AskedLines, found: list) -> None:

@@ -31,7 +31,9 @@ PATTERNS = {
     "url": r"(?:https?://|www\.)[^\s<>\"]*[\w/]",
     "email": r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+",
     "tag": r"</?[A-Za-z][^<>]*>",
-    "field": r"\$?\{[^{}\s]*\}|%(?:\(\w+\))?[sdif]",
+    # "50%discount" and "100 %ige" hold none; "%d日" does.
+    "field": r"\$?\{[^{}\s]*\}|"
+    r"(?<!\d)%(?:\(\w+\)|\d+\$)?[-+0#]*\d*(?:\.\d+)?[sdif](?![A-Za-z])",
     "number": r"\d+(?:[.,:/-]\d+)*",
 }
 # Numbers below have many forms and meanings.
@@ -118,7 +120,9 @@ def find(text: str, patterns: Sequence[str]) -> list[tuple[int, int]]:
     return chosen
 
 
-def mask(text: str, patterns: Sequence[str], stand_in: str = "{}") -> Masked:
+def mask(
+    text: str, patterns: Sequence[str], stand_in: str = "{}", beside: str = ""
+) -> Masked:
     """Puts stand-ins in place of strings.
 
     A space is set between a stand-in and a letter or a digit beside it.
@@ -129,6 +133,7 @@ def mask(text: str, patterns: Sequence[str], stand_in: str = "{}") -> Masked:
         patterns: see `find`.
         stand_in: what a stand-in looks like; `{}` is a number, from 71, which
             does not stand in the text.
+        beside: another text in which the number does not stand either.
 
     Raises:
         ValueError: As `find`, or if `stand_in` has no `{}`.
@@ -145,7 +150,7 @@ def mask(text: str, patterns: Sequence[str], stand_in: str = "{}") -> Masked:
         )
     kept, joined = {}, {True: set(), False: set()}
     masked, end, spans = "", 0, find(text, patterns)
-    numbers = _numbers(text, len(spans))
+    numbers = _numbers(f"{text} {beside}", len(spans))
     for (start, stop), number in zip(spans, numbers, strict=True):
         name = stand_in.replace("{}", number)
         masked += _apart(masked, text[end:start], joined[False], kept)
@@ -186,7 +191,8 @@ def mask_pair(
     >>> mask_pair("5 dogs, 3 cats", "3 Katzen, 5 Hunde", ["number"])
     ('71 dogs, 72 cats', '72 Katzen, 71 Hunde')
     """
-    one, other = mask(source, patterns, stand_in), mask(target, patterns)
+    one = mask(source, patterns, stand_in, beside=target)
+    other = mask(target, patterns)
     left = [*one.kept.items()]
     names = {}
     for name, string in other.kept.items():

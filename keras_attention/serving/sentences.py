@@ -9,7 +9,7 @@ space. It always ends with its line. What the rule misses stays one sentence.
 import itertools
 import re
 import reprlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 # Without their last full stop, in small letters.
 ABBREVIATIONS = frozenset(
@@ -21,9 +21,10 @@ ABBREVIATIONS = frozenset(
 )
 # These are abbreviations before a number only: "No. 5", but "I said no. Go."
 BEFORE_NUMBERS = frozenset(["no"])
-# The rest of a line is its last sentence.
+# The rest of a line is its last sentence. The group is what comes next; marks
+# that stand together (++, *+) stay together.
 _END = re.compile(
-    r"[.!?…]+[\"'”’»“‘)\]]*(?=\s+\S)|[。！？]+[」』”’）]*(?=\s*\S)"
+    r"(?:[.!?…]++[\"'”’»“‘)\]]*+(?=\s)|[。！？]++[」』”’）]*+)(?=\s*(\S))"
 )
 _LONGEST_WORD = 40  # Longer ones are none of these.
 _LAST_WORD = re.compile(r"[^\s\"'“‘„‚«»(\[]+$")
@@ -31,11 +32,13 @@ _LAST_WORD = re.compile(r"[^\s\"'“‘„‚«»(\[]+$")
 _SHORT = re.compile(r"[^\W\d_]|\d{1,2}")
 
 
-def split(text: str) -> list[str]:
+def split(text: str, whole: Sequence[tuple[int, int]] = ()) -> list[str]:
     """The parts of a text: blank, sentence, blank, sentence, ..., blank.
 
     Args:
         text: any text.
+        whole: `(start, end)` of strings in which no sentence ends, as
+            `placeholders.find` gives them.
 
     Returns:
         An odd number of parts, which joined are the text. Those at odd places
@@ -47,11 +50,11 @@ def split(text: str) -> list[str]:
     >>> split("Hello. How are you?\\n")
     ['', 'Hello.', ' ', 'How are you?', '\\n']
     """
-    sentences = itertools.chain.from_iterable(
-        _of_line(line) for line in text.splitlines(keepends=True)
-    )
+    inside = {place for start, end in whole for place in range(start + 1, end)}
+    ends = [end for end in _ends(text) if end not in inside]
     parts = [""]
-    for sentence in sentences:
+    for start, end in itertools.pairwise([0, *ends, len(text)]):
+        sentence = text[start:end]
         core = sentence.strip()
         before, after = sentence.split(core, 1) if core else (sentence, "")
         parts[-1] += before
@@ -60,7 +63,9 @@ def split(text: str) -> list[str]:
 
 
 def by_sentences(
-    translate: Callable[[list[str]], Sequence[str]], texts: Sequence[str]
+    translate: Callable[[list[str]], Sequence[str]],
+    texts: Sequence[str],
+    find: Callable[[str], Sequence[tuple[int, int]]] = lambda text: (),
 ) -> list[str]:
     """Translates the sentences of texts, and joins them as they stood.
 
@@ -68,6 +73,8 @@ def by_sentences(
         translate: a function of sentences to as many translations, such as a
             `Translator`. It is called once.
         texts: what to translate.
+        find: a function of a text to the strings in which no sentence ends,
+            see `split`.
 
     Returns:
         A translation of each text. The spaces and line ends between sentences,
@@ -85,32 +92,34 @@ def by_sentences(
         raise ValueError(
             f"Put a single text in a list. Received: {reprlib.repr(texts)}"
         )
-    parts = [split(text) for text in texts]
+    parts = [split(text, find(text)) for text in texts]
     found = iter(translate([one for row in parts for one in row[1::2]]))
     for row in parts:
         row[1::2] = itertools.islice(found, len(row) // 2)
     return ["".join(row) for row in parts]
 
 
-def _of_line(line: str) -> list[str]:
-    """The sentences of a line, spaces included."""
-    sentences, start = [], 0
-    for end in _END.finditer(line):
-        if _is_end(line, end):
-            sentences.append(line[start : end.end()])
-            start = end.end()
-    return [*sentences, line[start:]]
+def _ends(text: str) -> Iterator[int]:
+    """Where sentences end, in order."""
+    start = 0
+    for line in text.splitlines(keepends=True):
+        for end in _END.finditer(line):
+            if _is_end(line, end):
+                yield start + end.end()
+        start += len(line)
+        yield start
 
 
 def _is_end(line: str, end: re.Match) -> bool:
     """Whether a sentence ends with these marks."""
-    first = line[end.end() :].lstrip()[:1]
-    if first.islower():
+    if end[1].islower():
         return False
     before = line[max(0, end.start() - _LONGEST_WORD) : end.start()]
     word = _LAST_WORD.search(before)
     if end.group() != "." or word is None:
         return True
     is_short = _SHORT.fullmatch(word.group().rpartition(".")[2])
-    known = ABBREVIATIONS | BEFORE_NUMBERS if first.isdigit() else ABBREVIATIONS
+    known = (
+        ABBREVIATIONS | BEFORE_NUMBERS if end[1].isdigit() else ABBREVIATIONS
+    )
     return not is_short and word.group().lower() not in known

@@ -5,8 +5,9 @@ import types
 
 import pytest
 
-from keras_attention import cli, runs
+from keras_attention import cli, config, runs
 from keras_attention.commands import asked_lines, predict
+from keras_attention.training import run_directory
 
 
 class Model:
@@ -129,6 +130,41 @@ def test_a_stand_in_is_of_what_is_kept(tmp_path):
         cli.main(["predict", *words])
 
 
+def test_a_sentence_does_not_end_in_what_is_kept():
+    class Translator(Model):
+        signatures = ()
+
+        def __call__(self, rows, num_beams, batch_size, truncate):
+            assert not self.too_long(rows)
+            return [row.upper() for row in rows]
+
+    options = predict.Options(keep="tag", split_sentences=True)
+    line = 'a <i alt="Dogs. A cat."> b. <b>C'
+    asked = asked_lines.of(Translator("text"), [line], options)
+    assert asked.problems.keys() == {1}  # "a 71 b."
+    line = line.replace(" b.", "!")
+    asked = asked_lines.of(Translator("text"), [line], options)
+    assert not asked.problems
+    assert asked.ask(asked.rows) == [
+        line.upper()
+        .replace("<B>", "<b>")
+        .replace('<I ALT="DOGS. A CAT.">', '<i alt="Dogs. A cat.">')
+    ]
+
+
+@pytest.mark.parametrize("num_beams", [1, 2])
+def test_what_is_kept_may_be_asked_with_other_beams(num_beams):
+    class Translator(Model):
+        signatures, num_beams = (), 4
+
+        def __call__(self, rows, num_beams, batch_size, truncate):
+            return [f"{num_beams} {row}" for row in rows]
+
+    options = predict.Options(keep="tag", num_beams=num_beams)
+    asked = asked_lines.of(Translator("text"), ["<b>"], options)
+    assert asked.ask(asked.rows) == [f"{num_beams} <b>"]
+
+
 def test_a_bad_line_has_as_many_lines_as_any_other():
     class Translator(Model):
         num_beams = 2
@@ -207,3 +243,32 @@ def test_one_beam_of_a_run_that_draws_is_not_greedy():
     options = predict.Options(num_beams=1, temperature=1.0)
     asked = asked_lines.of(Model("text"), ["ab"], options)
     assert asked.ask.keywords == {"truncate": False}
+
+
+@pytest.mark.parametrize(
+    ("model", "more", "expected"),
+    [
+        ("transformer", {}, True),
+        ("transformer", {"num_beams": 1}, True),
+        ("transformer", {"temperature": 1.0}, False),
+        ("rnn_language_model", {}, False),
+    ],
+)
+def test_nobody_reads_of_constraints_who_asked_to_keep(
+    tmp_path, monkeypatch, model, more, expected
+):
+    choices = config.resolve(config.make(model=model))
+    run_directory.write_config(run_directory.at(tmp_path), choices)
+    loaded = Model("text")
+    loaded.task, given = choices.task, []
+    monkeypatch.setattr(
+        runs, "load", lambda path, **search: given.append(search) or loaded
+    )
+    options = predict.Options(keep="tag", **more)
+    arguments = predict.app, str(tmp_path), ["a"], (), options
+    if choices.task == "translation":
+        predict.read(*arguments)
+    else:
+        with pytest.raises(ValueError, match="models take --keep; this"):
+            predict.read(*arguments)
+    assert given == [more | ({"constraints": True} if expected else {})]

@@ -23,6 +23,8 @@ KEPT = [
     "${71}",
     "%s",
     "%(name)d",
+    "%1$s",
+    "%.2f",
     "71",
     "3.50",
     "7",
@@ -144,6 +146,28 @@ def test_the_longest_of_the_first_is_kept():
     assert words == ["http://x.org/7", "7.5", "{a}", "%d"]
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("{} of {name}, ${name}", ["{}", "{name}", "${name}"]),
+        ("%s: %d, %i or %f.", ["%s", "%d", "%i", "%f"]),
+        ("%(name)s%(count)5d", ["%(name)s", "%(count)5d"]),
+        ("%1$s%2$d", ["%1$s", "%2$d"]),
+        ("%.2f of %5d, %-3s, %+.1f, %05.2f", "%.2f %5d %-3s %+.1f %05.2f"),
+        ("第%d日, %s71", ["%d", "%s"]),
+        ("50%discount, 50%d", []),
+        ("100%ige, 100 %ige", []),
+        ("50% of 7 %, 100%.", []),
+        ("{two words} {", []),
+    ],
+)
+def test_fields(text, expected):
+    if isinstance(expected, str):
+        expected = expected.split()
+    spans = placeholders.find(text, ["field"])
+    assert [text[start:stop] for start, stop in spans] == expected
+
+
 def test_wrong_patterns_and_stand_ins_are_refused():
     with pytest.raises(ValueError, match="none of url, email"):
         placeholders.find("a", ["("])
@@ -174,6 +198,9 @@ def test_pairs_to_train_on():
         assert placeholders.mask_pair(*pair, ["number"]) == pair
     pair = placeholders.mask_pair("5 and 5", "5 und 5", ["number"], "⟦{}⟧")
     assert pair == ("⟦71⟧ and ⟦72⟧", "⟦71⟧ und ⟦72⟧")
+    # A number that only the target has would be a second stand-in there.
+    pair = placeholders.mask_pair("<b>x</b>", "<b>71</b>", ["tag"])
+    assert pair == ("72 x 73", "72 71 73")
 
 
 def test_what_no_vocabulary_can_write_is_not_forced():

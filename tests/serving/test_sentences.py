@@ -1,5 +1,7 @@
 """Texts are split into sentences, and joined as they were."""
 
+import time
+
 import hypothesis
 import pytest
 from hypothesis import strategies
@@ -71,6 +73,8 @@ def test_one_text_is_refused():
         ("In 1999. Then", ["In 1999.", "Then"]),
         ("once. upon", ["once. upon"]),
         ("你好。再见！", ["你好。", "再见！"]),
+        ("他说：「好。」", ["他说：「好。」"]),
+        ("好。。", ["好。。"]),
         (" \n", []),
         ("", []),
     ],
@@ -80,3 +84,30 @@ def test_where_sentences_end(text, expected):
     assert found[: len(expected)] == expected
     if "\n" not in text:
         assert found == expected
+
+
+def test_no_sentence_ends_inside_what_is_whole():
+    text = 'A man <img alt="Dogs run.\nA cat sits."> runs. <b>He</b>'
+    start, end = text.index("<img"), text.index("> runs") + 1
+    first, last = text.split(" <b>")
+    spans = [(start, end), (text.index("<b>"), len(text))]
+    assert sentences.split(text, spans) == ["", first, " ", "<b>" + last, ""]
+    # An end before or behind the string is one.
+    text = "好。<b>好。</b>"
+    found = sentences.split(text, [(2, 5), (7, 11)])
+    assert found[1::2] == ["好。", "<b>好。", "</b>"]
+    asked = []
+    found = sentences.by_sentences(
+        lambda rows: asked.extend(rows) or rows,
+        ["Aa. B? C"],
+        lambda _: [(0, 6)],
+    )
+    assert (found, asked) == (["Aa. B? C"], ["Aa. B?", "C"])
+
+
+def test_a_long_line_takes_time_in_proportion():
+    """No mark copies the rest of the line, which took a minute here."""
+    line = "a. " * 300_000
+    start = time.process_time()
+    assert sentences.split(line) == ["", line.strip(), " "]
+    assert time.process_time() - start < 5

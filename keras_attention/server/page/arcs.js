@@ -19,9 +19,11 @@ export function drawArcs(parent, { rows, columns, weights }) {
   const greatest = greatestOf(weights);
   const height = HEIGHT * Math.max(rows.length, columns.length);
   const picture = svg("svg", {
-    viewBox: `0 0 100 ${height}`, height, preserveAspectRatio: "none",
+    viewBox: `0 0 100 ${height}`, preserveAspectRatio: "none",
     "aria-hidden": true,
   });
+  // As an attribute it would lose to the height of every svg in the CSS.
+  picture.style.height = `${height}px`;
   const looked = columns.map(({ text }) => html("span", {}, text));
   const buttons = rows.map(({ text }) =>
     html("button", { type: "button", "aria-pressed": false }, text));

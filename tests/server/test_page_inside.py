@@ -167,6 +167,16 @@ def test_lines_of_one_head(open_page, ask):
     weights = np.array(seen["encoder"][0][1])
     seen_lines = weights >= weights.max() / 100
     assert page.locator(".arcs line").count() == seen_lines.sum()
+    # A line begins and ends at the middle of its tokens.
+    middles = """part => [...document.querySelectorAll(`.arcs ${part}`)]
+      .map((node) => node.getBoundingClientRect())
+      .map((box) => Math.round(box.top + box.height / 2))"""
+    rows, _ = np.nonzero(seen_lines)
+    begins = page.evaluate("""() => [...document.querySelectorAll(".arcs line")]
+      .map((line) => new DOMPoint(line.x1.baseVal.value, line.y1.baseVal.value)
+        .matrixTransform(line.getScreenCTM()).y)""")
+    names = page.evaluate(middles, "li button")
+    assert begins == pytest.approx([names[row] for row in rows], abs=2)
     page.locator(".arcs button").nth(1).click()
     assert page.locator(".arcs line").count() == seen_lines[1].sum()
     titles = [

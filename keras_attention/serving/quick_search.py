@@ -172,7 +172,7 @@ class QuickSearch:
 def _only(function) -> Callable:
     """The one graph of a loaded function.
 
-    The function itself would look for it, which takes half a millisecond.
+    The function itself would look for it at each call.
     """
     return function.concrete_functions[0]
 

@@ -162,8 +162,7 @@ class Tokenizer(tf.Module):
             self._check_range(getattr(ids, "flat_values", ids))
         ids = tf.cast(ids, tf.int32)
         silent = (ids == tokens.PAD) | (ids == tokens.START)
-        # Of a dense tensor, this takes a third of the operations that it
-        # takes of a ragged one.
+        # A dense tensor needs fewer operations here than a ragged one.
         ids = tf.ragged.boolean_mask(ids, ~(silent | (ids == tokens.END)))
         ids = ids.with_row_splits_dtype(tf.int64)
         return valid_utf8(self._functions.detokenize(ids))

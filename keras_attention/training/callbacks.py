@@ -11,8 +11,10 @@ def verbosity() -> int:
 
     A log in a file has no use for the colours and backspaces of a bar.
     """
-    # A notebook shows a bar that moves, and yet has no terminal.
-    return 1 if sys.stdout.isatty() or "ipykernel" in sys.modules else 2
+    output = sys.stdout
+    # A notebook shows a bar that moves, and yet is no terminal.
+    is_notebook = type(output).__module__.partition(".")[0] == "ipykernel"
+    return 1 if output.isatty() or is_notebook else 2
 
 
 class EverySteps(keras.callbacks.Callback):

@@ -276,7 +276,7 @@ def _decode(options, folder):
         all_seconds = time.perf_counter() - before
 
     search = tf.function(
-        lambda ids: live.graph.search(ids, num_beams).ids,
+        lambda ids: live.graph.search(ids, num_beams, is_scored=False).ids,
         input_signature=[tf.TensorSpec([None, None], tf.int32)],
         autograph=False,
     )

@@ -29,6 +29,7 @@ def greedy_search(
     no_repeat_ngram_size=0,
     room=None,
     min_lengths=None,
+    is_scored=True,
 ):
     """Takes the most probable token at each step.
 
@@ -43,9 +44,13 @@ def greedy_search(
             the package; 0 for none.
         room: the most tokens of any answer, for a compiler, see the package.
         min_lengths: the fewest tokens of each answer, see the package.
+        is_scored: whether the result has log-probabilities, scores and where
+            attention looked. The answers are the same without. A step then
+            takes no softmax over the vocabulary.
 
     Returns:
-        `SearchResult` with N = 1.
+        `SearchResult` with N = 1. If it is not scored, its probabilities and
+        scores are 0, and its attention weights have S = 0.
 
     Raises:
         ValueError: If alpha, beta or the n-grams' size is negative, if END is
@@ -63,20 +68,10 @@ def greedy_search(
         room,
         min_lengths,
     )
-    source_mask = source.mask_of(source_mask, ops.shape(rules.max_lengths)[0])
-
-    def offer(logits, blocked_ids):
-        return next_tokens.best_extensions(logits, 1, rules, blocked_ids)
-
-    def choose(offers, position):
-        log_probs, token_ids = next_tokens.within_limits(
-            *offers, position, rules
-        )
-        # One word beside END, of which END has not yet been compared.
-        log_probs, best = ops.top_k(log_probs, 1)
-        token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
-        return token_ids[:, 0], log_probs[:, 0]
-
+    source_mask = source.mask_of(
+        source_mask if is_scored else None, ops.shape(rules.max_lengths)[0]
+    )
+    offer, choose = _by_probability(rules, is_scored)
     loop = one_path.loop(offer, choose, step, memory, state, source_mask, rules)
     # Penalties cannot change the only hypothesis of a row: they come last.
     path = one_path.result(ops.while_loop(*loop), rules)
@@ -89,3 +84,23 @@ def greedy_search(
         beta,
     )
     return path._replace(score=score)
+
+
+def _by_probability(rules, is_scored):
+    """The functions of `one_path.loop` that take the most probable token."""
+
+    def offer(logits, blocked_ids):
+        return next_tokens.best_extensions(
+            logits, 1, rules, blocked_ids, is_normalised=is_scored
+        )
+
+    def choose(offers, position):
+        log_probs, token_ids = next_tokens.within_limits(
+            *offers, position, rules
+        )
+        # One word beside END, of which END has not yet been compared.
+        log_probs, best = ops.top_k(log_probs, 1)
+        token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
+        return token_ids[:, 0], log_probs[:, 0] if is_scored else 0.0
+
+    return offer, choose

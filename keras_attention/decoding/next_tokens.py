@@ -83,7 +83,7 @@ def _without(log_probs, blocked_ids, end_id):
     return ops.where(is_blocked, IMPOSSIBLE, log_probs)
 
 
-def best_extensions(logits, count, rules, blocked_ids=()):
+def best_extensions(logits, count, rules, blocked_ids=(), is_normalised=True):
     """The next tokens worth a look: the `count` best ones, and END.
 
     They have the log-probabilities of `allowed_log_probs`, without sorting
@@ -94,6 +94,8 @@ def best_extensions(logits, count, rules, blocked_ids=()):
         count: how many beside END.
         rules: `answers.Rules`, of the whole batch.
         blocked_ids: of `ngrams.blocked_ids`.
+        is_normalised: whether the log-probabilities are needed. Without it,
+            logits stand in their place: these have the same order.
 
     Returns:
         `(log_probs, token_ids)`: float32 and int32 [A, C], best first, END
@@ -103,12 +105,13 @@ def best_extensions(logits, count, rules, blocked_ids=()):
     if rules.no_repeat_ngram_size:
         # What is left is not normalised again. The greatest logit may be
         # blocked, so it cannot give the normaliser below.
-        logits = ops.log_softmax(logits, axis=-1)
+        if is_normalised:
+            logits = ops.log_softmax(logits, axis=-1)
         logits = _without(logits, blocked_ids, rules.end_id)
     # Some of the best may be forbidden, or be END.
     # So many more are looked at that `count` remain in any case.
     best, token_ids = top_k(logits, count + len(rules.forbidden_ids) + 1)
-    if rules.no_repeat_ngram_size:
+    if rules.no_repeat_ngram_size or not is_normalised:
         normaliser = 0.0
     else:
         # log(sum(exp)) is the greatest logit less the log of its probability:

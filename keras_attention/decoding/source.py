@@ -34,12 +34,13 @@ def weights_over(attention_weights, logits, source_length):
         attention_weights: [B, S], or [B, H, S] of several heads, whose mean
             is taken, or None of a step that looks nowhere.
         logits: [B, V], of the same step.
-        source_length: S.
+        source_length: S; the number 0 where nobody asks.
 
     Returns:
         [B, S]; 0 for None.
     """
-    if attention_weights is None:
+    is_asked = not isinstance(source_length, int) or source_length
+    if attention_weights is None or not is_asked:
         shape = (ops.shape(logits)[0], source_length)
         return ops.zeros(shape, dtype="float32")
     if len(attention_weights.shape) == 3:

@@ -114,10 +114,8 @@ class TranslationGraph(Graph):
             return source_ids, lengths, self.max_lengths(source_ids)
 
         def search(num_beams, source_ids, max_lengths, weights):
-            answers = self._search(
-                num_beams, 1, source_ids, max_lengths, room, weights
-            )
-            return answers.ids[:, 0]
+            inputs = (source_ids, max_lengths, room, weights)
+            return self._search(num_beams, 1, False, *inputs).ids[:, 0]
 
         self.quick_tools = {
             "weights": make(self.weights.values, input_signature=[]),
@@ -139,7 +137,9 @@ class TranslationGraph(Graph):
         """Text [B] to ids, ids to answers, answers to what `write` makes."""
         # As `search`, which would be one more function on the way to a step.
         source_ids, lengths = self.encode_text(text)
-        search = self._search_of_rows(num_beams, n_best)
+        # The one text of a greedy search needs no score.
+        is_scored = num_beams != 1 or write != self._write_translation
+        search = self._search_of_rows(num_beams, n_best, is_scored)
         answers = side_by_side(
             search.get_concrete_function(),
             source_ids,
@@ -155,27 +155,28 @@ class TranslationGraph(Graph):
         fitting = ids[:, : self.limits.max_source_length - 1]
         return token_rows.ended(fitting), lengths
 
-    def search(self, source_ids, num_beams: int, n_best: int = 1):
+    def search(self, source_ids, num_beams: int, n_best=1, is_scored=True):
         """The search between the tokenizers, as every signature does it.
 
         Args:
             source_ids: int32 [B, S], END included, then padding.
             num_beams: 1 for greedy search, `DRAWN` for sampling.
             n_best: how many answers, at most `num_beams`.
+            is_scored: see `decoding.greedy_search`.
 
         Returns:
             `decoding.SearchResult`.
         """
-        search = self._search_of_rows(num_beams, n_best)
+        search = self._search_of_rows(num_beams, n_best, is_scored)
         return side_by_side(
             search.get_concrete_function(),
             source_ids,
             self.max_lengths(source_ids),
         )
 
-    def _make_search_of_rows(self, num_beams, n_best):
+    def _make_search_of_rows(self, num_beams, n_best, is_scored):
         return tf.function(
-            functools.partial(self._search, num_beams, n_best),
+            functools.partial(self._search, num_beams, n_best, is_scored),
             input_signature=[
                 tf.TensorSpec([None, None], tf.int32),
                 tf.TensorSpec([None], tf.int32),
@@ -190,6 +191,7 @@ class TranslationGraph(Graph):
         self,
         num_beams,
         n_best,
+        is_scored,
         source_ids,
         max_lengths,
         room=None,
@@ -208,7 +210,7 @@ class TranslationGraph(Graph):
                 return decoding.sampling_search(**arguments, **drawn)
             arguments |= {"room": room, **self.penalties}
             if num_beams == 1:
-                return decoding.greedy_search(**arguments)
+                return decoding.greedy_search(**arguments, is_scored=is_scored)
             arguments |= {"num_beams": num_beams, "n_best": n_best}
             if self.choices.num_groups == 1:
                 return decoding.beam_search(**arguments)
@@ -333,14 +335,11 @@ class TranslationGraph(Graph):
         """All layers and heads, each step's best tokens, and the beam."""
         source_ids, given, outputs = self._encode_pair(text, answer, "answer")
         with self.weights.in_use():
+            limits, width = self.max_lengths(source_ids), self.choices.num_beams
             result, tree = decoding.beam_tree(
-                **self.search_arguments(
-                    source_ids,
-                    self.max_lengths(source_ids),
-                    num_hypotheses=self.choices.num_beams,
-                ),
+                **self.search_arguments(source_ids, limits, None, width),
                 **self.penalties,
-                num_beams=self.choices.num_beams,
+                num_beams=width,
             )
             is_given, is_text = given[:, 0] != END, source_ids[:, 0] != END
             # What the model makes of a blank text is not shown.

@@ -25,6 +25,27 @@ def test_greedy_takes_the_best_token_at_each_step(
         check_hypothesis(result, row, 0, chain, ids[2:], alpha, beta)
 
 
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {},
+        {"no_repeat_ngram_size": 1},
+        {"forbidden_ids": CONTROL},
+        {"min_lengths": 4, "prefix_ids": [[4, 0], [5, 4], [0, 0], [4, 5]]},
+    ],
+)
+def test_greedy_needs_no_score(draw_chain, rules):
+    arguments = draw_chain(1, [6, 1, 7, 5], vocabulary_size=6).arguments()
+    scored = decoding.greedy_search(**arguments, **rules)
+    result = decoding.greedy_search(
+        **arguments, **rules, alpha=0.6, beta=0.2, is_scored=False
+    )
+    np.testing.assert_array_equal(result.ids, scored.ids)
+    np.testing.assert_array_equal(result.lengths, scored.lengths)
+    assert not np.any(result.log_probability) and not np.any(result.score)
+    assert result.attention_weights.shape == (4, 1, 7, 0)
+
+
 def test_limits_hold_for_each_row(draw_chain):
     chain = draw_chain(0, [1, 2, 5, 3])
     chain.logits[..., END] = -20.0  # nobody would end by choice

@@ -18,8 +18,8 @@ Reference: https://arxiv.org/abs/2411.09009
 import tensorflow as tf
 
 # The gradient of the kernel is read and written for each block. In a block of
-# fewer rows, this takes longer than the products. Only a batch has fewer.
-MIN_ROWS = 512
+# fewer rows, a step takes longer. Only a batch has fewer.
+MIN_ROWS = 256
 # Logits of a block, where it has MIN_ROWS all the same: 16 MB of float32.
 MAX_LOGITS = 2**22
 

@@ -55,13 +55,14 @@ def kept(path):
     return {(line["command"], line["round"]): line for line in lines}
 
 
-def run(commands, rounds, path=None):
+def run(commands, rounds, path=None, once=()):
     """What the commands print, in turn.
 
     Args:
         commands: name -> command.
         rounds: how often each runs.
         path: a file of results, or None.
+        once: names of systems that run in the first round alone.
 
     Yields:
         For each run a dict: name, command, round, result, machine. A command
@@ -71,7 +72,7 @@ def run(commands, rounds, path=None):
     for number in range(1, rounds + 1):
         for name, command in commands.items():
             line = before.get((command, number))
-            if name in failed:
+            if name in failed or (name in once and number > 1):
                 continue
             if line is None:
                 with machine.watch() as moment:
@@ -116,18 +117,18 @@ class Figures:
         return statistics.median(self.values or [math.nan])
 
 
-def collect(commands, rounds, fields, path=None):
+def collect(commands, rounds, fields, path=None, once=()):
     """Runs commands in turn, and prints a line for each run.
 
     Args:
-        commands, rounds, path: as for `run`.
+        commands, rounds, path, once: as for `run`.
         fields: names of the figure; the first one that a result has counts.
 
     Returns:
         Name -> `Figures`.
     """
     found = {name: Figures() for name in commands}
-    for line in run(commands, rounds, path):
+    for line in run(commands, rounds, path, once):
         name, moment = line["name"], machine.Moment(**line["machine"])
         value = value_of(line["result"], fields)
         found[name].values.append(value)

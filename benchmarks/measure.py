@@ -11,7 +11,7 @@ RESULTS/growth.png.
 pytorch, ctranslate2, joeynmt, opennmt_tf. A system whose environment is missing
 is left out. `--only GROUP ...` measures some groups, `--list` prints all with
 their commands. Each program counts for `--seconds`, after 10 to 20 seconds of
-preparation.
+preparation. `--once SYSTEM ...` names those that one round is enough for.
 """
 
 import argparse
@@ -182,6 +182,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=15.0)
     parser.add_argument("--only", nargs="+", metavar="GROUP")
+    parser.add_argument("--once", nargs="+", metavar="SYSTEM", default=())
     parser.add_argument("--list", action="store_true")
     options = parser.parse_args()
     import bench
@@ -208,7 +209,9 @@ def main():
     tables, kept = {}, options.results / "results.jsonl"
     for name, (fields, systems) in chosen.items():
         print(f"\n# {name}")
-        figures = compare.collect(systems, options.rounds, fields, kept)
+        figures = compare.collect(
+            systems, options.rounds, fields, kept, options.once
+        )
         tables[name] = compare.table(figures, fields[0])
         if name == "growth":
             tables[name] = growth.table(figures)

@@ -31,7 +31,7 @@ from keras_attention import config as configuration
 from keras_attention import devices, models, tasks
 from keras_attention.models import catalog
 from keras_attention.serving import loading, quick_search, translator
-from keras_attention.tokens import END, PAD
+from keras_attention.tokens import PAD
 from keras_attention.training import parts, run_directory
 
 # Sizes of the workload: the model, a named size of it, what replaces it.
@@ -235,6 +235,30 @@ def _median_ms(function, inputs, seconds) -> float:
     return 1000 * statistics.median(times)
 
 
+def batches_of(texts, live, batch_size) -> list[list[str]]:
+    """Batches of texts of like lengths."""
+    order = np.argsort(live.num_tokens(texts), kind="stable")
+    return [
+        [texts[index] for index in order[start : start + batch_size]]
+        for start in range(0, len(order) - batch_size + 1, batch_size)
+    ]
+
+
+def search_alone(live, batches, num_beams):
+    """The search between the tokenizers: a function, and what it is given.
+
+    Returns:
+        A function of ids [B, S], and such ids of each batch.
+    """
+    search = tf.function(
+        lambda ids: live.graph.search(ids, num_beams, is_scored=False).ids,
+        input_signature=[tf.TensorSpec([None, None], tf.int32)],
+        autograph=False,
+    )
+    ids = [live.graph.encode_text(tf.constant(batch))[0] for batch in batches]
+    return search, ids
+
+
 def decode(options) -> dict:
     """The exported SavedModel as `load` gives it, and its search alone."""
     devices.share_cores()
@@ -253,11 +277,7 @@ def _decode(options, folder):
         )
     live.export(folder / "model")
     loaded = loading.load(folder / "model")
-    order = np.argsort(live.num_tokens(texts), kind="stable")
-    batches = [
-        [texts[index] for index in order[start : start + batch_size]]
-        for start in range(0, len(order) - batch_size + 1, batch_size)
-    ]
+    batches = batches_of(texts, live, batch_size)
     # What is asked for the second time is compiled in the background.
     if batch_size <= quick_search.MOST_ROWS:
         for batch in [*batches[::20], *batches[::20]]:
@@ -275,18 +295,7 @@ def _decode(options, folder):
         loaded(texts, num_beams=num_beams, batch_size=batch_size)
         all_seconds = time.perf_counter() - before
 
-    search = tf.function(
-        lambda ids: live.graph.search(ids, num_beams, is_scored=False).ids,
-        input_signature=[tf.TensorSpec([None, None], tf.int32)],
-        autograph=False,
-    )
-    ids = []
-    for batch in batches:
-        rows = live.graph.source_tokenizer.tokenize(
-            tf.constant(batch)
-        ).to_list()
-        rows = tf.ragged.constant([[*row, END] for row in rows], tf.int32)
-        ids.append(rows.to_tensor(PAD))
+    search, ids = search_alone(live, batches, num_beams)
     search_ms = _median_ms(lambda x: search(x).numpy(), ids, options.seconds)
     return {
         "benchmark": "decode",

@@ -1,12 +1,15 @@
-"""Where the time of a training step goes, by TensorFlow's profiler.
+"""Where the time of a training step or of a search goes.
 
     python benchmarks/where_time_goes.py --size B --corpus FOLDER
+    python benchmarks/where_time_goes.py --num_beams 4 --batch_size 64
 
 It trains the workload of `bench.py` for some steps, and profiles the last of
-them. The table has the milliseconds of a step that all threads together spend
-in each kind of operation. They add up to more than the step takes, as two cores
-compute at the same time. The profiler itself takes some percent. What a kind
-is stands in `KINDS`.
+them by TensorFlow's profiler. With `--num_beams`, it profiles the search of a
+batch, that of `bench.py decode` whose length is in the middle. The table has
+the milliseconds of a step, or of a search, that all threads together spend in
+each kind of operation. They add up to more than it takes, as two cores compute
+at the same time. The profiler itself takes some percent. What a kind is stands
+in `KINDS`.
 """
 
 import argparse
@@ -102,6 +105,49 @@ def by_kind(found: collections.Counter) -> dict[str, float]:
     return dict(kinds.most_common()) | {"all else": left.total()}
 
 
+def training(options, folder) -> float:
+    """Profiles steps of a training: the milliseconds of one."""
+    devices.keep_memory()
+    workload = bench.build(
+        bench.Options(
+            size=options.size,
+            corpus=options.corpus,
+            precision=options.precision,
+        ),
+        folder / "run",
+    )
+    profile = _Profile(folder / "profile", options.steps)
+    workload.trainer.fit(
+        workload.pipeline.training(epoch=0).repeat(),
+        steps_per_epoch=bench.WARM_UP + options.steps,
+        shuffle=False,
+        verbose=0,
+        callbacks=[profile],
+    )
+    return profile.milliseconds
+
+
+def search(options, folder) -> float:
+    """Profiles searches of one batch: the milliseconds of one."""
+    devices.share_cores()
+    workload_options = bench.Options(
+        size=options.size, corpus=options.corpus, num_beams=options.num_beams
+    )
+    live, texts = bench.random_translator(workload_options, folder / "run")
+    batches = bench.batches_of(texts, live, options.batch_size)
+    middle = batches[len(batches) // 2 :][:1]
+    function, (ids,) = bench.search_alone(live, middle, options.num_beams)
+    for _ in range(bench.WARM_UP):
+        function(ids)
+    tf.profiler.experimental.start(str(folder / "profile"))
+    start = time.perf_counter()
+    for _ in range(options.steps):
+        function(ids).numpy()
+    seconds = time.perf_counter() - start
+    tf.profiler.experimental.stop()
+    return 1000 * seconds / options.steps
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__,
@@ -109,33 +155,26 @@ def main():
     )
     parser.add_argument("--size", default="S", choices=bench.SIZES)
     parser.add_argument("--corpus", default="phrases")
-    parser.add_argument("--precision", default="float32")
+    parser.add_argument("--precision", default="float32", help="of training")
+    parser.add_argument("--num_beams", type=int, help="of a search")
+    parser.add_argument("--batch_size", type=int, default=64, help="of it")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--all", action="store_true", help="each operation")
     options = parser.parse_args()
-    devices.keep_memory()
-    workload_options = bench.Options(
-        size=options.size, corpus=options.corpus, precision=options.precision
-    )
+    what, measure = "step", training
+    if options.num_beams:
+        what, measure = "search", search
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        workload = bench.build(workload_options, folder / "run")
-        profile = _Profile(folder / "profile", options.steps)
-        workload.trainer.fit(
-            workload.pipeline.training(epoch=0).repeat(),
-            steps_per_epoch=bench.WARM_UP + options.steps,
-            shuffle=False,
-            verbose=0,
-            callbacks=[profile],
-        )
+        milliseconds = measure(options, folder)
         found = operations(folder / "profile")
     if not found:
         sys.exit("The profiler saw no operation.")
     rows = found.most_common() if options.all else by_kind(found).items()
-    print(f"A step takes {profile.milliseconds:.0f} ms.\n")
+    print(f"A {what} takes {milliseconds:.0f} ms.\n")
     print("| part | ms |\n|---|---|")
-    for kind, milliseconds in rows:
-        print(f"| {kind} | {milliseconds / options.steps:.1f} |")
+    for kind, ms in rows:
+        print(f"| {kind} | {ms / options.steps:.1f} |")
 
 
 if __name__ == "__main__":

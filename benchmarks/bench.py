@@ -236,7 +236,16 @@ def _median_ms(function, inputs, seconds) -> float:
 
 
 def batches_of(texts, live, batch_size) -> list[list[str]]:
-    """Batches of texts of like lengths."""
+    """Batches of texts of like lengths.
+
+    Raises:
+        ValueError: If there is none.
+    """
+    if len(texts) < batch_size:
+        raise ValueError(
+            "Expected at least batch_size validation texts. Received: "
+            f"{len(texts)} texts, batch_size={batch_size}"
+        )
     order = np.argsort(live.num_tokens(texts), kind="stable")
     return [
         [texts[index] for index in order[start : start + batch_size]]
@@ -270,11 +279,6 @@ def decode(options) -> dict:
 def _decode(options, folder):
     num_beams, batch_size = options.num_beams, options.batch_size
     live, texts = random_translator(options, folder / "run")
-    if len(texts) < batch_size:
-        raise ValueError(
-            "Expected at least batch_size validation texts. Received: "
-            f"{len(texts)} texts, batch_size={batch_size}"
-        )
     live.export(folder / "model")
     loaded = loading.load(folder / "model")
     batches = batches_of(texts, live, batch_size)

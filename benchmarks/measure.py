@@ -192,9 +192,16 @@ def main():
     commands = Commands(options, works)
     translators = [name for name in bench.SIZES if name not in "SBR"]
     found = groups(commands, translators)
-    unknown = {*(options.only or ())} - {*found}
-    if unknown:
-        sys.exit(f"There is no group {unknown}. There are: {', '.join(found)}")
+    systems = {name for _, group in found.values() for name in group}
+    for what, given, known in (
+        ("group", options.only or (), found),
+        ("system", options.once, systems),
+    ):
+        if unknown := {*given} - {*known}:
+            sys.exit(
+                f"There is no {what} {', '.join(sorted(unknown))}. There are: "
+                f"{', '.join(known)}"
+            )
     chosen = {
         name: found[name] for name in found if name in (options.only or found)
     }

@@ -45,8 +45,8 @@ def greedy_search(
         room: the most tokens of any answer, for a compiler, see the package.
         min_lengths: the fewest tokens of each answer, see the package.
         is_scored: whether the result has log-probabilities, scores and where
-            attention looked. The answers are the same without. A step then
-            takes no softmax over the vocabulary.
+            attention looked. The answers are the same without, but for ties
+            by rounding. A step then takes no softmax over the vocabulary.
 
     Returns:
         `SearchResult` with N = 1. If it is not scored, its probabilities and
@@ -101,6 +101,9 @@ def _by_probability(rules, is_scored):
         # One word beside END, of which END has not yet been compared.
         log_probs, best = ops.top_k(log_probs, 1)
         token_ids = buffers.pick(token_ids, ops.cast(best, "int32"))
-        return token_ids[:, 0], log_probs[:, 0] if is_scored else 0.0
+        log_probs = log_probs[:, 0]
+        return token_ids[:, 0], (
+            log_probs if is_scored else ops.zeros_like(log_probs)
+        )
 
     return offer, choose

@@ -162,7 +162,7 @@ class TranslationGraph(Graph):
             source_ids: int32 [B, S], END included, then padding.
             num_beams: 1 for greedy search, `DRAWN` for sampling.
             n_best: how many answers, at most `num_beams`.
-            is_scored: see `decoding.greedy_search`.
+            is_scored: of greedy search alone, see there.
 
         Returns:
             `decoding.SearchResult`.

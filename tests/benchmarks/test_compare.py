@@ -94,6 +94,12 @@ def test_systems_run_in_turn_and_medians_are_compared(quiet, commands):
     )
 
 
+def test_one_round_is_enough_for_some(quiet, commands):
+    found = compare.collect(commands, 3, ["ms"], once=["peer"])
+    assert found["ours"].values == [2, 4, 6]
+    assert found["peer"].values == [3]
+
+
 def test_what_was_stopped_goes_on(quiet, commands, tmp_path):
     path = tmp_path / "results.jsonl"
     runs = compare.run(commands, rounds=2, path=path)

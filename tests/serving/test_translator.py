@@ -81,6 +81,23 @@ def num_repeated(tokens, size):
     return len(grams) - len(set(grams))
 
 
+def test_a_greedy_text_without_a_score_is_that_with_one(
+    random_translator, sentences
+):
+    plain = random_translator("transformer")
+    greedy = Translator(
+        plain.model,
+        plain.graph.source_tokenizer,
+        plain.graph.target_tokenizer,
+        num_beams=1,
+    )
+    some = [text for text in sentences[:9] if text.strip()]
+    scored = [row["translation"] for row in greedy.with_attention(some)]
+    assert len({*scored}) > 3
+    assert greedy(some) == greedy(some, batch_size=1) == scored
+    assert plain(some, num_beams=1) == scored
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1, 2])
 def test_no_search_writes_an_ngram_again(random_translator, sentences, size):

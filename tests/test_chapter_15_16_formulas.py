@@ -108,7 +108,7 @@ def test_chapter_15_an_address():
     head.build((None, 7), (None, N, M), (None, N))
     drawn(head)
     x, memory, before = inputs(7), inputs(N, M), softmax(inputs(N))
-    W, b = head.parameters.get_weights()
+    W, b = head.projection.get_weights()
     said = x @ W + b
     k, beta, g = said[:M], softplus(said[M]), sigmoid(said[M + 1])
     s, gamma = softmax(said[M + 2 : M + 5]), 1 + softplus(said[M + 5])

@@ -53,15 +53,15 @@ class MemoryHead(keras.layers.Layer):
         self.max_shift = max_shift
         # k, beta, g, s, gamma.
         self.sizes = (slot_dim, 1, 1, 2 * max_shift + 1, 1)
-        self.parameters = keras.layers.Dense(
+        self.projection = keras.layers.Dense(
             sum(self.sizes), name="parameters", dtype=self.dtype_policy
         )
 
     def build(self, controller_shape, memory_shape=None, weights_shape=None):
-        self.parameters.build(controller_shape)
+        self.projection.build(controller_shape)
 
     def call(self, controller, memory, weights):
-        parameters = ops.cast(self.parameters(controller), "float32")
+        parameters = ops.cast(self.projection(controller), "float32")
         places = [sum(self.sizes[:n]) for n in range(1, len(self.sizes))]
         key, beta, gate, shifts, gamma = ops.split(parameters, places, axis=-1)
         key = ops.normalize(key, axis=-1, epsilon=1e-8)

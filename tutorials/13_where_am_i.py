@@ -167,8 +167,9 @@ changes = {
 # head, and $d$ is their width.
 #
 # **Relative positions** (Shaw et al. 2018) learn a vector $a^K$ for each
-# distance and add it to the key, and another one, $a^V$, for the value. All
-# distances beyond `max_distance` have the vector of that distance:
+# distance and add it to the key, and another one, $a^V$, for the value. Both
+# are $d$ wide, and all heads share them. All distances beyond `max_distance`
+# have the vector of that distance:
 #
 # $$e_{ts} = \frac{q_t \cdot (k_s + a^K_{s - t})}{\sqrt{d}}, \qquad
 # c_t = \sum_s \alpha_{ts} (v_s + a^V_{s - t}) .$$
@@ -190,7 +191,8 @@ changes = {
 # \end{cases}$$
 #
 # $\lfloor\ \rfloor$ rounds down. If a layer may look ahead, later words have
-# $N$ buckets of their own.
+# $N$ buckets of their own: the word $n$ places later is in bucket
+# $N + \mathrm{bucket}(n)$. The layer's `num_buckets` is then $2 N$.
 #
 # **ALiBi** (Press et al. 2022) learns nothing. Its $b_{s - t}$ is $-m_h \cdot
 # |t - s|$: what is far is faint. The slope $m_h$ of head $h$ of $H$ is fixed,
@@ -199,8 +201,10 @@ changes = {
 # $$m_h = 2^{-8 h / H}, \qquad h = 1, \dots, H .$$
 #
 # With 8 heads the slopes are $\frac12, \frac14, \dots, \frac1{256}$. With 2
-# heads, as in this chapter, they are $\frac1{16}$ and $\frac1{256}$. The next
-# picture has both biases with small numbers.
+# heads, as in this chapter, they are $\frac1{16}$ and $\frac1{256}$. (If $H$ is
+# no power of two, the layer takes the slopes of the next lower power, and then
+# every second one of the next higher power.) The next picture has both biases
+# with small numbers.
 
 # %% tags=["hide-input", "alone"]
 import diagrams
@@ -697,11 +701,11 @@ assert np.abs(roformer(sentence) - transformer(sentence)).max() > 1e-3
 # Luong et al. (2015) had put places into attention two years before the
 # Transformer. Their decoder is recurrent, and knows by itself how far it has
 # come. What they wanted was to look at fewer words. **Local attention** looks
-# at a window of $2D + 1$ words around a place $p_t$. (This $p_t$ is a number,
-# not a vector.) In *local-m*, m for monotonic, the place moves on by one with
-# each word, $p_t = t$. In *local-p*, p for predictive, the decoder's state
-# $h_t$ predicts it, and a Gaussian makes words fainter with their distance from
-# it:
+# at a window around a place $p_t$: the words $s$ with $|s - p_t| \le D$, which
+# are $2D + 1$ at most. (This $p_t$ is a number, not a vector.) In *local-m*, m
+# for monotonic, the place moves on by one with each word, $p_t = t$. In
+# *local-p*, p for predictive, the decoder's state $h_t$ predicts it, and a
+# Gaussian makes words fainter with their distance from it:
 #
 # $$p_t = S \cdot \sigma(v_p^\top \tanh(W_p h_t)), \qquad
 # \alpha_t(s) = \text{align}_t(s)\,
@@ -709,16 +713,17 @@ assert np.abs(roformer(sentence) - transformer(sentence)).max() > 1e-3
 #
 # (Here vectors are columns, as in that paper.) $S$ is the number of words in
 # the source, so that $p_t$ lies between 0 and $S$. $v_p$ and $W_p$ are learned.
-# $\text{align}_t$ is the softmax of the scores within the window.
+# $\text{align}_t$ is the softmax of the scores within the window. If no word is
+# in the window, all weights are 0.
 #
 # The window has a hard edge, through which no gradient comes. The Gaussian is
 # there for that: through it $p_t$ learns.
 #
-# Our layer divides its $v_p$ by the width of $h_t$. (Undivided, Adam may soon
-# push the $\sigma$ to an end, where it is nearly flat. In one of our trainings,
-# $p_t$ then stayed at the end of the source.) So an untrained layer looks near
-# the middle. The next cell multiplies $v_p$ by the width, and its
-# places differ.
+# In each call, our layer divides its $v_p$ by the width of $h_t$. (Undivided,
+# Adam may soon push the $\sigma$ to an end, where it is nearly flat. In one of
+# our trainings, $p_t$ then stayed at the end of the source.) So an untrained
+# layer looks near the middle. The next cell multiplies $v_p$ by the width, and
+# its places differ.
 #
 # The next cell checks three things. With $D = 2$ local-m looks at words that
 # are at most two places away. The weights of local-p sum to less than 1, as the

@@ -381,6 +381,9 @@ assert FAST or grammatical > 0.8
 #   not trained, and we do not count it.)
 # - The *stack* keeps a key and a value of every word and layer.
 #
+# The stack's last matrix is its table of embeddings. Each of the others has a
+# matrix and a bias of its own before the softmax.
+#
 # All five are language models of the same kind: a call predicts after each
 # token of a text, and `step` after one more token. The cell checks that both
 # give the same logits.
@@ -425,8 +428,9 @@ assert max(parameters.values()) < 87_000
 # %% [markdown]
 # The character CNN makes the vector of a word in four steps (Kim et al. 2016).
 # $C$ has the embeddings of the word's letters, with a sign before the first and
-# one behind the last. Filter $f$ of width $w$ looks at $w$ letters from letter
-# $i$ on, and only the largest of its answers stays:
+# one behind the last. Padding makes all words equally long. It has an embedding
+# of its own, and a filter reads it like a letter. Filter $f$ of width $w$ looks
+# at $w$ letters from letter $i$ on, and only the largest of its answers stays:
 #
 # $$y_f = \max_i\; \tanh\Big(b_f + \sum_{j=0}^{w-1} H_{f,j} \cdot C_{i+j}\Big)$$
 #

@@ -280,7 +280,9 @@ class MemoryNetwork(keras.Model):
 # %% [markdown]
 # Is it the paper's? The package has this model, too, and its tests compare it
 # with the equations. The package's model reads a story as one row of ids with
-# END behind each sentence, so that sentences may have any length. With the same
+# END behind each sentence, so that sentences may have any length. END is no
+# word: it adds nothing, and $J$ does not count it. `memory_size` is the number
+# of rows of $T_A$. Sentences that are older have the weight 0. With the same
 # weights both models must say the same.
 
 # %%
@@ -462,8 +464,8 @@ if not FAST:
 # (A sum of hints can still get above 2/8, by a bet. Let a be asked for. The bet
 # is that c comes after a. The sentence that begins with c is a weak hint for
 # its second letter. If the bet is lost, the sentence that begins with a is a
-# strong hint for a. This is right if a comes after a, if the bet is won, and
-# otherwise in one case of seven, by chance. That is $\frac18 + \frac18 +
+# strong hint for a. The rule is right if a comes after a, if the bet is won,
+# and otherwise in one case of seven, by chance. That is $\frac18 + \frac18 +
 # \frac68 \cdot \frac17 = \frac5{14}$ of all stories. Our training did not
 # find such a rule.)
 #
@@ -527,9 +529,11 @@ print(f"{is_thing.mean():.0%} of the test questions ask for a thing")
 
 # %% [markdown]
 # Two networks of the package learn from these stories: one with one hop, and
-# one with three. Two rules stand beside them. *The last place* always answers
-# with the last place that the story names. *People alone* knows where each
-# person is. If it is asked for a thing, it answers with the last place.
+# one with three. (In training, a place in $T_A$ is skipped now and then, by
+# chance. This is the paper's *random noise*.) Two rules stand beside them. *The
+# last place* always answers with the last place that the story names. *People
+# alone* knows where each person is. If it is asked for a thing, it answers with
+# the last place.
 #
 # The next cell trains the two for six epochs each: two of the 11 trainings that
 # share the 3 minutes of the chapter.
@@ -671,10 +675,10 @@ if not FAST:
 # Each of the three sums the vectors of its words, from a table of its own. So a
 # word has three vectors: one in the question, one in a sentence that was found,
 # and one in a sentence that may be found. Found and told also add a learned
-# vector for the place of the sentence, counted from the end. Without it, no
-# look could prefer the last sentence about Ben. $s_R$ has tables of its own,
-# without places, and a vector for each answer $w$. It asks with the question
-# and both found sentences.
+# vector for the place of the sentence, counted from the end, again each from
+# its own table. Without it, no look could prefer the last sentence about Ben.
+# $s_R$ asks with the question and both found sentences, without places. It has
+# two more tables for their words, and a vector for each answer $w$.
 #
 # (The paper writes $s(a, b) = \Phi_a(a)^\top U^\top U\, \Phi_b(b)$. $\Phi$
 # counts words, the columns of $U$ are their vectors, and $s_O$ and $s_R$ each
@@ -796,7 +800,8 @@ if not FAST:
 # number in its range: a softplus, $\ln(1 + e^z)$, for $\beta$ and for
 # $\gamma - 1$, a sigmoid for $g$ and $e$, a softmax for $s$, and (in the
 # package) a tanh for $a$. The machine writes first and then reads, with an
-# address for each. The next step gets $r$ as an input.
+# address for each. The next step gets $r$ as an input. (In the package, both
+# addresses begin at the first cell, and each number of $M$ as $10^{-6}$.)
 #
 # Content finds a cell by what is in it. The shift goes from a cell to its
 # neighbour, whatever is in it: this is a tape.

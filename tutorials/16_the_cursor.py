@@ -825,8 +825,9 @@ diagrams.window(path=PICTURES / "16_window.png")
 #
 # Our reader has one bell, and a plain decoder. It begins with $s_0 = 0$. Then
 # $s_i = \mathrm{GRU}(s_{i-1}, [E y_{i-1}; w_i])$, and a linear layer of $[s_i;
-# w_i]$ gives the logits. (In the paper, $h_j$ is the bare letter, as a one-hot
-# vector, and three LSTMs draw.)
+# w_i]$ gives the logits. (Its GRUs are Keras's, with `reset_after=True`: see
+# chapter 1. In the paper, $h_j$ is the bare letter, as a one-hot vector, and
+# three LSTMs draw.)
 
 
 # %%
@@ -1236,8 +1237,9 @@ if not FAST:
 # So a step along one draw is mostly noise. Xu et al. help in three ways: the
 # baseline (a running mean over batches), a small reward for chances that are
 # spread out (their entropy), and soft contexts in place of drawn ones for half
-# of the texts. With these, it learns to read. When it reads, it does not draw:
-# it takes the likeliest place.
+# of the texts. (The package's running mean is 0.9 of the old one and 0.1 of the
+# batch's mean. The reward is 0.01 of the entropy.) With these, it learns to
+# read. When it reads, it does not draw: it takes the likeliest place.
 #
 # The next cell trains it: the fourth of the six readers that share the 5
 # minutes of the chapter.
@@ -1269,11 +1271,13 @@ diagrams.stop_or_go_on(path=PICTURES / "16_stop_or_go_on.png")
 # a_{ij} = p_{ij}\, q_{ij} \qquad c_i = \sum_j a_{ij} h_j$$
 #
 # The score $e_{ij}$ is chapter 3's, with three learned extras: its size $g$ and
-# its level $r$, two numbers, and the bias $b$. $q_{ij}$ is the probability that
-# the cursor comes to letter $j$ while it looks for token $i$. It comes from the
-# letter before, where it went on, or it stood here already. ($q_{i0} = 0$.)
-# $a_{ij}$ is the probability that it stops at $j$. Before the first token, the
-# cursor is at the first letter: $a_{01} = 1$, and $a_{0j} = 0$ elsewhere.
+# its level $r$, two numbers, and the bias $b$. (At first $g$ is $1 / \sqrt n$,
+# where $n$ is the width of $v$, $r$ is $-1$, and $b$ is 0.) $q_{ij}$ is the
+# probability that the cursor comes to letter $j$ while it looks for token $i$.
+# It comes from the letter before, where it went on, or it stood here already.
+# ($q_{i0} = 0$.) $a_{ij}$ is the probability that it stops at $j$. Before the
+# first token, the cursor is at the first letter: $a_{01} = 1$, and $a_{0j} = 0$
+# elsewhere.
 #
 # Training takes the mean context $c_i$. So the sum over all paths is here, too:
 # $a_{ij}$ is the sum of the probabilities of all ways to stop that end at $j$.
@@ -1529,11 +1533,11 @@ if not FAST:
 # ## 10. What they have learned
 #
 # One reader is missing: an RNNsearch whose cursor moves along the diagonal.
-# Then all readers stand in one table. Its third column says how sure they are:
-# the greatest weight of a row, as a mean over all sounds. (A window's weights
-# need not sum to 1, so they are divided by their sum first.) The last column is
-# the share of words in which the greatest weight ever goes back to an earlier
-# letter.
+# (Its $S$ counts END, too.) Then all readers stand in one table. Its third
+# column says how sure they are: the greatest weight of a row, as a mean over
+# all sounds. (A window's weights need not sum to 1, so they are divided by
+# their sum first.) The last column is the share of words in which the greatest
+# weight ever goes back to an earlier letter.
 #
 # The next cell trains the diagonal reader: the last of the six readers that
 # share the 5 minutes of the chapter.
@@ -1603,12 +1607,12 @@ ka.plotting.attention_heat_map(
 # (`num_layers=0`). Then every path has to guess one of the two words. If the
 # ones are written while the cursor is at the tens, the ones are a guess. One of
 # eight is right, and the loss is $\log 8$. If they are written later, the
-# cursor has left the tens, and the tens are the guess. Let the cursor do this
-# only at $k$ of the tens words. Then each of them is guessed with the
-# probability $1/k$, and the loss is $\log k$. So the mean loss of a text is $(k
-# \log k + (8 - k) \log 8) / 8$ at best. No training gets a lattice below the
-# least of these. And at most 15 of the 64 texts can be right: the eight of one
-# tens word, and one of each other.
+# cursor has left the tens, and the tens are the guess. Let the cursor leave $k$
+# of the tens words in this way. Each of them is then guessed with the
+# probability $1/k$, and the loss is $\log k$. At the others the ones are the
+# guess. So the mean loss of a text is $(k \log k + (8 - k) \log 8) / 8$ at
+# best. No training gets a lattice below the least of these. And at most 15 of
+# the 64 texts can be right: the eight of one tens word, and one of each other.
 #
 # The next cell trains three cursors and a soft search, for 300 steps each, and
 # prints a row when each is ready.

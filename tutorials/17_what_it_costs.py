@@ -310,7 +310,7 @@ if not FAST:
 # $i$ if only the noise of $i$ is drawn again. One loss comes from the
 # importance of all experts, and one from their load. It is 0.1 (in the package)
 # times (standard deviation / mean)² over the experts, so it is 0 if all experts
-# have the same.
+# have the same. (The deviation is that of `np.std`.)
 #
 # Now count. The plain network has a hidden layer of $4n$ numbers. Each of 16
 # experts has one of $2n$, and a token uses two of them:
@@ -419,7 +419,8 @@ figure  # noqa: B018
 #
 # A *bidirectional* layer destroys that: its output at word 1 needs the whole
 # text, read backwards. So GNMT's encoder has one bidirectional layer, at the
-# bottom, and seven that read forwards.
+# bottom, and seven that read forwards. The second layer reads both directions
+# side by side.
 #
 # The decoder has one attention. Its *bottom* layer asks, and all layers read
 # what it finds. At word $t$, with $y^k_t$ for the output of layer $k$:
@@ -434,8 +435,8 @@ figure  # noqa: B018
 # \end{aligned}$$
 #
 # The attention is chapter 3's, and the logits are an affine function of
-# $y^8_t$. The first query is zero. From the third layer on, a layer adds its
-# input to its output, a residual connection as in [chapter
+# $y^8_t$. The first query and all first states are zero. From the third layer
+# on, a layer adds its input to its output, a residual connection as in [chapter
 # 5](05_transformer.ipynb). The encoder does so, too.
 #
 # If the *top* layer asked instead, with its output at the word before, the

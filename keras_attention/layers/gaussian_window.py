@@ -72,7 +72,7 @@ class GaussianWindow(attention.Attention):
             initializer="zeros",
         )
 
-    def _parameters(self, query):
+    def _mixture(self, query):
         """Logarithms of alpha, beta and the steps: float32 [B, T, K] each."""
         weights.check_ready(self, query)
         parameters = ops.matmul(query, self._cast(self.kernel))
@@ -92,7 +92,7 @@ class GaussianWindow(attention.Attention):
         Returns:
             float32 [B, T, K].
         """
-        _, _, log_steps = self._parameters(query)
+        _, _, log_steps = self._mixture(query)
         steps = ops.exp(log_steps + math.log(self.step_size))
         before = -1.0 if previous is None else previous[:, None]
         return before + ops.cumsum(steps, axis=1)
@@ -108,7 +108,7 @@ class GaussianWindow(attention.Attention):
         Returns:
             float32 [B, T, S].
         """
-        log_alpha, log_beta, _ = self._parameters(query)  # [B, T, K]
+        log_alpha, log_beta, _ = self._mixture(query)  # [B, T, K]
         places = self.places(query) if places is None else places
         keys = ops.arange(ops.shape(projected_key)[1])
         distances = places[..., None] - ops.cast(keys, "float32")

@@ -67,8 +67,9 @@ diagrams.translator(path=PICTURES / "00_translator.png")
 # %% [markdown]
 # The tokenizer cuts a text into pieces and numbers them. The encoder reads them
 # into a *memory*. The decoder looks at the memory, with attention, and says how
-# likely each piece is as the next one (its *logits*). The search picks one, and
-# the decoder reads what was picked. In the end the tokenizer joins the pieces.
+# likely each piece is as the next one (by numbers called *logits*, chapter 1).
+# The search picks one, and the decoder reads what was picked. In the end the
+# tokenizer joins the pieces.
 #
 # ## The data
 #
@@ -144,12 +145,13 @@ if not FAST:
 # - The darker a cell, the more the row's token looked at the column's token. A
 #   row sums to 1.
 #
-# This map is that of the last layer. For "twenty-one" German says
-# one-and-twenty: "einund" (one-and) looks to the right, at the hyphen and at
-# "one", and "zwanzig" to the left, at "twenty". The two cross. How a network
-# learns this is the subject of chapter 3. ("▁" is the beginning of a word,
-# "[END]" the end of a text. By then the model has mixed each token with its
-# neighbours, so a look at the hyphen can serve as a look at "one".)
+# This map is that of the last layer, the mean of its heads (chapter 5). For
+# "twenty-one" German says one-and-twenty: "einund" (one-and) looks to the
+# right, at the hyphen and at "one", and "zwanzig" to the left, at "twenty". The
+# two cross. How a network learns this is the subject of chapter 3. ("▁" is the
+# beginning of a word, "[END]" the end of a text. By then the model has mixed
+# each token with its neighbours, so a look at the hyphen can serve as a look at
+# "one".)
 
 # %%
 (shown,) = translator.with_attention(["twenty-one"])

@@ -266,9 +266,11 @@ print(" ".join(VOCABULARY[index] for index in inputs[0, :16]))
 # The network of Bengio et al. (2003) looks up an *embedding* for each of the
 # last $w$ words (a trained vector for each word, a row of a table), puts these
 # vectors end to end, and applies a dense layer with tanh, then one with
-# softmax. To apply it at every position of a text at once, we need not cut out
-# windows: a *convolution* over $w$ words is the same dense layer at every
-# position.
+# softmax. (The softmax turns the numbers $a_k$ of a layer, called *logits*,
+# into probabilities: $e^{a_k} / \sum_j e^{a_j}$.) To apply it at every position
+# of a text at once, we need not cut out windows: a *convolution* over $w$ words
+# is the same dense layer at every position. (`padding="causal"` puts $w - 1$
+# vectors of zeros before the first word.)
 
 # %%
 width, units = 4, 5
@@ -652,11 +654,12 @@ picture("01_jacobian_of_rnn.png", lines, *AXES, limits=(1e-18, 1e9))
 # No $\|U\|$ in between is right for all inputs: the smaller the inputs are,
 # the closer $\tanh'$ is to 1 (exercise 3).
 #
-# Exploding gradients can be cut off: where the norm of the gradient
-# exceeds a limit, scale it down to the limit (Pascanu et al. 2013,
-# algorithm 1). This is `global_clipnorm` in `train` above. There is no such
-# remedy for vanishing ones. The gradient of a weight is a sum over all steps,
-# and in this sum what comes from far away is drowned out by what is near.
+# Exploding gradients can be cut off: where the norm of the gradient, of all
+# weights together, exceeds a limit, scale it down to the limit (Pascanu et al.
+# 2013, algorithm 1). This is `global_clipnorm` in `train` above. There is no
+# such remedy for vanishing ones. The gradient of a weight is a sum over all
+# steps, and in this sum what comes from far away is drowned out by what is
+# near.
 #
 # ## The LSTM: a state that is added to
 #
@@ -676,7 +679,8 @@ picture("01_jacobian_of_rnn.png", lines, *AXES, limits=(1e-18, 1e9))
 #
 # $\sigma(a) = 1 / (1 + e^{-a})$ lies between 0 and 1 and $\odot$ multiplies
 # component by component: $i$, $f$ and $o$ are *gates*, a valve for each
-# component, and the network itself sets them at each step.
+# component, and the network itself sets them at each step. Here and in the GRU
+# below all states begin at 0, too.
 #
 # In Keras such a set of equations is a *cell*: a layer that makes one step. Its
 # `call` takes the inputs of one step and the states, and returns the output and

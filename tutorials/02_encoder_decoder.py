@@ -312,12 +312,13 @@ print("greatest difference", float(ops.max(ops.abs(difference))))
 assert PAD == 0 and np.allclose(difference, 0, atol=1e-5)
 
 # %% [markdown]
-# The trick: the source is read backwards (section 3.3 of the paper). If the
-# languages have the same word order, the first source word should then be fresh
-# in memory when the first target word is due. Suppose word $j$ of the source
-# gives word $j$ of the target, $n$ words each, and count the steps between
-# reading one and writing the other. The average does not change, but the
-# shortest way becomes one step, and gradient descent gets a foot in the door.
+# The trick: the source is read backwards (section 3.3 of the paper). Here END
+# is read first, and padding stays at the end of the row. If the languages have
+# the same word order, the first source word should then be fresh in memory when
+# the first target word is due. Suppose word $j$ of the source gives word $j$ of
+# the target, $n$ words each, and count the steps between reading one and
+# writing the other. The average does not change, but the shortest way becomes
+# one step, and gradient descent gets a foot in the door.
 
 # %%
 n = 10
@@ -344,12 +345,13 @@ assert forwards.min() == n and backwards.min() == 1
 # | `step(token_ids, memory, state)` | logits, next state, attention weights |
 # | `call({"source_ids", "target_ids"})` | teacher forcing: all steps at once |
 #
-# The memory stays as it is while a sentence is written; the state changes
-# with each token. The logits are those of the next token. The attention weights
-# say where the model looked; the models of this chapter have no choice, and
-# theirs are always 1 at the token that the encoder read last. Training uses
-# `call`. Writing a translation uses the other three, because there the
-# next input is not known before the current output. All four share the trained
+# The memory stays as it is while a sentence is written; the state changes with
+# each token. (`max_length` is the most tokens that will be written. It matters
+# from chapter 5 on.) The logits are those of the next token. The attention
+# weights say where the model looked; the models of this chapter have no choice,
+# and theirs are always 1 at the token that the encoder read last. Training uses
+# `call`. Writing a translation uses the other three, because there the next
+# input is not known before the current output. All four share the trained
 # parameters, so that `step`, fed with the tokens of the target one after the
 # other, computes what `call` does.
 
@@ -390,8 +392,8 @@ assert short.shape == long.shape == (1, 2 * UNITS)
 #
 # From here on vectors are *columns* in equations, $W x$, as in the papers; in
 # chapter 1 they were rows, $x W$, as they still are in all code. Square
-# brackets put vectors end to end. With $h_S$ the encoder's last state and $E$
-# the embedding of the target:
+# brackets put vectors end to end. With $h_S$ the last state of the encoder, a
+# GRU over the source's embeddings, and $E$ the embedding of the target:
 #
 # $$
 # \begin{aligned}
@@ -407,13 +409,13 @@ assert short.shape == long.shape == (1, 2 * UNITS)
 # $y_t$ is one-hot, so $E y_t$ picks a column of $E$ (in the code a row of the
 # embedding's table), and $y_0$ is START. This $c$ is not the LSTM's cell state.
 # $M$ is the paper's $O$. $h'_0$ is the decoder's state before it starts, $h'_t$
-# the one after $t$ tokens.
-# *Maxout* takes the place of tanh: each component of $s_t$ is the greater of
-# two linear functions, and so never saturates. `readout_dim` is the length of
-# $s_t$. `ka.models` has the model as `RNNEncoderDecoder`, with two deviations
-# from the appendix: there $c$ enters the GRU's candidate inside the reset gate,
-# and $G$ is a product of two smaller matrices. To be sure that we understand
-# it, here is one step in numpy, with the package's weights.
+# the one after $t$ tokens. *Maxout* takes the place of tanh: each component of
+# $s_t$ is the greater of two linear functions, and so never saturates.
+# `readout_dim` is the length of $s_t$. `ka.models` has the model as
+# `RNNEncoderDecoder`. The paper's appendix differs in two points: its reset
+# gate acts on $c$, too, and its $G$ is a product of two smaller matrices. To be
+# sure that we understand the model, here is one step in numpy, with the
+# package's weights.
 
 # %%
 cho = ka.models.RNNEncoderDecoder(**SIZES, readout_dim=UNITS)
@@ -628,11 +630,11 @@ print(
 assert (exact == by_search).mean() > 0.99
 
 # %% [markdown]
-# The package's `ka.decoding.greedy_search` is the same loop, with two rules
-# more. It stops when all rows are done. And each row has a maximum length,
-# `max_lengths`, at whose last position it writes END, whatever the model says:
-# every answer is a whole one. It takes a function and tensors, so it serves
-# every model that keeps the contract.
+# The package's `ka.decoding.greedy_search` is the same loop, with three rules
+# more. It stops when all rows are done. It writes PAD after END. And each row
+# has a maximum length, `max_lengths`, at whose last position it writes END,
+# whatever the model says: every answer is a whole one. It takes a function and
+# tensors, so it serves every model that keeps the contract.
 
 # %%
 memory = cho.encode(inputs["source_ids"])

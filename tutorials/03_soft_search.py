@@ -280,10 +280,13 @@ for source, target, links in held_out:
     assert all(source[j] == "and" for j in lone)
 
 # %% [markdown]
-# How good is an alignment? Let each token of the target be linked to one of
-# the source. The *alignment error rate* (Och and Ney 2003) counts false links
-# and missing ones; here, where each token has one true link, it is the share
-# of tokens whose link is false.
+# How good is an alignment? Let each token of the target be linked to one of the
+# source. The *alignment error rate* (Och and Ney 2003) counts false links and
+# missing ones, over all texts. With the links $A$ that were found and the true
+# ones $L$ it is $1 - 2\,|A \cap L| / (|A| + |L|)$. Here, where each token has
+# one true link, it is the share of tokens whose link is false. (The package's
+# function takes two sets of true links, sure ones and possible ones; ours are
+# both. It leaves out tokens of the target without a true link.)
 
 
 # %%
@@ -545,10 +548,10 @@ if not FAST:
 # ## RNNsearch
 #
 # Now the whole model of Bahdanau, Cho and Bengio (2014, section 3 and appendix
-# A). Besides the search it has two more ideas. The encoder is *bidirectional*,
-# so that $h_j$ says what word $j$ means among the words on both sides of it.
-# And at each step the decoder receives the context of that step, and no fixed
-# summary.
+# A). Besides the search it has two more ideas. The encoder is *bidirectional*:
+# one GRU reads forwards and another one backwards, so that $h_j$ says what word
+# $j$ means among the words on both sides of it. And at each step the decoder
+# receives the context of that step, and no fixed summary.
 #
 # $$
 # \begin{aligned}
@@ -572,14 +575,14 @@ if not FAST:
 # | $t_i$ | $s_t$ | what maxout makes of it |
 # | $c_i$ | $c$ | context; summary |
 #
-# Biases are left out. ($t_i$ sees $s_i$, as the paper's equation 4 says; its
-# appendix prints $s_{i-1}$.) The decoder starts from the
-# backward state at $x_1$, which has read the whole source. Compare with Cho's
-# model: this is the same decoder with $c_i$ in place of $c$. In
-# `ka.models.RNNSearch` the contract is the same too: encode, initial_state,
-# step, call. Only now the memory grows with the source, and the weights that
-# `step` returns mean something. The next cell makes vocabularies and arrays as
-# in chapter 2; skip it.
+# The equations leave out the biases. All layers have them but the search.
+# ($t_i$ sees $s_i$, as the paper's equation 4 says; its appendix prints
+# $s_{i-1}$.) The decoder starts from the backward state at $x_1$, which has
+# read the whole source. Compare with Cho's model: this is the same decoder with
+# $c_i$ in place of $c$. In `ka.models.RNNSearch` the contract is the same too:
+# encode, initial_state, step, call. Only now the memory grows with the source,
+# and the weights that `step` returns mean something. The next cell makes
+# vocabularies and arrays as in chapter 2; skip it.
 
 
 # %% tags=["hide-input"]

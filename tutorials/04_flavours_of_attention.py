@@ -992,16 +992,17 @@ figure
 # $$
 #
 # The LSTM reads $\tilde h_{t-1}$ beside the token. The paper calls this **input
-# feeding** (section 3.3). Without it the context would enter the recurrence
-# only through the one token that was written; about where it has already
-# looked, the decoder would know only what it asked. Chapter 3's context is in
-# the state anyway.
+# feeding** (section 3.3). Without it, what the decoder has found would reach
+# its next step only through the one token that was written. Chapter 3's context
+# is in the state anyway.
 #
 # `ka.models.Luong` is this model, with as many layers of LSTMs as one likes, a
 # bias in the last line, and the general score divided by the width:
 # $\mathrm{score}(h_t, \bar h_s) = h_t \cdot W_a \bar h_s / d$. (The layer does
 # not divide, nor does the model divide dot or concat. The documentation of
-# `ka.models.Luong` says why: it is for Adam.)
+# `ka.models.Luong` says why: it is for Adam.) The encoder's LSTMs read
+# forwards, and the decoder's start from their last states, layer by layer, as
+# in chapter 2. $\bar h_s$ and $h_t$ are the outputs of the last layers.
 #
 # Here is the model's second step by hand (in the first, $\tilde h_0$ is 0):
 

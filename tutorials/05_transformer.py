@@ -314,12 +314,12 @@ assert (two_heads @ twenty_seven != two_heads @ seventy_two).all()
 # That is so at exactly one half. With weights of 0.7 and 0.3 the contexts
 # differ. Is one head enough, then? It depends on who reads the context. To
 # write the first digit, the one with 0.7 has to win; to write the second, the
-# one with 0.3. In a *linear* function of the sum the greater share wins, or the
-# digit with the greater numbers, but not the smaller share for all digits. A
-# network with a ReLU in it can tell the digits apart. We measure three models
-# of equal size. Each looks at two digits with weights that depend on their
-# positions alone (positions are the keys, digits the values) and has to write
-# both in order. The next cell trains the three, in seconds.
+# one with 0.3. A *linear* function of the sum cannot let the smaller share win
+# for every pair of digits. A network with a ReLU in it can tell the digits
+# apart. We measure three models of equal size. Each looks at two digits with
+# weights that depend on their positions alone (positions are the keys, digits
+# the values) and has to write both in order. The next cell trains the three, in
+# seconds.
 
 
 # %%
@@ -511,12 +511,13 @@ diagrams.stream(PICTURES / "05_stream.png")
 # layers. With 64 numbers in the stream and two layers, each sublayer has to
 # leave room for what the others write.
 #
-# Now the same in equations. Each of the two is a *sublayer* $f$, and around
-# each goes a **residual path**: its output is added to its input, so that a
-# sublayer only has to say what should change, and gradients find a way past it.
-# The sum is kept in range by **layer normalisation**, which for each position
-# subtracts the mean over the features, divides by their standard deviation, and
-# then scales and shifts by the learned $\gamma$ and $\beta$:
+# Now the same in equations. Attention and feed-forward network are *sublayers*
+# $f$, and around each goes a **residual path**: its output is added to its
+# input, so that a sublayer only has to say what should change, and gradients
+# find a way past it. The sum is kept in range by **layer normalisation**, which
+# for each position subtracts the mean over the features, divides by their
+# standard deviation, and then scales and shifts by the learned $\gamma$ and
+# $\beta$:
 #
 # $$\begin{aligned}
 # \text{LayerNorm}(x) &= \beta +
@@ -540,11 +541,11 @@ diagrams.transformer_layer(PICTURES / "05_layer.png")
 # of pre-norm layers is not normalised, so the model normalises once more at the
 # end of encoder and decoder.
 #
-# **Dropout** sets random entries to 0, in training only (section 5.4). It has
-# two places: each sublayer's output, before it is added to the residual path,
-# and the sum of words and positions before the first layer. (A
-# `MultiHeadAttention` of your own may also drop attention weights, with
-# `dropout=`; the package's layers do not.)
+# **Dropout** sets a random share $r$ of the entries to 0 and divides the others
+# by $1 - r$, in training only (section 5.4). It has two places: each sublayer's
+# output, before it is added to the residual path, and the sum of words and
+# positions before the first layer. (A `MultiHeadAttention` of your own may also
+# drop attention weights, with `dropout=`; the package's layers do not.)
 #
 # The $\epsilon$ of the normalisation is $10^{-6}$ here, as in the authors'
 # code. Keras's default is $10^{-3}$. To compute the same as these layers with
@@ -910,7 +911,8 @@ diagrams.transformer(PICTURES / "05_transformer.png")
 # normalise. Dropout is not drawn. Each attention has several heads.* The memory
 # goes to the cross-attention of *every* layer of the decoder. The last linear
 # layer has no matrix of its own: the matrix of the target's embedding,
-# transposed, turns the last layer's output into logits (section 3.4). With
+# transposed, turns the last layer's output into logits (section 3.4). (Where
+# both languages have one vocabulary, the same matrix embeds the source.) With
 # `ka.layers.TransformerDecoderLayer`, which has all three sublayers, this is
 # the whole of `ka.models.transformer`. We want to look at the heads of a
 # trained model later, so the decoder also hands out what the second sublayer

@@ -112,11 +112,14 @@ print(
 # - *sorted*: sort by length first, a fixed number of pairs in each batch
 #   (then shuffle the batches);
 # - *by tokens*: sort by length, and put as many pairs into a batch as a budget
-#   of tokens allows, padding included: few long ones or many short ones.
+#   of target tokens allows, padding included: few long ones or many short ones.
 #   This is `ka.data.batch_by_tokens`; its plan is `ka.data.plan_batches`.
 #
-# With $n_i$ the length of row $i$ and $\ell_b$ the greatest length in batch
-# $b$, the share of padding is
+# The last two sort by the target's length, and equal ones by the source's. The
+# budget holds for sources, too, but these count half, rounded up.
+#
+# With $n_i$ the length of row $i$, $|b|$ the number of rows in batch $b$ and
+# $\ell_b$ the greatest length there, the share of padding is
 #
 # $$1 - \frac{\sum_i n_i}{\sum_b |b|\, \ell_b} .$$
 
@@ -545,15 +548,26 @@ if not FAST:
 # ## Warm-up
 #
 # Adam (Kingma and Ba 2014, algorithm 1) divides a running mean of the gradient
-# by the root of a running mean of its square:
+# $g$ by the root of a running mean of its square. At step $s = 1, 2, \dots$:
 #
-# $$w \leftarrow w - \eta\, \frac{\hat m}{\sqrt{\hat v} + \varepsilon} .$$
+# $$\begin{aligned}
+# m &\leftarrow \beta_1 m + (1 - \beta_1)\, g,
+#   & \hat m &= m / (1 - \beta_1^s), \\
+# v &\leftarrow \beta_2 v + (1 - \beta_2)\, g^2,
+#   & \hat v &= v / (1 - \beta_2^s), \\
+# w &\leftarrow w - \eta\, \frac{\hat m}{\sqrt{\hat v} + \varepsilon} .
+# \end{aligned}$$
 #
-# At the first step there is one gradient $g$ to average, so $\hat m = g$ and
-# $\hat v = g^2$. The quotient is the *sign* of $g$. So every weight moves by
-# the whole learning rate $\eta$, however small its gradient is, and however
-# little is known about where the weight should go. Nor does clipping help at
-# this step, since the size of the gradient divides out. A check on our model:
+# $m$ and $v$ begin at 0, for which $\hat m$ and $\hat v$ make up. The paper of
+# the Transformer has $\beta_1 = 0.9$ and $\beta_2 = 0.98$. (Keras adds
+# $\varepsilon$ to $\sqrt v$, before the correction. Where $\varepsilon$ is
+# tiny, this makes no difference.)
+#
+# At the first step $\hat m = g$ and $\hat v = g^2$. The quotient is the *sign*
+# of $g$. So every weight moves by the whole learning rate $\eta$, however small
+# its gradient is, and however little is known about where the weight should go.
+# Nor does clipping help at this step, since the size of the gradient divides
+# out. A check on our model:
 
 
 # %%
@@ -762,10 +776,10 @@ if not FAST:
 # %% [markdown]
 # ## Mixed precision
 #
-# A bfloat16 is a float32 without its last 16 bits: as large a range, but only 8
-# bits for the digits, the leading one included. That is half the memory and, on
-# hardware that supports it, products several times as fast. What does one lose?
-# Between 1 and 2 there are only 128 numbers.
+# A bfloat16 is a float32 without its last 16 bits, rounded to the nearest: as
+# large a range, but only 8 bits for the digits, the leading one included. That
+# is half the memory and, on hardware that supports it, products several times
+# as fast. What does one lose? Between 1 and 2 there are only 128 numbers.
 
 # %%
 number = tf.constant(np.pi, tf.float32)

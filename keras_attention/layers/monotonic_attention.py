@@ -102,7 +102,8 @@ class MonotonicAttention(additive_attention.AdditiveAttention):
             ops.expand_dims(query, 2) + ops.expand_dims(projected_key, 1)
         )  # [B, T, S, units]
         vector = ops.cast(self.score_vector, "float32")
-        vector /= ops.sqrt(ops.sum(vector**2))
+        # Not in place: PyTorch would divide the weight itself.
+        vector = vector / ops.sqrt(ops.sum(vector**2))
         scores = ops.matmul(compared, ops.cast(vector, compared.dtype))
         scores = ops.cast(ops.squeeze(scores, -1), "float32")
         return ops.cast(self.scale, "float32") * scores + ops.cast(

@@ -126,9 +126,11 @@ assert math.isclose(
 # `step(token_ids, memory, state)` that reads one token of each hypothesis and
 # returns logits for the next one, the new state, and the attention weights.
 # `memory` is what does not change while a sentence is written (the encoded
-# source), `state` what does (a GRU's vector, a Transformer's cache). For the
-# toy, the memory is the table, and the state counts tokens, just to have one.
-# Log-probabilities will do as logits: the softmax of $\log p$ is $p$.
+# source), `state` what does (a GRU's vector, a Transformer's cache). Each
+# hypothesis has a row in both. It goes on from the state of its parent, the
+# hypothesis that it extends. For the toy, the memory is the table, and the
+# state counts tokens, just to have one. Log-probabilities will do as logits:
+# the softmax of $\log p$ is $p$.
 
 
 # %%
@@ -237,9 +239,10 @@ assert sum(400**length for length in range(20)) > 10**49
 #    size of the vocabulary, each with its log-probability so far;
 # 2. it keeps the $N$ best candidates, whoever their parents are;
 # 3. those that end in END are finished. They leave the beam but keep their
-#    score and their place: the beam is narrower by one from then on.
+#    log-probability and their place: the beam is narrower by one from then on.
 #
-# When nothing is left to extend, the best finished sentence is the answer.
+# At the last position that an answer may have, END is the only candidate. When
+# nothing is left to extend, the best finished sentence is the answer.
 # (Programs differ in step 3; some give the place to another hypothesis. If the
 # place stays taken, as here, a beam of 1 is exactly greedy search.)
 #

@@ -271,9 +271,10 @@ assert (pathlib.Path(exported) / "saved_model.pb").is_file()
 # BLEU (Papineni et al. 2002) counts runs of one, two, three and four words.
 # Which share of the translations' runs is also in the references (each at most
 # as often as it occurs there)? BLEU is the geometric mean of the four shares.
-# It punishes translations that are too short (the brevity penalty). It is a
-# score of a corpus, from 0 to 100. Six things to know before you believe one,
-# or print one.
+# It punishes translations that are too short. If all of them have $c$ words,
+# and the references $r > c$, BLEU is multiplied by the *brevity penalty*
+# $e^{1 - r / c}$. It is a score of a corpus, from 0 to 100. Six things to know
+# before you believe one, or print one.
 
 # %%
 run_translator = ka.load(run)
@@ -298,8 +299,9 @@ print(scores["greedy"]["bleu"]["signature"])
 # depending on how words are told apart and whether case counts. Compare scores
 # only if their signatures are equal (Post 2018). The package's, `tok:13a`, is
 # for languages that put spaces between words; to it, a whole sentence of
-# Chinese, Japanese or Thai is one word. For these languages read chrF, or score
-# with sacrebleu's own tokenizers for them.
+# Chinese, Japanese or Thai is one word. For these languages read chrF, which
+# compares runs of characters, or score with sacrebleu's own tokenizers for
+# them.
 
 # %%
 best = answers["beam of 4"]
@@ -389,9 +391,11 @@ assert low <= scores["beam of 4"]["bleu"]["score"] <= high
 # two searches. Both scores move together, since the same sentences are hard for
 # both, so we look at the difference of each pair of samples; it moves less than
 # either score. `p` says how often chance in the sentences alone produces a
-# difference as large as this; above 0.05 one does not speak of a difference.
-# (`p` knows nothing of the seed: to compare two recipes, train each more than
-# once.) `keras-attention evaluate RUN --beside OTHER` does this for two runs.
+# difference as large as this. (It is a share of the samples. A sample counts if
+# its absolute difference, less the samples' mean, is greater than that of the
+# whole test set.) Above 0.05 one does not speak of a difference. (`p` knows
+# nothing of the seed: to compare two recipes, train each more than once.)
+# `keras-attention evaluate RUN --beside OTHER` does this for two runs.
 
 # %%
 result = ka.evaluation.paired_bootstrap(

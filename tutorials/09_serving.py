@@ -177,7 +177,7 @@ assert 0 <= weights.stat().st_size - 4 * parameters < 100_000
 # ## From Python, with TensorFlow alone
 #
 # A **signature** is a named entry of the program: tensors with names go in,
-# tensors with names come out. Our translators have seven. Here is a client that
+# tensors with names come out. Our translators have eight. Here is a client that
 # knows nothing of us but a path. It runs in a process of its own, in which an
 # import of this package would raise an error.
 

@@ -214,7 +214,8 @@ class AttentionPooling(keras.layers.Layer):
 
 # %% [markdown]
 # The equation in numpy, with loops, checks that the layer computes what it says
-# it does.
+# it does. Vectors are columns in the equations of this chapter, and rows in the
+# code.
 
 # %%
 value = generator.normal(size=(2, 5, 7)).astype("float32")
@@ -596,7 +597,8 @@ class DistanceAttention(ka.layers.Attention):
 
 # %% [markdown]
 # Masks, the `.keras` format and the decoder's `attend` come with the base
-# class. The equation again with loops:
+# class. The layer's weight is $W^\top$, as its vectors are rows. The equation
+# again with loops:
 
 # %%
 layer = DistanceAttention()
@@ -1056,6 +1058,8 @@ your_turn.quiz(10, a=..., b=..., c=...)
 #
 # </details>
 #
-# This was the last chapter. From here the documentation continues in `docs/`:
-# the guide to adding a paper's model, and the reference of every layer used
-# here.
+# `docs/` has the guide to adding a paper's model, and the reference of every
+# layer used here.
+#
+# Next, in [chapter 11](11_whose_is_his.ipynb): can a network know a word by the
+# words around it?

@@ -234,12 +234,13 @@ else:
 # y = W_2\,\max(0, W_1 v + b_1) + b_2$$
 #
 # $w_t$ is word $t$ of $n$, as a one-hot vector, and $E$ is the table of
-# embeddings. The mean $v$ goes through one layer with a ReLU. A linear layer
-# then makes the logits $y$.
+# embeddings. END counts as a word, here and below. The mean $v$ goes through
+# one layer with a ReLU. A linear layer then makes the logits $y$.
 #
 # Here are texts where the words alone do not tell. A text lists things, with
-# their owners and colours. Two of the things are mine, and the label names
-# their colours. There are six colours, so there are 15 labels.
+# their owners and colours. Two of the things are mine, of two different
+# colours, and the label names these. There are six colours, so there are 15
+# labels.
 
 # %%
 lists = colours.generate(train=300 if FAST else 12_000)
@@ -362,9 +363,10 @@ for label, premise, hypothesis in pairs["train"][:4]:
 # other. *Decomposable attention* (Parikh et al. 2016) lets the words meet
 # first. It has three steps: attend, compare, aggregate. The first line below is
 # the first step, the second line has the other two. $a_i$ is the vector of word
-# $i$ of the first text, $b_j$ that of word $j$ of the second. $F$, $G$ and $H$
-# are small feed-forward networks, each of two layers with a ReLU. Behind $H$, a
-# linear layer makes the logits. $[\,;\,]$ puts two vectors end to end.
+# $i$ of the first text, $b_j$ that of word $j$ of the second: an embedding
+# times a matrix. $F$, $G$ and $H$ are small feed-forward networks. Each has two
+# layers, and each layer ends in a ReLU. Behind $H$, a linear layer makes the
+# logits. $[\,;\,]$ puts two vectors end to end.
 #
 # $$e_{ij} = F(a_i) \cdot F(b_j) \qquad
 # \beta_i = \sum_j \mathrm{softmax}_j(e_{ij})\, b_j \qquad
@@ -381,7 +383,9 @@ for label, premise, hypothesis in pairs["train"][:4]:
 # There is no order and no recurrence in it. The problem has been decomposed
 # into small ones, one a word.
 #
-# Two bags of almost the same size stand beside it.
+# Two bags of almost the same size stand beside it. A dense layer with a tanh
+# reads each word, and each text becomes the mean of its words. Two more such
+# layers read both means, and a linear layer makes the logits.
 
 # %% tags=["hide-input", "alone"]
 diagrams.decomposable(PICTURES / "11_decomposable.png")
@@ -414,8 +418,8 @@ if not FAST:
 
 # %% [markdown]
 # With attention the model is right nearly always. Two bags are hardly better
-# than a coin. (That is no proof, as the ceiling was: a mean may still hold its
-# words. But the layers above two means have not learned to compare them.)
+# than a coin. (The ceiling was a proof, and this is none: a mean may still hold
+# its words. But the layers above two means have not learned to compare them.)
 #
 # This corpus asks for nothing but the comparison of words. Sentences of people
 # ask for more. On SICK, 4,500 pairs of sentences, attention gains nothing that
@@ -503,14 +507,15 @@ if not FAST:
 # This is chapter 3's additive score, but without the term of a query. $W_1$
 # does what $U$ did, and each row of $W_2$ is the $v$ of one hop. The softmax
 # goes along the words, so each row of $A$ sums to 1. The text has become a
-# matrix $M$ with a row for each hop.
+# matrix $M$ with a row for each hop. Its rows are put end to end. A dense layer
+# with a ReLU reads them, and a linear layer makes the logits.
 #
 # If nothing tells the hops apart, they may all ask the same. The *penalty*
 # $P = \lVert A A^\top - I \rVert_F^2$, a sum of squares over all entries, is 0
 # where each hop has one token of its own. The diagonal of $A A^\top$ is 1 only
 # where a hop has all its weight on one token. So the penalty asks for sharp
-# hops, too. It is added to the loss. We train a model of two hops with it and
-# without it.
+# hops, too. Its mean over the texts, times `penalty`, is added to the loss. We
+# train a model of two hops with it and without it.
 #
 # Each learns for six epochs. They are two of the 11 trainings that share the 8
 # minutes of the chapter.

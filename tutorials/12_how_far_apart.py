@@ -520,10 +520,10 @@ if not FAST:
 # encoder's is centred: $x_{t-1}$, $x_t$, $x_{t+1}$.
 #
 # Each layer of the decoder then asks the source by itself. At step $i$ the
-# query $d_i$ is made of $h_i$ and of $g_i$, the embedding of the word that was
-# written last and of its position. $z_j$ is the encoder's output at word $j$ of
-# the source. $e_j$ is what went in there, the embeddings of the word and of its
-# position. The source has $m$ words.
+# query $d_i$ is made of $h_i$ and of $g_i$, the sum of two learned vectors: of
+# the word that was written last, and of its position. $z_j$ is the encoder's
+# output at word $j$ of the source. $e_j$ is what went in there, such a sum for
+# the source's word and its position. The source has $m$ words, END included.
 #
 # $$d_i = \sqrt{\tfrac12}\,(W_d h_i + b_d + g_i) \qquad
 # a_{ij} = \frac{\exp(d_i \cdot z_j)}{\sum_l \exp(d_i \cdot z_l)} \qquad
@@ -542,7 +542,8 @@ if not FAST:
 # $\sqrt m$ brings it back. An encoder's layer has one such sum: $z^l =
 # \sqrt{1/2}\,(h^l + z^{l-1})$. The first layer's input is a dense layer of
 # $e_j$, or $g_i$, and another dense layer brings the encoder's last output to
-# the width of $e_j$.
+# the width of $e_j$. Behind the decoder's last layer, two dense layers without
+# anything between them make the logits.
 
 # %% tags=["hide-input", "alone"]
 import diagrams
@@ -552,8 +553,8 @@ diagrams.conv_layer(PICTURES / "12_conv_layer.png")
 # %% [markdown]
 # *One layer of ConvS2S's decoder. Read it from below.* `ka.models.ConvSeq2Seq`
 # is this model. (The factor of $d_i$ is from the authors' code; the paper's
-# equation has none. The package does not normalise the weights, as the paper
-# does.)
+# equation has none. The paper normalises its weights, and the package does
+# not.)
 #
 # Here it gets the lists of numbers of chapters 2, 3 and 5, where German turns
 # *twenty-one* round. The next cell draws the lists; skip it.
@@ -776,8 +777,9 @@ if not FAST:
 # $t$ and the last word. It looks nowhere else in the source. What stands
 # further right must have come through the encoder's dilated layers. What stands
 # further left may also come through the decoder's, which are causal. (A
-# translation may be longer than its source, so there are more columns than
-# words.)
+# translation may be longer than its source. So PAD follows a source of $n$
+# tokens, END included, until our small model has $\lfloor 1.2\, n \rfloor + 4$
+# columns. A step behind the last column starts from the last word alone.)
 #
 # A layer is a *block*. Its input $x$ has $2d$ numbers for each place. The block
 # makes $d$ numbers of them, looks through its window, and makes $2d$ numbers
@@ -913,10 +915,10 @@ for task, num_steps in STRING_STEPS.items():
 # ByteNet has a fixed number of layers. The *Neural GPU* (Kaiser and Sutskever
 # 2016) applies one and the same gated convolution again and again, once for
 # each word of the input, so that its depth grows with the length. Its memory is
-# a vector for each word, called a column. A step rewrites all columns at once,
-# as a graphics processor would: that is the name. Each column sees its
-# neighbours, and gates like those of a GRU say what stays. After $n$ steps each
-# can have heard of all $n$ words.
+# a vector for each word, END included. It is called a column, and begins as the
+# word's embedding. A step rewrites all columns at once, as a graphics processor
+# would: that is the name. Each column sees its neighbours, and gates like those
+# of a GRU say what stays. After $n$ steps each can have heard of all $n$ words.
 #
 # Let $s$ be all columns, and let $U * s$ be a convolution: at column $t$ it is
 # $b + U_{-1} s_{t-1} + U_0 s_t + U_1 s_{t+1}$. One step, the *convolutional
@@ -941,8 +943,12 @@ diagrams.convolutional_gru(PICTURES / "12_neural_gpu.png")
 # then the windows are 3 by 3, as in a picture. Ours have one row.
 #
 # The *Extended* Neural GPU (Kaiser and Bengio 2016) then writes its output word
-# by word, and translates. Its decoder is another such GRU. What it has written
-# stands on a *tape* beside the columns, and the windows see it, too.
+# by word, and translates. Its decoder is another such GRU, which goes on from
+# the encoder's columns. Step $t$ first writes the embedding of the last word on
+# a *tape* beside column $t$. All windows see the tape, too. The gate $r$ does
+# not act on it. After the step, a linear layer reads the logits from column
+# $t$. Where the answer is longer than the source, a column of 0 is added in
+# each step.
 #
 # Can `ka.models.ExtendedNeuralGPU` add? A sum is a text here. The lowest bit
 # stands first, and the sum has one bit more. The next cell prints eleven plus

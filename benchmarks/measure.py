@@ -75,6 +75,8 @@ def _line(*words):
 def groups(commands, translators):
     """Group -> fields of its figure, and name -> command.
 
+    The command of a system whose environment is missing is None.
+
     Args:
         commands: `Commands`.
         translators: names of the catalogue.
@@ -96,12 +98,14 @@ def groups(commands, translators):
     found["pipeline"] = {"ours": commands.ours("pipeline")}
     found["growth"] = growth.commands(commands)
     return {
-        name: (
-            FIELDS.get(name, TEXTS if "beam" in name else TOKENS),
-            {n: command for n, command in systems.items() if command},
-        )
+        name: (FIELDS.get(name, TEXTS if "beam" in name else TOKENS), systems)
         for name, systems in found.items()
     }
+
+
+def present(systems):
+    """The systems whose environments are there."""
+    return {name: command for name, command in systems.items() if command}
 
 
 def _training(commands, size):
@@ -203,7 +207,9 @@ def main():
                 f"{', '.join(known)}"
             )
     chosen = {
-        name: found[name] for name in found if name in (options.only or found)
+        name: (fields, present(group))
+        for name, (fields, group) in found.items()
+        if name in (options.only or found)
     }
     if options.list:
         for name, (_, systems) in chosen.items():

@@ -110,7 +110,8 @@ class GroupLSTMCell(keras.layers.Layer):
     def _first_bias(self, shape, dtype=None):
         """1 for the forget gates, as in Keras's LSTM."""
         is_forget = ops.arange(shape[1]) // (shape[1] // 4) == 1
-        return ops.broadcast_to(ops.cast(is_forget, dtype), shape)
+        # No view of one row: PyTorch could not assign to it.
+        return ops.ones(shape, dtype) * ops.cast(is_forget, dtype)
 
     def _groups(self, x):
         """[B, D] -> [B, k, D / k]."""

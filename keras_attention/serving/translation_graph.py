@@ -167,6 +167,7 @@ class TranslationGraph(Graph):
         Returns:
             `decoding.SearchResult`.
         """
+        is_scored |= num_beams != 1
         search = self._search_of_rows(num_beams, n_best, is_scored)
         return side_by_side(
             search.get_concrete_function(),

@@ -156,11 +156,12 @@ def test_every_translator_has_its_rows(plan):
 def test_a_peer_without_its_environment_is_left_out(plan):
     commands, peers = plan
     fields, systems = measure.groups(commands, [])["train_B"]
-    assert [*systems] == ["ours", "ours_bfloat16"]
+    assert [*measure.present(systems)] == ["ours", "ours_bfloat16"]
     python = peers / "pytorch/bin/python"
     python.parent.mkdir(parents=True)
     python.touch()
     _, systems = measure.groups(commands, [])["train_B"]
+    assert systems == measure.present(systems)
     assert [*systems][2:] == [
         "pytorch",
         "pytorch_bfloat16",
@@ -171,6 +172,18 @@ def test_a_peer_without_its_environment_is_left_out(plan):
     for command in systems.values():
         program = command.split()[1]
         assert pathlib.Path(program).is_file()
+
+
+def test_one_round_may_be_asked_of_a_peer_without_its_environment(
+    tmp_path, monkeypatch, capsys
+):
+    given = ["measure.py", str(tmp_path), "--peers", str(tmp_path), "--list"]
+    monkeypatch.setattr(sys, "argv", [*given, "--once", "pytorch_compiled"])
+    measure.main()
+    assert "pytorch_compiled" not in capsys.readouterr().out
+    monkeypatch.setattr(sys, "argv", [*given, "--once", "pytorch_complied"])
+    with pytest.raises(SystemExit, match="no system pytorch_complied"):
+        measure.main()
 
 
 def test_each_panel_has_its_points(tmp_path):

@@ -76,7 +76,7 @@ def train(rows, length, vocabulary):
 
 
 def search(rows, length, vocabulary, num_beams):
-    """A search for answers as long as their sources."""
+    """A function that searches for answers as long as their sources."""
     model = models.Transformer.from_size("tiny", vocabulary)
     model.build()
     live = translator.Translator(
@@ -92,7 +92,7 @@ def search(rows, length, vocabulary, num_beams):
         lambda ids: live.graph.search(ids, num_beams, is_scored=False).ids,
         autograph=False,
     )
-    return median_seconds(lambda: function(ids).numpy())
+    return lambda: function(ids).numpy()
 
 
 def feed(folder, pairs):
@@ -147,7 +147,8 @@ def measure(what, point):
     if what == "train":
         seconds = train(*point)
     else:
-        seconds = search(*point, num_beams=1 if what == "greedy" else 4)
+        num_beams = 1 if what == "greedy" else 4
+        seconds = median_seconds(search(*point, num_beams))
     return {
         "rows": rows,
         "length": length,

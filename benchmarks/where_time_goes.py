@@ -2,10 +2,12 @@
 
     python benchmarks/where_time_goes.py --size B --corpus FOLDER
     python benchmarks/where_time_goes.py --num_beams 4 --batch_size 64
+    python benchmarks/where_time_goes.py --num_beams 4 --point 8 1024
 
 It trains the workload of `bench.py` for some steps, and profiles the last of
 them by TensorFlow's profiler. With `--num_beams`, it profiles the search of a
-batch, that of `bench.py decode` whose length is in the middle. The table has
+batch, that of `bench.py decode` whose length is in the middle, or of so many
+texts of so many tokens, as `costs.py`. The table has
 the milliseconds of a step, or of a search, that all threads together spend in
 each kind of operation. They add up to more than it takes, as two cores compute
 at the same time. The profiler itself takes some percent. What a kind is stands
@@ -21,6 +23,7 @@ import tempfile
 import time
 
 import bench
+import costs
 import keras
 import tensorflow as tf
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
@@ -128,22 +131,31 @@ def training(options, folder) -> float:
     return profile.milliseconds
 
 
-def search(options, folder) -> float:
-    """Profiles searches of one batch: the milliseconds of one."""
-    devices.share_cores()
+def _of_the_middle(options, folder):
+    """A function that searches for the batch of the length in the middle."""
     workload_options = bench.Options(
         size=options.size, corpus=options.corpus, num_beams=options.num_beams
     )
-    live, texts = bench.random_translator(workload_options, folder / "run")
+    live, texts = bench.random_translator(workload_options, folder)
     batches = bench.batches_of(texts, live, options.batch_size)
     middle = [batches[len(batches) // 2]]
     function, (ids,) = bench.search_alone(live, middle, options.num_beams)
-    for _ in range(bench.WARM_UP):
-        function(ids)
+    return lambda: function(ids).numpy()
+
+
+def search(options, folder) -> float:
+    """Profiles searches of one batch: the milliseconds of one."""
+    devices.share_cores()
+    if options.point:
+        run = costs.search(*options.point, 8_000, options.num_beams)
+    else:
+        run = _of_the_middle(options, folder / "run")
+    for _ in range(bench.WARM_UP if not options.point else 1):
+        run()
     tf.profiler.experimental.start(str(folder / "profile"))
     start = time.perf_counter()
     for _ in range(options.steps):
-        function(ids).numpy()
+        run()
     seconds = time.perf_counter() - start
     tf.profiler.experimental.stop()
     return 1000 * seconds / options.steps
@@ -159,6 +171,13 @@ def main():
     parser.add_argument("--precision", default="float32", help="of training")
     parser.add_argument("--num_beams", type=int, help="of a search")
     parser.add_argument("--batch_size", type=int, default=64, help="of it")
+    parser.add_argument(
+        "--point",
+        type=int,
+        nargs=2,
+        metavar=("ROWS", "LENGTH"),
+        help="of a search at size S on random ids",
+    )
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--all", action="store_true", help="each operation")
     options = parser.parse_args()

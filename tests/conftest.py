@@ -4,6 +4,7 @@ import contextlib
 import functools
 import gc
 import os
+import sys
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -68,6 +69,15 @@ def without_garbage_search(monkeypatch):
     Among the objects of all tests before, that takes seconds a layer.
     """
     monkeypatch.setattr(gc, "collect", lambda *_: 0)
+
+
+@pytest.fixture
+def without_pydantic(monkeypatch):
+    """No command imports it. Where a test beside has, Cyclopts asks it first.
+
+    Mistakes on a command line are then in its words.
+    """
+    monkeypatch.delitem(sys.modules, "pydantic", raising=False)
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from keras_attention.evaluation import scores
 from keras_attention.models import catalog
 from keras_attention.tasks import models
 
+pytestmark = pytest.mark.usefixtures("without_pydantic")
+
 
 @pytest.mark.parametrize(
     "received, names, expected",

@@ -30,7 +30,9 @@ def folder(
 ) -> Iterator[pathlib.Path]:
     """A SavedModel with some of the signatures of another one.
 
-    `tf.saved_model.load` reads it. The folder is gone afterwards.
+    `tf.saved_model.load` reads it. The folder is gone afterwards. It is the
+    whole SavedModel where an operation, such as SiLU, has a gradient of its
+    own: functions of gradients hang together in more ways.
 
     Args:
         version: the folder of the whole SavedModel.
@@ -42,6 +44,10 @@ def folder(
     saved = saved_model_pb2.SavedModel.FromString(
         (version / _FILE).read_bytes()
     )
+    libraries = [graph.graph_def.library for graph in saved.meta_graphs]
+    if any(library.registered_gradients for library in libraries):
+        yield version
+        return
     for graph in saved.meta_graphs:
         keep(graph, names)
         if is_brief:

@@ -12,6 +12,8 @@ import pytest
 from keras_attention import cli, config
 from keras_attention.commands import train as verb
 
+pytestmark = pytest.mark.usefixtures("without_pydantic")
+
 
 def mistake(*argv):
     with pytest.raises(SystemExit) as error:

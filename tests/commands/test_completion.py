@@ -12,6 +12,8 @@ from keras_attention import cli, config
 from keras_attention.commands import serve
 from keras_attention.models import catalog
 
+pytestmark = pytest.mark.usefixtures("without_pydantic")
+
 ASK = """
 source "$1"; shift
 complete -p keras-attention >&2

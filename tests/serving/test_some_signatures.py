@@ -85,6 +85,26 @@ def test_what_is_kept_answers_as_before(version, names, expected, is_brief):
         assert outputs["y"].numpy().tolist() == values
 
 
+class Squashes(Counts):
+    """One more function, by an operation that has a gradient of its own."""
+
+    @tf.function(input_signature=SPEC)
+    def squashed(self, x):
+        return {"y": tf.nn.silu(x)}
+
+
+def test_where_an_operation_has_a_gradient_of_its_own(tmp_path):
+    module = Squashes()
+    signatures = {"scaled": module.scaled, "squashed": module.squashed}
+    tf.saved_model.save(module, str(tmp_path / "1"), signatures=signatures)
+    with some_signatures.folder(tmp_path / "1", {"squashed"}) as part:
+        loaded = tf.saved_model.load(str(part))
+    assert (tmp_path / "1").is_dir()
+    found = loaded.signatures["squashed"](x=tf.constant([1.0, 2.0]))["y"]
+    # x / (1 + e^-x)
+    assert found.numpy() == pytest.approx([0.731059, 1.761594], rel=1e-5)
+
+
 def answers_of(program):
     command = [sys.executable, "-c", program, str(SHIPPED)]
     output = subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout

@@ -201,6 +201,7 @@ def test_translate_keeps_the_order_of_lines(run, monkeypatch, capsys, tmp_path):
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_run_beside_itself_is_that_run(run, capsys):
     for more in ([], [f"--ensemble={run}"]):
         cli.main(["translate", str(run), "1 2", "3 4 5", *more])

@@ -45,6 +45,7 @@ def second_stage(output, **choices):
     return run_directory.at(output)
 
 
+@pytest.mark.slow
 def test_an_autoencoder_begins_a_translator(corpus, texts, tmp_path, capsys):
     first = first_stage(
         tmp_path / "autoencoder",

@@ -92,6 +92,7 @@ def test_an_ensemble_of_one_model_is_that_model(randomize):
     np.testing.assert_allclose(answers[0].score, answers[1].score, atol=1e-5)
 
 
+@pytest.mark.slow
 def test_an_ensemble_translates_and_is_exported(
     random_translator, tokenizers, tmp_path
 ):

@@ -139,6 +139,7 @@ def test_state_keeps_its_structure_and_its_batch_axis(name, inputs):
         assert leaf.shape[0] == 2
 
 
+@pytest.mark.fast_for("rnnsearch", "transformer", "luong", "rnn_transducer")
 @every_model
 def test_a_prepared_step_is_the_step(name, inputs):
     model = random_model(name, V)

@@ -293,7 +293,9 @@ def short_table(tokenizers, tmp_path_factory):
 
 
 @pytest.mark.parametrize("is_loaded", [False, True])
-@pytest.mark.parametrize("num_words", [1, 5, 9, 10])
+@pytest.mark.parametrize(
+    "num_words", [1, pytest.param(5, marks=pytest.mark.slow), 9, 10]
+)
 def test_learned_positions_end_the_continuation(
     short_table, num_words, is_loaded
 ):

@@ -21,9 +21,9 @@ from keras_attention.serving import text_model as text_models
 from keras_attention.tokens import END, START, START_TEXT
 
 TEXT, ANSWER = "one two three", "vier fünf"
-# Those that have maps of every sort.
-SOME = ("transformer", "rnn_transducer", "transformer_language_model")
-SOME += ("encoder_classifier", "decomposable_attention", "vision_transformer")
+# Models of four tasks; the slow tests have all.
+SOME = ("transformer", "encoder_classifier", "decomposable_attention")
+SOME += ("vision_transformer",)
 
 
 @pytest.fixture(scope="module")
@@ -268,6 +268,7 @@ def test_what_cannot_be_inspected(live, tokenizers):
         older.inspect(TEXT)
 
 
+@pytest.mark.fast_for("decomposable_attention")
 @pytest.mark.parametrize(
     "name", ["transformer_language_model", "decomposable_attention"]
 )

@@ -24,6 +24,7 @@ TEXTS = strategies.lists(
 
 @hypothesis.settings(
     deadline=None,
+    max_examples=25,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
 @hypothesis.given(TEXTS)

@@ -52,6 +52,7 @@ def without_graph(signature, monkeypatch):
     return signature
 
 
+@pytest.mark.fast_for("greedy")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_compiled_search_finds_the_same(live, loaded, name, monkeypatch):
     signature = compiled(loaded.signatures[name], ["one"])
@@ -94,6 +95,7 @@ def test_the_graph_answers_more_and_longer_texts(live, loaded):
                 assert ask(loaded.signatures[name], texts) == expected
 
 
+@pytest.mark.slow
 def test_what_is_asked_once_is_not_compiled(path):
     signature = ka.load(path).signatures["greedy"]
     ask(signature, ["one"])

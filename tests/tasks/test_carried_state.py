@@ -82,6 +82,7 @@ def savedmodel(live, tmp_path_factory):
     return live.export(tmp_path_factory.mktemp("exported") / "model").parent
 
 
+@pytest.mark.slow
 def test_a_stopped_run_goes_on_exactly(run, train, tmp_path):
     """Killed amid each of three epochs."""
     state = {}

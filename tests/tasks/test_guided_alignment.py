@@ -138,6 +138,7 @@ def spelt(tokenizer, ids):
     )
 
 
+@pytest.mark.fast_for("bpe", "word")
 @pytest.mark.parametrize(
     "model_type, sampling",
     [("unigram", 0.0), ("unigram", 0.1), ("bpe", 0), ("char", 0), ("word", 0)],
@@ -189,6 +190,7 @@ def test_tokens_are_linked_as_their_words_are(model_type, sampling, write):
     }
 
 
+@pytest.mark.fast_for("word")
 @pytest.mark.parametrize("model_type", ["word", "char", "unigram"])
 def test_unknown_words_are_words(model_type, write, capsys):
     """Whatever a vocabulary does with them, the words behind keep links."""

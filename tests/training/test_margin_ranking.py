@@ -24,6 +24,7 @@ def make_model():
     return model
 
 
+@pytest.mark.fast_for(2)
 @pytest.mark.parametrize("replicas, micro_batches", [(1, 1), (1, 3), (2, 2)])
 def test_a_step_is_that_of_each_story_alone(step_of, replicas, micro_batches):
     inputs = {"story_ids": STORIES, "question_ids": QUESTIONS, "facts": FACTS}

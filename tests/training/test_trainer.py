@@ -203,6 +203,7 @@ def test_the_first_batch_may_be_uneven(is_built):
     assert greatest_difference(*results) < 1e-4
 
 
+@pytest.mark.slow
 def test_plain_fit_of_a_language_model_begins_with_an_uneven_batch():
     """Three rows on two replicas."""
     ids = np.random.default_rng(0).integers(4, 20, (3, 5)).astype("int32")

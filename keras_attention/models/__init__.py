@@ -15,7 +15,7 @@ _CLASSES = {
     "Seq2Seq": "seq2seq",
     "from_pretrained": "pretrained",
 }
-_MODULES = (*_CLASSES.values(), "self_critical", *catalog.CATALOG)
+_MODULES = (*_CLASSES.values(), "ensemble", "self_critical", *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
 __all__ = [
     "BagOfVectorPairs",
@@ -60,6 +60,48 @@ __all__ = [
 
 # As in `keras_attention`: what type checkers see, and what they must not.
 if typing.TYPE_CHECKING:
+    # Modules are public, too, but `*` does not import them.
+    from keras_attention.models import (  # noqa: F401
+        bag_of_vector_pairs,
+        bag_of_vectors,
+        bytenet,
+        char_cnn_language_model,
+        classifier,
+        conv_seq2seq,
+        decomposable_attention,
+        diagonal_neural_gpu,
+        diagonal_rnnsearch,
+        encoder_classifier,
+        end_to_end_memory_network,
+        ensemble,
+        extended_neural_gpu,
+        gnmt,
+        hard_rnnsearch,
+        intra_attention_summarizer,
+        language_model,
+        lstm_encoder_decoder,
+        lstmn,
+        luong,
+        marian,
+        memory_network,
+        monotonic_rnnsearch,
+        neural_turing_machine,
+        pretrained,
+        rnn_encoder_decoder,
+        rnn_language_model,
+        rnn_transducer,
+        rnnsearch,
+        roformer,
+        self_attentive_embedding,
+        self_critical,
+        seq2seq,
+        structured_rnnsearch,
+        t5,
+        transformer,
+        transformer_language_model,
+        vision_transformer,
+        window_rnnsearch,
+    )
     from keras_attention.models.bag_of_vector_pairs import BagOfVectorPairs
     from keras_attention.models.bag_of_vectors import BagOfVectors
     from keras_attention.models.bytenet import ByteNet

@@ -12,7 +12,7 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
 
-from keras_attention.evaluation import scores
+from keras_attention.evaluation import score_types, scores
 
 NETWORK = "Unbabel/wmt22-comet-da"
 
@@ -35,7 +35,7 @@ def comet_score(
     hypotheses: Sequence[str],
     references: Sequence[str],
     network: str = NETWORK,
-) -> dict[str, float | str]:
+) -> score_types.Score:
     """The mean score of a network that has read how people judge translations.
 
     Args:

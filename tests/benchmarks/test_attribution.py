@@ -106,6 +106,7 @@ def test_a_model_that_does_not_mask_is_asked_for_unknown_tokens_alone(
         "the true links",
     ]
     rates, losses, orders = zip(*rows.values(), strict=True)
-    assert losses[2] == max(losses) and orders[2] == 1
+    # Where two tokens matter alike, tau is a little below 1.
+    assert losses[2] == max(losses) and orders[2] > 0.99
     program["draw"](chosen, *rest, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 0

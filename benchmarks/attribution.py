@@ -7,7 +7,8 @@ RUNS are folders of runs that were trained on the corpus `phrases`, English to
 German. Each model has to write the right translations of the test split, and
 each method of `evaluation.attribution` says how much each German token owes to
 each English token, END left out. Only models with attention in the encoder read
-a masked source as it is meant. It prints a row for each method:
+a masked source as it is meant: others have no row and no column of masking. It
+prints a row for each method:
 
 - the alignment error rate (Och and Ney 2003) in percent, when each German token
   is linked to the English token to which it owes most. Only tokens with a true
@@ -15,7 +16,8 @@ a masked source as it is meant. It prints a row for each method:
 - how much log-probability such a token loses in the mean when this English
   token is masked, and when the unknown token stands in its place;
 - Kendall's tau: whether the method puts the English tokens into the order in
-  which erasure puts them. Jain and Wallace (2019) compare attention so.
+  which erasure puts them, by masking if there is a row of it. Jain and Wallace
+  (2019) compare attention so.
 
 Erasure has the greatest loss by definition. Two rows are no methods: a random
 English token, and the true links. Their error rate is that of one link for each
@@ -36,8 +38,9 @@ from keras_attention.tokens import END, PAD, UNK
 
 MASKED, UNKNOWN = "erasure, masked", "erasure, unknown token"
 RANDOM, TRUE = "a random token", "the true links"
-# What the picture has.
-DRAWN = ("attention, last layer", "rollout", "integrated gradients", MASKED)
+ERASURES = (MASKED, UNKNOWN)
+# What the picture has, and the first of the erasures.
+DRAWN = ("attention, last layer", "rollout", "integrated gradients")
 
 
 def explain(model, source_ids, labels, num_steps):
@@ -48,12 +51,14 @@ def explain(model, source_ids, labels, num_steps):
     for layer in range(num_layers):
         name = f"layer {layer + 1}" if layer + 1 < num_layers else "last layer"
         found[f"attention, {name}"] = attribution.attention(*pair, layer)
-    if "encoder" in model.maps:
+    masks = "encoder" in model.maps
+    if masks:
         found["rollout"] = attribution.rollout(*pair)
     found["integrated gradients"] = attribution.integrated_gradients(
         *pair, num_steps
     )
-    found[MASKED] = attribution.erasure(*pair, replacement=PAD)
+    if masks:
+        found[MASKED] = attribution.erasure(*pair, replacement=PAD)
     found[UNKNOWN] = attribution.erasure(*pair, replacement=UNK)
     return {name: weights[:-1, :-1] for name, weights in found.items()}
 
@@ -65,7 +70,10 @@ def kendall(left, right):
 
 
 def measure(translator, pairs, rng, num_steps):
-    """A row for each method, and what it says of each phrase."""
+    """A row for each method, and what it says of each phrase.
+
+    A row has a name, an error rate, a loss for each kind of erasure, and tau.
+    """
     texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
     tokenizers = (
         translator.graph.source_tokenizer,
@@ -87,7 +95,8 @@ def measure(translator, pairs, rng, num_steps):
     for one, (sure, possible) in zip(ids, true, strict=True):
         found = explain(translator.model, *one, num_steps)
         explained.append(found)
-        num_targets, num_sources = found[MASKED].shape
+        ways = [way for way in ERASURES if way in found]
+        num_targets, num_sources = found[UNKNOWN].shape
         linked = sorted({target for _, target in possible})
         links = {
             name: weights.argmax(axis=-1) for name, weights in found.items()
@@ -100,12 +109,10 @@ def measure(translator, pairs, rng, num_steps):
                 asked = [places[t]]
                 if name == TRUE:
                     asked = [s for s, target in possible if target == t]
-                drops[name].append(
-                    [found[way][t, asked].max() for way in (MASKED, UNKNOWN)]
-                )
+                drops[name].append([found[way][t, asked].max() for way in ways])
             if name in found and num_sources > 1:
                 orders[name] += [
-                    kendall(found[name][t], found[MASKED][t]) for t in linked
+                    kendall(found[name][t], found[ways[0]][t]) for t in linked
                 ]
     table = [
         (
@@ -128,16 +135,19 @@ def draw(pairs, rows, explained, true, path):
         and "-" in pair.source
         and len(pair.source) < 40
     )
+    found = explained[index]
+    erasure = next(way for way in ERASURES if way in found)
+    names = [name for name in (*DRAWN, erasure) if name in found]
     shares = []
-    for name in DRAWN:
-        weights = np.maximum(explained[index][name], 0)
+    for name in names:
+        weights = np.maximum(found[name], 0)
         total = weights.sum(axis=-1, keepdims=True)
         shares.append(weights / np.where(total > 0, total, 1))
     figure = ka.plotting.attention_heat_map(
         rows[index]["source_tokens"][:-1],
         rows[index]["target_tokens"][:-1],
         shares,
-        names=DRAWN,
+        names=names,
         links=sorted(true[index][1]),
     )
     figure.axes[-1].set_ylabel("share of the row")
@@ -163,14 +173,13 @@ def main():
         translator = ka.load(run)
         table, *rest = measure(translator, pairs, rng, arguments.steps)
         print(f"\n{run}, {len(pairs):,} phrases\n")
-        print("| | AER | masked | unknown | tau |")
-        print("|---|---|---|---|---|")
-        for name, rate, masked, unknown, tau in table:
-            order = "" if tau is None else f"{tau:.2f}"
-            print(
-                f"| {name} | {rate:.1f} | {masked:.2f} | {unknown:.2f} | "
-                f"{order} |"
-            )
+        ways = [name for name, *_ in table if name in ERASURES]
+        print(f"| | AER | {' | '.join(ways)} | tau |")
+        print("|---" * (3 + len(ways)) + "|")
+        for name, rate, *losses, tau in table:
+            cells = [f"{rate:.1f}", *(f"{loss:.2f}" for loss in losses)]
+            cells.append("" if tau is None else f"{tau:.2f}")
+            print(f"| {name} | {' | '.join(cells)} |")
         if arguments.picture and not number:
             draw(pairs, *rest, arguments.picture)
 

@@ -87,7 +87,7 @@ TABLE = {
     ),
     "evaluation": (
         {"evaluation", "data", "plotting", "on_demand", "suggestions"},
-        {"sacrebleu", "rouge_score", "comet", "numpy"},
+        {"sacrebleu", "rouge_score", "numpy"},
     ),
     # Gradients are TensorFlow's.
     "evaluation.attribution": ({"tokens"}, {"numpy", "tensorflow"}),

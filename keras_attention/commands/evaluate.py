@@ -71,7 +71,8 @@ class Options(search.Search):
         False,
         "For translators, the JSON also has the score of a network that has "
         "read how people judge translations. It needs the package "
-        "unbabel-comet, which loads the network from the internet.",
+        "unbabel-comet in an environment of its own, whose folder bin is on "
+        "the PATH. The package loads the network from the internet.",
     )
     by_length: str | None = choice(
         None,

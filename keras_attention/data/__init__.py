@@ -1,6 +1,7 @@
 """Text to batches: vocabularies, tokenizers and the stages of a pipeline.
 
-Corpora are in `data.corpora`, which is imported at first use.
+Corpora are in `data.corpora`, which is imported at first use. So are those
+that the package makes, `data.embedded`, and what reads yours, `data.readers`.
 """
 
 import typing
@@ -36,21 +37,44 @@ __all__ = [
     "Report",
     "Tokenizer",
     "batch_by_tokens",
+    "carried",
+    "columns",
     "corpora",
     "count_blank",
+    "embedded",
     "filter_by_length",
     "join",
     "plan_batches",
     "published_tokenizer",
+    "readers",
     "report",
     "shuffle",
     "to_examples",
     "tokenize",
     "train_vocabulary",
     "valid_utf8",
+    "vocabularies",
 ]
 
+# Modules, and packages of modules.
 if typing.TYPE_CHECKING:
-    from keras_attention.data import corpora
+    from keras_attention.data import (
+        carried,
+        columns,
+        corpora,
+        embedded,
+        readers,
+        vocabularies,
+    )
 else:
-    __getattr__, __dir__ = on_demand.modules(__name__, ["corpora"])
+    __getattr__, __dir__ = on_demand.modules(
+        __name__,
+        [
+            "carried",
+            "columns",
+            "corpora",
+            "embedded",
+            "readers",
+            "vocabularies",
+        ],
+    )

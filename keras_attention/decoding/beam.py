@@ -246,7 +246,7 @@ def beam_search(
     room=None,
     settle=None,
     min_lengths=None,
-):
+) -> search_result.SearchResult:
     """Extends the `num_beams` most probable hypotheses in parallel.
 
     A hypothesis that ends leaves the beam and is frozen: it keeps its score

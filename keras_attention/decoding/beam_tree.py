@@ -10,6 +10,7 @@ from keras_attention.decoding import (
     buffers,
     next_tokens,
     penalties,
+    search_result,
 )
 from keras_attention.tokens import END, PAD, START
 
@@ -43,7 +44,7 @@ def beam_tree(
     no_repeat_ngram_size=0,
     settle=None,
     min_lengths=None,
-):
+) -> tuple[search_result.SearchResult, BeamTree]:
     """`beam_search` for all `num_beams` hypotheses, and its beam as a tree.
 
     Its loop is the one of `beam_search`, which keeps no tree.

@@ -19,6 +19,7 @@ from keras_attention.decoding import (
     next_tokens,
     ngrams,
     penalties,
+    search_result,
     source,
 )
 from keras_attention.tokens import END, PAD, START
@@ -67,7 +68,7 @@ def constrained_beam_search(
     no_repeat_ngram_size=0,
     room=None,
     min_lengths=None,
-):
+) -> search_result.SearchResult:
     """Beam search among the answers that hold all of a row's terms.
 
     A term is in an answer if its tokens stand there in a row. Terms may share

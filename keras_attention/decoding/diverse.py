@@ -58,7 +58,7 @@ def diverse_beam_search(
     no_repeat_ngram_size=0,
     room=None,
     min_lengths=None,
-):
+) -> search_result.SearchResult:
     """Beam searches side by side, each unlike those before it.
 
     Each of G groups is a beam search of N / G beams. At each position the

@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.decoding import answers, one_path, source
+from keras_attention.decoding import answers, one_path, search_result, source
 from keras_attention.tokens import END, PAD, START
 
 
@@ -15,7 +15,7 @@ def forced_search(
     start_id=START,
     end_id=END,
     pad_id=PAD,
-):
+) -> search_result.SearchResult:
     """Follows given answers: what the model thinks of them, and looks at.
 
     Args:

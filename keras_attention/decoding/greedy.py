@@ -8,6 +8,7 @@ from keras_attention.decoding import (
     next_tokens,
     one_path,
     penalties,
+    search_result,
     source,
 )
 from keras_attention.tokens import END, PAD, START
@@ -30,7 +31,7 @@ def greedy_search(
     room=None,
     min_lengths=None,
     is_scored=True,
-):
+) -> search_result.SearchResult:
     """Takes the most probable token at each step.
 
     Args:

@@ -157,7 +157,7 @@ def sampling_search(
     prefix_ids=None,
     no_repeat_ngram_size=0,
     min_lengths=None,
-):
+) -> search_result.SearchResult:
     """Draws each token from the model's distribution.
 
     Args:

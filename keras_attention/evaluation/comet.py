@@ -1,33 +1,60 @@
 """COMET: how good a neural network finds translations.
 
-The package unbabel-comet computes it. It needs PyTorch, and loads its network
-from the internet when it is first used.
+The package unbabel-comet computes it. It needs PyTorch and older packages than
+TensorFlow does, so it cannot be installed beside this package. It has an
+environment of its own, whose Python computes the score here. The package loads
+its network from the internet when it is first used.
 
 Reference:
     Rei et al. (2020), COMET: a neural framework for MT evaluation (arXiv
     2009.09025).
 """
 
-import importlib.metadata
-import importlib.util
+import json
+import pathlib
+import shutil
+import subprocess
 from collections.abc import Sequence
 
-from keras_attention.evaluation import scores
+from keras_attention.evaluation import score_types, scores
 
 NETWORK = "Unbabel/wmt22-comet-da"
+# What the other Python runs. Its last line is the answer: the package prints
+# lines of its own.
+PROGRAM = """\
+import importlib.metadata
+import json
+import sys
+
+import comet
+
+network, rows = json.load(sys.stdin)
+model = comet.load_from_checkpoint(comet.download_model(network))
+found = model.predict(rows, batch_size=8, gpus=0, progress_bar=False)
+version = importlib.metadata.version("unbabel-comet")
+print()
+print(json.dumps([float(found["system_score"]), version]))
+"""
 
 
-def check_installed() -> None:
-    """Checks that unbabel-comet is installed.
+def check_installed() -> pathlib.Path:
+    """Checks that unbabel-comet is installed somewhere on the PATH.
+
+    Returns:
+        The Python of its environment, which stands beside its `comet-score`.
 
     Raises:
-        ImportError: If it is not.
+        ImportError: If there is none.
     """
-    if importlib.util.find_spec("comet") is None:
+    command = shutil.which("comet-score")
+    if command is None:
         raise ImportError(
-            "COMET needs the package unbabel-comet, which is not installed: "
-            "python -m pip install unbabel-comet"
+            "COMET needs the package unbabel-comet in an environment of its "
+            'own: python -m venv comet && comet/bin/pip install "setuptools<81"'
+            ' unbabel-comet && export PATH="$PATH:$PWD/comet/bin"'
         )
+    # Tools that install commands put a link to them on the PATH.
+    return pathlib.Path(command).resolve().with_name("python")
 
 
 def comet_score(
@@ -35,7 +62,7 @@ def comet_score(
     hypotheses: Sequence[str],
     references: Sequence[str],
     network: str = NETWORK,
-) -> dict[str, float | str]:
+) -> score_types.Score:
     """The mean score of a network that has read how people judge translations.
 
     Args:
@@ -50,24 +77,33 @@ def comet_score(
 
     Raises:
         ImportError: If unbabel-comet is not installed.
+        RuntimeError: If it ends with an error.
         ValueError: If there is nothing to score, or if the lengths differ.
     """
-    check_installed()
+    python = check_installed()
     scores.check_aligned(
         sources=sources, hypotheses=hypotheses, references=references
     )
-    import comet
-
-    model = comet.load_from_checkpoint(comet.download_model(network))
     rows = [
         {"src": source, "mt": hypothesis, "ref": reference}
         for source, hypothesis, reference in zip(
             sources, hypotheses, references, strict=True
         )
     ]
-    found = model.predict(rows, batch_size=8, gpus=0)
-    version = importlib.metadata.version("unbabel-comet")
+    done = subprocess.run(
+        # Without the packages of this environment's PYTHONPATH.
+        [python, "-E", "-c", PROGRAM],
+        input=json.dumps([network, rows]),
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    if done.returncode:
+        raise RuntimeError(
+            f"unbabel-comet ended with the status {done.returncode}. Its own "
+            f"error stands above. It was run by {python}."
+        )
+    score, version = json.loads(done.stdout.splitlines()[-1])
     return {
-        "score": 100 * float(found["system_score"]),
+        "score": 100 * score,
         "signature": f"{network}|unbabel-comet:{version}",
     }

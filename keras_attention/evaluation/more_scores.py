@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 from sacrebleu import metrics
 
-from keras_attention.evaluation import scores
+from keras_attention.evaluation import score_types, scores
 
 
 def more_scores(
     hypotheses: Sequence[str],
     references: Sequence[str],
     target_language: str | None = None,
-) -> dict[str, dict[str, float | str]]:
+) -> dict[str, score_types.Score]:
     """Scores a whole corpus of translations, one reference each.
 
     TER counts words, so it depends on where a language ends them. Where BLEU's

@@ -10,7 +10,7 @@ import importlib.metadata
 import importlib.util
 from collections.abc import Sequence
 
-from keras_attention.evaluation import scores
+from keras_attention.evaluation import score_types, scores
 
 # Our name of a score -> the name that rouge-score has for it.
 KINDS = {"rouge_1": "rouge1", "rouge_2": "rouge2", "rouge_l": "rougeL"}
@@ -32,7 +32,7 @@ def check_installed() -> None:
 
 def rouge_scores(
     hypotheses: Sequence[str], references: Sequence[str]
-) -> dict[str, dict[str, float | str]]:
+) -> dict[str, score_types.Score]:
     """The mean F1 of ROUGE-1, ROUGE-2 and ROUGE-L, for texts in English.
 
     Words are runs of the letters a to z and of digits, in any case, as Porter's

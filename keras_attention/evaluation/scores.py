@@ -26,6 +26,7 @@ from collections.abc import Sequence
 from sacrebleu import metrics
 
 from keras_attention import suggestions
+from keras_attention.evaluation import score_types
 
 # By ISO 639 codes, of two letters and of three; "cn" and "jp", which name
 # countries, are often written for the languages.
@@ -89,7 +90,7 @@ def corpus_scores(
     references: Sequence[str],
     target_language: str | None = None,
     tokenize: str | None = None,
-) -> dict[str, dict[str, float | str] | float | int]:
+) -> score_types.CorpusScores:
     """Scores a whole corpus of translations, one reference each.
 
     BLEU counts runs of one to four words. Where no hypothesis has four words,
@@ -144,7 +145,7 @@ def bleu_by_length(
     num_samples: int = 0,
     target_language: str | None = None,
     tokenize: str | None = None,
-) -> list[dict[str, float | int | str | None]]:
+) -> list[score_types.LengthRow]:
     """BLEU for short, middling and long sources, as Bahdanau et al. plot it.
 
     A bin's score is its own corpus BLEU. It uses sacrebleu's effective order,

@@ -1,6 +1,7 @@
 """Attention as functions of tensors, then the layer that learns a score."""
 
 import math
+import typing
 
 import keras
 from keras import ops
@@ -181,7 +182,7 @@ class Attention(keras.layers.Layer):
         super().__init__(**kwargs)
         self.supports_masking = True
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> typing.Any:
         check_separate(
             "layer(query=query, value=value)", [*args, *kwargs.values()]
         )

@@ -1,6 +1,7 @@
 """Multi-head scaled dot-product attention, with its decoding cache."""
 
 import functools
+import typing
 
 import keras
 from keras import ops
@@ -131,7 +132,7 @@ class MultiHeadAttention(head_projections.HeadProjections):
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> typing.Any:
         attention.check_separate(
             "layer(query=query, value=value)", [*args, *kwargs.values()]
         )

@@ -1,5 +1,7 @@
 """The residual path around a sublayer."""
 
+import typing
+
 import keras
 
 from keras_attention.layers import attention, weights
@@ -73,7 +75,7 @@ class Residual(keras.layers.Layer):
             dropout, dtype=self.dtype_policy, name="dropout"
         )
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> typing.Any:
         attention.check_separate(
             "layer(inputs=inputs, outputs=outputs)", [*args, *kwargs.values()]
         )

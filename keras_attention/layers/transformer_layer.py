@@ -1,6 +1,7 @@
 """What every layer of a Transformer shares."""
 
 import inspect
+import typing
 
 import keras
 
@@ -83,7 +84,7 @@ class TransformerLayer(quantized_parts.QuantizedParts, keras.layers.Layer):
         self.epsilon = epsilon
         self.supports_masking = True
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> typing.Any:
         attention.check_separate(self.expected_call, [*args, *kwargs.values()])
         return super().__call__(*args, **kwargs)
 

@@ -15,7 +15,7 @@ _CLASSES = {
     "Seq2Seq": "seq2seq",
     "from_pretrained": "pretrained",
 }
-_MODULES = (*_CLASSES.values(), "self_critical", *catalog.CATALOG)
+_MODULES = (*_CLASSES.values(), "ensemble", "self_critical", *catalog.CATALOG)
 _CLASSES |= {entry.class_name: name for name, entry in catalog.CATALOG.items()}
 __all__ = [
     "BagOfVectorPairs",
@@ -60,6 +60,51 @@ __all__ = [
 
 # As in `keras_attention`: what type checkers see, and what they must not.
 if typing.TYPE_CHECKING:
+    # `as` says that these are public, too, though `*` does not import them.
+    # isort: off
+    from keras_attention.models import (
+        bag_of_vector_pairs as bag_of_vector_pairs,
+        bag_of_vectors as bag_of_vectors,
+        bytenet as bytenet,
+        char_cnn_language_model as char_cnn_language_model,
+        classifier as classifier,
+        conv_seq2seq as conv_seq2seq,
+        decomposable_attention as decomposable_attention,
+        diagonal_neural_gpu as diagonal_neural_gpu,
+        diagonal_rnnsearch as diagonal_rnnsearch,
+        encoder_classifier as encoder_classifier,
+        end_to_end_memory_network as end_to_end_memory_network,
+        ensemble as ensemble,
+        extended_neural_gpu as extended_neural_gpu,
+        gnmt as gnmt,
+        hard_rnnsearch as hard_rnnsearch,
+        intra_attention_summarizer as intra_attention_summarizer,
+        language_model as language_model,
+        lstm_encoder_decoder as lstm_encoder_decoder,
+        lstmn as lstmn,
+        luong as luong,
+        marian as marian,
+        memory_network as memory_network,
+        monotonic_rnnsearch as monotonic_rnnsearch,
+        neural_turing_machine as neural_turing_machine,
+        pretrained as pretrained,
+        rnn_encoder_decoder as rnn_encoder_decoder,
+        rnn_language_model as rnn_language_model,
+        rnn_transducer as rnn_transducer,
+        rnnsearch as rnnsearch,
+        roformer as roformer,
+        self_attentive_embedding as self_attentive_embedding,
+        self_critical as self_critical,
+        seq2seq as seq2seq,
+        structured_rnnsearch as structured_rnnsearch,
+        t5 as t5,
+        transformer as transformer,
+        transformer_language_model as transformer_language_model,
+        vision_transformer as vision_transformer,
+        window_rnnsearch as window_rnnsearch,
+    )
+
+    # isort: on
     from keras_attention.models.bag_of_vector_pairs import BagOfVectorPairs
     from keras_attention.models.bag_of_vectors import BagOfVectors
     from keras_attention.models.bytenet import ByteNet

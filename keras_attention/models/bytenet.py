@@ -1,6 +1,7 @@
 """ByteNet: dilated convolutions in two stacks, the one upon the other."""
 
 import math
+import typing
 
 import keras
 from keras import ops
@@ -206,7 +207,7 @@ class ByteNet(seq2seq.Seq2Seq):
             vocabulary_size, source_vocabulary_size, 2 * hidden_dim, **policy
         )
         self.dropout = keras.layers.Dropout(dropout, name="dropout", **policy)
-        self.joint = None
+        self.joint: typing.Any = None
         if joined_by == "convolution":
             self.joint = layers.CausalConvolution(
                 2 * hidden_dim, kernel_size, name="joint", **policy

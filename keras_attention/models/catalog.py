@@ -5,6 +5,7 @@ It needs no Keras: the command line reads it before any backend is imported.
 
 import dataclasses
 import importlib
+import typing
 
 from keras_attention import suggestions
 
@@ -353,7 +354,7 @@ def sizes(name: str) -> tuple[str, ...]:
     return entry(name).sizes
 
 
-def create(name: str, size: str, /, **arguments):
+def create(name: str, size: str, /, **arguments) -> typing.Any:
     """Builds a model of a named size; this imports Keras.
 
     Args:
@@ -372,7 +373,7 @@ def create(name: str, size: str, /, **arguments):
     return model_class(name).from_size(size, **arguments)
 
 
-def model_class(name: str):
+def model_class(name: str) -> typing.Any:
     """The class of a model; this imports Keras.
 
     Raises:

@@ -1,5 +1,7 @@
 """The contract of models that label a text, or a pair of texts."""
 
+import typing
+
 import keras
 from keras import ops
 
@@ -32,7 +34,7 @@ class Classifier(paper_model.PaperModel):
 
     text_names = ("source_ids",)
 
-    def __call__(self, inputs, *args, **kwargs):
+    def __call__(self, inputs, *args, **kwargs) -> typing.Any:
         names = self.text_names
         tensors = inputs if isinstance(inputs, dict) else {}
         if set(tensors) != set(names) or not all(

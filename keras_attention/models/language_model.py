@@ -1,5 +1,7 @@
 """The contract of models that continue a text: no source, step by step."""
 
+import typing
+
 import keras
 from keras import ops
 
@@ -41,7 +43,7 @@ class LanguageModel(paper_model.PaperModel):
         ValueError: If the input is not an integer tensor of rank 2.
     """
 
-    def __call__(self, token_ids, *args, **kwargs):
+    def __call__(self, token_ids, *args, **kwargs) -> typing.Any:
         shape = getattr(token_ids, "shape", None)
         if (
             shape is None

@@ -2,13 +2,14 @@
 
 import importlib
 import os
+import typing
 
 from keras_attention import published
 from keras_attention.models import catalog
 from keras_attention.published import families
 
 
-def from_pretrained(folder: str | os.PathLike):
+def from_pretrained(folder: str | os.PathLike) -> typing.Any:
     """Makes one of our models with published weights.
 
     | config.json says | model |

@@ -1,5 +1,7 @@
 """The contract of models with a source: encode once, then step by step."""
 
+import typing
+
 import keras
 from keras import ops
 
@@ -76,7 +78,7 @@ class Seq2Seq(paper_model.PaperModel):
             for name, size in sizes.items()
         ]
 
-    def __call__(self, inputs, *args, **kwargs):
+    def __call__(self, inputs, *args, **kwargs) -> typing.Any:
         names = {"source_ids", "target_ids"}
         if not isinstance(inputs, dict) or not names <= inputs.keys():
             keys = f" of {list(inputs)}" if isinstance(inputs, dict) else ""

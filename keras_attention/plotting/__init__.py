@@ -10,6 +10,7 @@ format of the path's suffix: .png, .svg or .pdf.
 did inside.
 """
 
+from keras_attention.plotting import drawing
 from keras_attention.plotting.animation import Animation, animate_attention
 from keras_attention.plotting.curves import (
     errors_by_length,
@@ -24,6 +25,7 @@ __all__ = [
     "Exploration",
     "animate_attention",
     "attention_heat_map",
+    "drawing",
     "errors_by_length",
     "explore",
     "learning_curve",

@@ -20,6 +20,7 @@ if typing.TYPE_CHECKING:
     import keras
 
     from keras_attention.data import Tokenizer
+    from keras_attention.serving.translation_graph import TranslationGraph
 
 
 class Translator(text_model.TextModel):
@@ -85,6 +86,11 @@ class Translator(text_model.TextModel):
             stored_precision,
         )
         super().__init__(graph.kind, graph.signatures, graph)
+
+    if typing.TYPE_CHECKING:
+
+        @property
+        def graph(self) -> TranslationGraph: ...
 
     def __call__(
         self,

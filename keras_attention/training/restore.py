@@ -1,5 +1,7 @@
 """From a run's folder to a model that answers."""
 
+import typing
+
 from keras_attention import config as configuration
 from keras_attention.training import checkpoints, run_directory
 
@@ -28,7 +30,7 @@ def load_run(
     config: configuration.TrainingConfig,
     task,
     stored_precision: str = "float32",
-):
+) -> typing.Any:
     """The servable with the weights that a run has kept, in float32.
 
     Args:

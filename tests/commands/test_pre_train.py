@@ -99,3 +99,47 @@ def test_a_language_model_begins_a_decoder(corpus, texts, tmp_path, capsys):
         "source_embedding/embeddings, encoder_0/lstm_cell/kernel, "
     ) in printed
     assert "not taken" not in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["", "m.keras", "m.safetensors"])
+def test_a_run_or_a_file_of_its_weights_begins_a_training(
+    name, corpus, tmp_path, capsys
+):
+    first = first_stage(
+        tmp_path / "first",
+        model="lstm_encoder_decoder",
+        model_arguments=SIZES,
+        corpus=str(corpus),
+        source="en",
+        target="de",
+    )
+    model = runs.load(first.path).model
+    if name.endswith(".keras"):
+        model.save(first.path / name)
+    elif name:
+        files = pytest.importorskip("safetensors.numpy")
+        weights = {
+            weight.path.partition("/")[2]: weight.numpy()
+            for weight in model.trainable_weights
+        }
+        files.save_file(weights, first.path / name)
+    capsys.readouterr()
+    second = second_stage(
+        tmp_path / "second",
+        init=first.path / name,
+        model="lstm_encoder_decoder",
+        model_arguments=json.dumps(SIZES),
+        corpus=corpus,
+        source="en",
+        target="de",
+        # So low that the first weights remain.
+        learning_rate=1e-9,
+    )
+    all_of_them = "all its" if name.endswith(".keras") else "16 of its 16"
+    printed = capsys.readouterr().out
+    assert f"The model begins with {all_of_them} weights, from " in printed
+    before, _ = checkpoints.load(first.weights)
+    after, _ = checkpoints.load(second.weights)
+    for path, array in after.items():
+        np.testing.assert_allclose(array, before[path], atol=1e-5)

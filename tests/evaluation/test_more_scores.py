@@ -1,13 +1,12 @@
 """chrF++, TER and COMET, against their packages called directly."""
 
+import os
 import sys
-import types
 
 import pytest
 import sacrebleu
 
 from keras_attention import evaluation
-from keras_attention.evaluation import comet
 
 REFERENCES = ["Der alte Hund schläft .", "Wo ist der Bahnhof ?"]
 HYPOTHESES = ["Der Hund alte schläft .", "Wo ist die Bahnhof ?"]
@@ -35,25 +34,70 @@ def test_chinese_is_counted_by_characters():
     assert "asian:yes" in found["ter"]["signature"]
 
 
-def test_comet_says_what_it_needs(monkeypatch):
-    monkeypatch.setattr(comet.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ImportError, match="pip install unbabel-comet"):
+# What `comet_score` uses of unbabel-comet 2.2.7, with the same arguments.
+PACKAGE = """
+def download_model(model, saving_directory=None, local_files_only=False):
+    return f"models/{model}"
+
+
+def load_from_checkpoint(
+    checkpoint_path, reload_hparams=False, strict=False, local_files_only=False
+):
+    assert checkpoint_path == "models/N", checkpoint_path
+    print("Lightning says something.")
+    return Network()
+
+
+class Network:
+    def predict(
+        self, samples, batch_size=16, gpus=1, devices=None, mc_dropout=0,
+        progress_bar=True, accelerator="auto", num_workers=None,
+        length_batching=True,
+    ):
+        assert samples == [{"src": "a\\n", "mt": "ß", "ref": "c"}], samples
+        assert gpus == 0
+        return {"scores": [0.75], "system_score": 0.75}
+"""
+
+
+@pytest.fixture
+def environment(tmp_path, monkeypatch):
+    """An environment with a package in its place, and a link on the PATH.
+
+    The true one needs PyTorch and a network.
+    """
+    folder, path = tmp_path / "comet/bin", tmp_path / "path"
+    for made in (folder, path):
+        made.mkdir(parents=True)
+    (folder / "comet.py").write_text(PACKAGE)
+    version = folder / "unbabel_comet-2.2.7.dist-info"
+    version.mkdir()
+    (version / "METADATA").write_text("Name: unbabel-comet\nVersion: 2.2.7\n")
+    (folder / "comet-score").write_text("")
+    add = f"import sys; sys.path.insert(0, {str(folder)!r})"
+    (folder / "python").write_text(
+        f'#!/bin/sh\nexec {sys.executable} -I -c "{add}\n$3"\n'
+    )
+    for program in folder.glob("[cp]*"):
+        program.chmod(0o755)
+    (path / "comet-score").symlink_to(folder / "comet-score")
+    monkeypatch.setenv("PATH", str(path), prepend=os.pathsep)
+    return folder
+
+
+def test_comet_says_what_it_needs(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ImportError, match="comet/bin/pip install .* unbabel-"):
         evaluation.comet_score(["a"], ["b"], ["c"])
 
 
-def test_comet_gets_the_triples(monkeypatch):
-    """A package in its place: the true one needs PyTorch and a network."""
+def test_another_python_gets_the_triples(environment):
+    found = evaluation.comet_score(["a\n"], ["ß"], ["c"], "N")
+    assert found == {"score": 75.0, "signature": "N|unbabel-comet:2.2.7"}
+    with pytest.raises(RuntimeError, match="ended with the status 1. Its own"):
+        evaluation.comet_score(["b"], ["ß"], ["c"], "N")
 
-    class Network:
-        def predict(self, rows, batch_size, gpus):
-            assert rows == [{"src": "a", "mt": "b", "ref": "c"}]
-            return {"system_score": 0.75}
 
-    package = types.ModuleType("comet")
-    package.download_model = lambda name: f"models/{name}"
-    package.load_from_checkpoint = lambda path: Network()
-    monkeypatch.setitem(sys.modules, "comet", package)
-    monkeypatch.setattr(comet.importlib.util, "find_spec", lambda name: True)
-    monkeypatch.setattr(comet.importlib.metadata, "version", lambda name: "2")
-    found = evaluation.comet_score(["a"], ["b"], ["c"], "N")
-    assert found == {"score": 75.0, "signature": "N|unbabel-comet:2"}
+def test_comet_needs_as_many_of_each(environment):
+    with pytest.raises(ValueError, match="as many of each"):
+        evaluation.comet_score(["a"], ["b"], ["c", "d"])

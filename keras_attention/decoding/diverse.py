@@ -108,6 +108,10 @@ def diverse_beam_search(
     source_mask = source.mask_of(source_mask, batch_size)
     # To the search, each group is a row of its own.
     rules = answers.repeated(rules, num_groups)
+    alpha, beta = (
+        ops.repeat(one, num_groups, axis=0) if penalties.has_rows(one) else one
+        for one in (alpha, beta)
+    )
     memory, state, source_mask = tree.map_structure(
         lambda leaf: ops.repeat(leaf, num_groups, axis=0),
         (memory, state, source_mask),

@@ -49,7 +49,13 @@ def signatures(search: searches.Search) -> dict[str, kinds.Signature]:
         },
     }
     return {
-        name: kinds.Signature(("text", *defaults), _OUTPUTS, (), defaults)
+        name: kinds.Signature(
+            # In this order for `graph`.
+            tuple(sorted(["text", *defaults])),
+            _OUTPUTS,
+            (),
+            defaults,
+        )
         for name, defaults in choices.items()
     }
 

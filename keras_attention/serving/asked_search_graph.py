@@ -41,15 +41,16 @@ def functions_of(graph) -> dict:
     """
     most = graph.choices.num_beams
 
+    # Their parameters stand in the order of the inputs.
     def search(
-        text,
-        num_beams,
-        length_penalty,
         coverage_penalty,
-        no_repeat_ngram_size,
+        length_penalty,
         min_length,
+        no_repeat_ngram_size,
+        num_beams,
         prefix,
         terms,
+        text,
     ):
         rows = _Rows(graph, text)
         in_graph = (1, most, f"from 1 to {most}")
@@ -69,15 +70,15 @@ def functions_of(graph) -> dict:
         return rows.written(found)
 
     def sample(
-        text,
+        min_length,
+        min_p,
+        no_repeat_ngram_size,
+        prefix,
+        sampling_seed,
         temperature,
+        text,
         top_k,
         top_p,
-        min_p,
-        sampling_seed,
-        no_repeat_ngram_size,
-        min_length,
-        prefix,
     ):
         rows = _Rows(graph, text)
         seeds = rows.of("sampling_seed", sampling_seed)

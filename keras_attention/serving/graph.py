@@ -164,15 +164,19 @@ def _compiled(
 ):
     """A function in graph whose parameters have the names of its specs.
 
-    `tf.saved_model.save` writes the defaults of parameters to the signature.
+    `tf.saved_model.save` writes the defaults of parameters to the signature. It
+    takes the specs of functions with defaults by their names in order, so the
+    inputs of such a signature are declared in this order.
     """
+    # Whatever follows a default must have one. None is written nowhere.
+    otherwise = None if choices else inspect.Parameter.empty
     parameters = [
         inspect.Parameter(
             spec.name,
             inspect.Parameter.POSITIONAL_OR_KEYWORD,
             default=tf.constant([choices[spec.name]], spec.dtype)
             if spec.name in choices
-            else inspect.Parameter.empty,
+            else otherwise,
         )
         for spec in specs
     ]

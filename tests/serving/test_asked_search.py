@@ -64,8 +64,7 @@ def test_a_search_is_that_of_a_model_that_was_made_so(
     expected = made.n_best(TEXTS)
     same(translator.search(TEXTS, **choices), expected)
     if choices:
-        texts = [[text for text, _ in row] for row in translator.search(TEXTS)]
-        assert texts != [[text for text, _ in row] for row in expected]
+        assert translator.search(TEXTS) != expected
 
 
 @pytest.mark.slow

@@ -57,7 +57,7 @@ def test_a_beam_as_wide_as_the_space_is_exhaustive(
 def test_a_row_may_have_fewer_beams(draw_chain, check_hypothesis, search):
     """It finds what a search of its width finds in plain Python."""
     widths = [1, 2, 5, 3, 4]
-    for seed in range(5):
+    for seed in range(3):
         chain = draw_chain(seed, LIMITS, vocabulary_size=6)
         result = search(
             **chain.arguments(),

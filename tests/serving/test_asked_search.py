@@ -79,6 +79,7 @@ def test_samples_are_those_of_a_model_that_was_made_so(
         assert translator.sample(TEXTS) != expected
 
 
+@pytest.mark.slow
 def test_terms_and_a_prefix_are_held(translator):
     prefixes = ["", "zwei", "", "eins"]
     terms = [["neun"], [], [], []]
@@ -90,6 +91,7 @@ def test_terms_and_a_prefix_are_held(translator):
     assert all(text.startswith("zwei") for text, _ in drawn[1])
 
 
+@pytest.mark.slow
 def test_each_row_has_its_own_choices(translator):
     """A row of many is as if it had been asked alone."""
     rows = {
@@ -146,6 +148,7 @@ def test_a_translator_without_them_says_so(plain):
     assert not {"search", "sample"} & {*plain.signatures}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, wrong",
     [

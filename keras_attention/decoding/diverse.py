@@ -108,10 +108,6 @@ def diverse_beam_search(
     source_mask = source.mask_of(source_mask, batch_size)
     # To the search, each group is a row of its own.
     rules = answers.repeated(rules, num_groups)
-    alpha, beta = (
-        ops.repeat(one, num_groups, axis=0) if penalties.has_rows(one) else one
-        for one in (alpha, beta)
-    )
     memory, state, source_mask = tree.map_structure(
         lambda leaf: ops.repeat(leaf, num_groups, axis=0),
         (memory, state, source_mask),
@@ -123,8 +119,8 @@ def diverse_beam_search(
         size,
         # A group that stopped sooner would leave its tokens to the others.
         size,
-        alpha,
-        beta,
+        penalties.repeated(alpha, num_groups),
+        penalties.repeated(beta, num_groups),
         _choosing(num_groups, diversity),
         # The best tokens of a group may be those that the others have taken.
         functools.partial(beam.read_offers, count=num_beams),

@@ -35,6 +35,11 @@ def column(value):
     return ops.cast(value, "float32")[:, None] if has_rows(value) else value
 
 
+def repeated(value, count):
+    """A number as it is, and [B] as [B * count]."""
+    return ops.repeat(value, count, axis=0) if has_rows(value) else value
+
+
 def counts(beta):
     """Whether a coverage penalty may change a score."""
     return has_rows(beta) or beta != 0

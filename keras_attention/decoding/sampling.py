@@ -248,9 +248,7 @@ def sampling_search(
             (memory, state, source_mask),
         )
         temperature, top_k, top_p, min_p = (
-            ops.repeat(one, num_samples, axis=0)
-            if penalties.has_rows(one)
-            else one
+            penalties.repeated(one, num_samples)
             for one in (temperature, top_k, top_p, min_p)
         )
         batch_size = batch_size * num_samples

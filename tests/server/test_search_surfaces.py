@@ -8,8 +8,8 @@ import dataclasses
 import functools
 import json
 import math
-import operator
 import pathlib
+import pkgutil
 import re
 from importlib import resources
 
@@ -19,7 +19,6 @@ from browsing import sync_api
 
 pytest.importorskip("h11", reason="the extra `serve` is not installed")
 
-import keras_attention  # noqa: E402
 from keras_attention import Translator, evaluation  # noqa: E402
 from keras_attention.commands import (  # noqa: E402
     evaluate,
@@ -97,14 +96,17 @@ def test_these_are_all_choices():
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda c: c.__name__)
 def test_each_is_a_flag(command):
+    assert flags_of(command) >= {*search.NAMES}
+
+
+def flags_of(command):
     arguments = command.app.assemble_argument_collection()
     # A `meta` application names its flags when it is called.
-    flags = {
+    return {
         name.removeprefix("--").replace("-", "_")
         for argument in arguments
         for name in argument.names
     }
-    assert flags >= {*search.NAMES}
 
 
 @functools.cache
@@ -153,20 +155,16 @@ def test_the_table_has_each_choice():
 
 
 def test_the_table_names_flags_and_python():
-    arguments = predict.app.assemble_argument_collection()
-    flags = {name for argument in arguments for name in argument.names}
+    flags = flags_of(predict)
     for what, flag in of_column("command line"):
-        # A `meta` application names its flags when it is called.
-        assert flag in {
-            one.replace("-", "_").replace("__", "--", 1) for one in flags
-        }, what
+        assert flag.removeprefix("--") in flags, what
     for what, path in of_column("Python"):
         if path == "ka.load":
             assert what in search.Given.__annotations__
         elif path.startswith("translator."):
             assert callable(getattr(Translator, path.partition(".")[2]))
         else:
-            assert callable(operator.attrgetter(path)(keras_attention))
+            assert callable(pkgutil.resolve_name(f"keras_attention.{path}"))
 
 
 def test_each_is_an_argument_in_python():

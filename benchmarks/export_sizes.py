@@ -20,7 +20,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 import keras_attention as ka
 
 WORDS = "zero one two three four five six seven eight nine".split()
-MORE = ["", "constraints", "minimum_risk", "per_request"]
+MORE = ["", "per_request", "constraints", "minimum_risk"]
 
 
 def num_operations(path: pathlib.Path) -> int:

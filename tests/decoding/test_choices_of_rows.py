@@ -96,7 +96,7 @@ def test_groups_have_the_penalties_of_their_rows(draw_chain):
 
 
 TEMPERATURES = [1.0, 0.5, 2.0, 1e-30, 1.5]
-TOP_K = [0, 2, 0, 3, 4]
+TOP_K = [2, 2, 0, 3, 4]
 TOP_P = [1.0, 1.0, 0.7, 1.0, 0.9]
 MIN_P = [0.0, 0.0, 0.0, 0.2, 0.05]
 

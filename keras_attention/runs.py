@@ -117,11 +117,14 @@ def _with_search(model, path, search: searches.Search) -> "Model":
         here = "greedy search"
         if loaded.task == "translation":
             here = f"{loaded.num_beams} beams"
+        others = ""
+        if "search" in loaded.kind.signatures:
+            others = "call its `search` or `sample`, "
         raise ValueError(
             "A SavedModel keeps the search that it was exported with, here "
             f"{here}. Leave {' and '.join(given)} out (a translator's call "
-            "takes num_beams=1, greedy search), or give the folder of a run. "
-            "Received: "
+            f"takes num_beams=1, greedy search), {others}or give the folder "
+            "of a run. Received: "
             f"{', '.join(f'{name}={given[name]}' for name in given)}, {path}"
         )
     return loaded

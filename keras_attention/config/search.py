@@ -35,6 +35,7 @@ class Given(typing.TypedDict, total=False):
     sampling_seed: int | None
     constraints: bool | None
     minimum_risk: bool | None
+    per_request: bool | None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -141,6 +142,12 @@ class Search(Choices):
         "which gives the translation of `n_best` that is most like all of them "
         "by chrF. By default not.",
     )
+    per_request: bool | None = choice(
+        None,
+        "For translators, whether there are also signatures `search` and "
+        "`sample`, which take choices of a search with each text. By default "
+        "not.",
+    )
 
     @property
     def given(self) -> dict:
@@ -182,6 +189,7 @@ OTHERWISE = Search(
     sampling_seed=1,
     constraints=False,
     minimum_risk=False,
+    per_request=False,
 )
 
 

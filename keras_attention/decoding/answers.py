@@ -4,7 +4,7 @@ import collections
 
 from keras import ops
 
-from keras_attention.decoding import ngrams
+from keras_attention.decoding import ngrams, penalties
 
 Rules = collections.namedtuple(
     "Rules",
@@ -21,7 +21,7 @@ Rules.__doc__ = """Which tokens a hypothesis may hold.
 - `prefix_ids`: int32 [B, P], the tokens that each row begins with, then
   `pad_id`; or None.
 - `no_repeat_ngram_size`: how many tokens in a row may not come twice; 0 for
-  no limit.
+  no limit. A number, or int32 [B].
 - `room`: int, the most tokens of any answer; or None, if the limits tell.
 - `min_lengths`: int32 [B], the fewest tokens of each answer; or None.
 """
@@ -46,6 +46,8 @@ def check_rules(
             If a length is below 0.
     """
     ngrams.check_size(no_repeat_ngram_size)
+    if penalties.has_rows(no_repeat_ngram_size):
+        no_repeat_ngram_size = ops.cast(no_repeat_ngram_size, "int32")
     if end_id in forbidden_ids:
         raise ValueError(
             "Each answer ends in end_id, so it cannot be forbidden. "
@@ -99,6 +101,8 @@ def _least(min_lengths, max_lengths):
 def repeated(rules, count):
     """The rules of a batch in which each row stands `count` times."""
     per_row = ("max_lengths", "prefix_ids", "min_lengths")
+    if penalties.has_rows(rules.no_repeat_ngram_size):
+        per_row += ("no_repeat_ngram_size",)
     values = {name: getattr(rules, name) for name in per_row}
     return rules._replace(
         **{

@@ -44,7 +44,9 @@ def _initial_beams(rules, source_length, num_beams, beta):
     # Equal beams would extend alike, and fill the width with copies.
     first = ops.equal(ops.arange(num_beams), 0)[None, :]
     # They are of use for the coverage penalty alone.
-    sums = ops.zeros((*shape, source_length), "float32") if beta else ()
+    sums = ()
+    if penalties.counts(beta):
+        sums = ops.zeros((*shape, source_length), "float32")
     max_length = answers.max_length(rules)
     return _Beams(
         token_ids=ops.full(shape, rules.start_id, dtype="int32"),
@@ -95,19 +97,23 @@ def best(offers, beams):
     return log_probs, buffers.pick(token_ids, chosen), chosen // count
 
 
-def within_width(log_probs, lengths, stopped):
+def within_width(log_probs, lengths, stopped, widths=None):
     """Which candidates have a place in the beam: bool [B, N].
 
     Args:
         log_probs: [B, N], of the candidates, best first.
         lengths: int [B, N], of the finished hypotheses; 0 for none.
         stopped: bool [B].
+        widths: int [B], the places of each row; by default N.
     """
     # Each finished hypothesis has taken one place: so a beam of 1 is greedy
     # search, and ends at the first END.
     num_beams = log_probs.shape[1]
+    width = num_beams
+    if widths is not None:
+        width = ops.cast(widths, "int32")[:, None]
     is_finished = ops.cast(lengths > 0, "int32")
-    num_left = num_beams - ops.sum(is_finished, axis=1, keepdims=True)
+    num_left = width - ops.sum(is_finished, axis=1, keepdims=True)
     # Half of log 0: sums with log-probabilities stay near it.
     possible = log_probs > next_tokens.IMPOSSIBLE / 2
     going = ~stopped[:, None]
@@ -160,10 +166,12 @@ def read_offers(
     )
 
 
-def _advancing(rules, source_mask, n_best, alpha, beta, choose):
+def _advancing(rules, source_mask, n_best, alpha, beta, choose, widths):
     """The function that makes one position of the search."""
-    longest = answers.num_chosen(rules, rules.max_lengths[:, None])[:, 0]
-    longest_penalty = penalties.length_penalty(longest, alpha)
+    longest = answers.num_chosen(rules, rules.max_lengths[:, None])
+    longest_penalty = penalties.length_penalty(
+        longest, penalties.column(alpha)
+    )[:, 0]
 
     def advance(position, seen, beams):
         log_probs, token_ids, *more, weights = seen
@@ -174,10 +182,12 @@ def _advancing(rules, source_mask, n_best, alpha, beta, choose):
         offers = (*offers, *more)
         log_probs, token_ids, parents = choose(offers, beams)
         sums = beams.attention_sums
-        if beta:
+        if penalties.counts(beta):
             sums = buffers.pick(weights + sums, parents)
         # Retirement: what ends here joins the finished ones and is frozen.
-        kept = within_width(log_probs, beams.finished.lengths, beams.stopped)
+        kept = within_width(
+            log_probs, beams.finished.lengths, beams.stopped, widths
+        )
         ended = kept & (token_ids == rules.end_id)
         length = position + 1
         score = penalties.score(
@@ -246,6 +256,7 @@ def beam_search(
     room=None,
     settle=None,
     min_lengths=None,
+    widths=None,
 ) -> search_result.SearchResult:
     """Extends the `num_beams` most probable hypotheses in parallel.
 
@@ -262,8 +273,10 @@ def beam_search(
         step, memory, state, source_mask, max_lengths: see the package.
         num_beams: width N.
         n_best: how many hypotheses must be the best ones, at most N.
-        alpha: length penalty, see `length_penalty`; 0 for none.
-        beta: coverage penalty, see `coverage_penalty`; 0 for none.
+        alpha: length penalty, see `length_penalty`; 0 for none. A number, or
+            float [B].
+        beta: coverage penalty, see `coverage_penalty`; 0 for none. A number,
+            or float [B].
         start_id, end_id, pad_id: control ids.
         forbidden_ids: ids that are never chosen.
         prefix_ids: what each answer begins with, see the package.
@@ -272,6 +285,8 @@ def beam_search(
         room: the most tokens of any answer, for a compiler, see the package.
         settle: how the model keeps a common past once, see the package.
         min_lengths: the fewest tokens of each answer, see the package.
+        widths: int [B], from 1 to N: rows with a narrower beam. By default
+            each has N.
 
     Returns:
         `SearchResult` with N = `n_best`.
@@ -295,20 +310,30 @@ def beam_search(
         min_lengths,
     )
     parts = (step, memory, state, source_mask, settle)
-    loop, max_length = loop_of(rules, parts, num_beams, n_best, alpha, beta)
+    loop, max_length = loop_of(
+        rules, parts, num_beams, n_best, alpha, beta, widths=widths
+    )
     _, beams, _ = ops.while_loop(*loop)
     return result_of(rules, max_length, beams, n_best)
 
 
 def loop_of(
-    rules, parts, num_beams, n_best, alpha, beta, choose=best, read=None
+    rules,
+    parts,
+    num_beams,
+    n_best,
+    alpha,
+    beta,
+    choose=best,
+    read=None,
+    widths=None,
 ):
     """The loop of a search, and the most positions that it has.
 
     Args:
         rules: `answers.Rules`.
         parts: `(step, memory, state, source_mask, settle)`.
-        num_beams, n_best, alpha, beta: see `beam_search`.
+        num_beams, n_best, alpha, beta, widths: see `beam_search`.
         choose: which candidates live on or end, see `best`.
         read: what a row is offered, by default that of beam search.
 
@@ -336,7 +361,7 @@ def loop_of(
         step,
         rows.every(batch_size, memory, state, rules.room),
         functools.partial(read or read_offers, rules, num_beams, source_length),
-        _advancing(rules, source_mask, n_best, alpha, beta, choose),
+        _advancing(rules, source_mask, n_best, alpha, beta, choose, widths),
         _initial_beams(rules, source_length, num_beams, beta),
         max_length,
         settle,

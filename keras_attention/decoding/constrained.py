@@ -68,6 +68,7 @@ def constrained_beam_search(
     no_repeat_ngram_size=0,
     room=None,
     min_lengths=None,
+    widths=None,
 ) -> search_result.SearchResult:
     """Beam search among the answers that hold all of a row's terms.
 
@@ -89,7 +90,7 @@ def constrained_beam_search(
         term_ids: int [B, K, M], K >= 1 terms for each row, each followed by
             `pad_id`; of padding alone where a row has fewer terms.
         n_best: how many hypotheses are wanted, at most N.
-        alpha, beta: penalties, see `beam_search`.
+        alpha, beta, widths: see `beam_search`.
         start_id, end_id, pad_id, forbidden_ids: see `beam_search`.
         prefix_ids, no_repeat_ngram_size, room, min_lengths: see the package.
 
@@ -124,6 +125,7 @@ def constrained_beam_search(
         beta,
         choose=_of_all_banks,
         read=_read,
+        widths=widths,
     )
     _, beams, _ = ops.while_loop(*loop)
     return beam.result_of(rules, max_length, beams, n_best)
@@ -217,7 +219,7 @@ def _read(rules, num_beams, source_length, logits, weights, state):
         and [A, N, S].
     """
     blocked_ids = ngrams.blocked_ids(state, rules)
-    if rules.no_repeat_ngram_size:
+    if ngrams.are_limited(rules.no_repeat_ngram_size):
         state, _ = state
     _, progress, terms = state
     log_probs = next_tokens.possible_log_probs(logits, rules, blocked_ids)

@@ -119,8 +119,8 @@ def diverse_beam_search(
         size,
         # A group that stopped sooner would leave its tokens to the others.
         size,
-        alpha,
-        beta,
+        penalties.repeated(alpha, num_groups),
+        penalties.repeated(beta, num_groups),
         _choosing(num_groups, diversity),
         # The best tokens of a group may be those that the others have taken.
         functools.partial(beam.read_offers, count=num_beams),

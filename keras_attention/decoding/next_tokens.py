@@ -2,7 +2,7 @@
 
 from keras import ops
 
-from keras_attention.decoding import answers, buffers
+from keras_attention.decoding import answers, buffers, ngrams
 
 # Stands for log 0: far below any log-probability, and finite, so that sums
 # of two stay finite and nothing becomes NaN.
@@ -17,7 +17,7 @@ def possible_log_probs(logits, rules, blocked_ids=()):
     """
     # In half precision, sums over a long answer would lose digits.
     log_probs = ops.log_softmax(ops.cast(logits, "float32"), axis=-1)
-    if rules.no_repeat_ngram_size:
+    if ngrams.are_limited(rules.no_repeat_ngram_size):
         log_probs = _without(log_probs, blocked_ids, rules.end_id)
     ids = ops.arange(logits.shape[-1])
     for forbidden_id in rules.forbidden_ids:
@@ -102,7 +102,8 @@ def best_extensions(logits, count, rules, blocked_ids=(), is_normalised=True):
         last: of equals it is the last choice.
     """
     logits = ops.cast(logits, "float32")
-    if rules.no_repeat_ngram_size:
+    are_limited = ngrams.are_limited(rules.no_repeat_ngram_size)
+    if are_limited:
         # What is left is not normalised again. The greatest logit may be
         # blocked, so it cannot give the normaliser below.
         if is_normalised:
@@ -111,7 +112,7 @@ def best_extensions(logits, count, rules, blocked_ids=(), is_normalised=True):
     # Some of the best may be forbidden, or be END.
     # So many more are looked at that `count` remain in any case.
     best, token_ids = top_k(logits, count + len(rules.forbidden_ids) + 1)
-    if rules.no_repeat_ngram_size or not is_normalised:
+    if are_limited or not is_normalised:
         normaliser = 0.0
     else:
         # log(sum(exp)) is the greatest logit less the log of its probability:

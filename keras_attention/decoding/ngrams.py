@@ -10,15 +10,20 @@ import collections
 
 from keras import ops
 
+from keras_attention.decoding import penalties
+
 # What stands in a row before its tokens: room, and START when it was read.
 ROOM, START_READ = -1, -2
 
-Written = collections.namedtuple("Written", "token_ids runs")
+Written = collections.namedtuple(
+    "Written", "token_ids runs sizes", defaults=((),)
+)
 Written.__doc__ = """What each hypothesis holds, as a part of its state.
 
 - `token_ids`: int32 [B, L], its tokens, the last one in the last place.
 - `runs`: int32 [B, L]: as many tokens before this one are the last tokens of
   the hypothesis, in their order. After "a b c a b", the run of "c" is 2.
+- `sizes`: int32 [B], the limit of each row, or () if all have the same.
 """
 
 
@@ -26,13 +31,21 @@ def check_size(size):
     """Refuses what is no length of an n-gram.
 
     Raises:
-        ValueError: Unless it is a whole number of at least 0.
+        ValueError: Unless it is a whole number of at least 0. Sizes of rows
+            are not looked at.
     """
+    if penalties.has_rows(size):
+        return
     if not isinstance(size, int) or size < 0:
         raise ValueError(
             "`no_repeat_ngram_size` must be a whole number, 0 for no limit. "
             f"Received: no_repeat_ngram_size={size!r}"
         )
+
+
+def are_limited(size):
+    """Whether some n-grams may not come twice."""
+    return penalties.has_rows(size) or size > 0
 
 
 def watched(step, state, rules, settle=None):
@@ -46,7 +59,8 @@ def watched(step, state, rules, settle=None):
         `(step, state, settle)`. The state is `(state, written)`. All are as
         they were if n-grams may come again.
     """
-    if not rules.no_repeat_ngram_size:
+    size = rules.no_repeat_ngram_size
+    if not are_limited(size):
         return step, state, settle
     shape = (
         ops.shape(rules.max_lengths)[0],
@@ -55,6 +69,7 @@ def watched(step, state, rules, settle=None):
     written = Written(
         token_ids=ops.full(shape, ROOM, dtype="int32"),
         runs=ops.zeros(shape, dtype="int32"),
+        sizes=size if penalties.has_rows(size) else (),
     )
 
     def watched_step(token_ids, memory, state):
@@ -81,7 +96,7 @@ def _append(written, token_ids):
     # directly before the token that comes to it.
     runs = ops.where(ops.equal(written.token_ids, last), written.runs + 1, 0)
     token_ids = ops.concatenate([written.token_ids[:, 1:], last], axis=1)
-    return Written(token_ids, runs)
+    return written._replace(token_ids=token_ids, runs=runs)
 
 
 def blocked_ids(state, rules):
@@ -95,9 +110,13 @@ def blocked_ids(state, rules):
         int32 [B, L], END in all other places; () if n-grams may come again.
     """
     size = rules.no_repeat_ngram_size
-    if not size:
+    if not are_limited(size):
         return ()
     _, written = state
+    if penalties.has_rows(size):
+        # Of the rows that are computed. Some may have no limit.
+        size = written.sizes[:, None]
+        size = ops.where(size > 0, size, ops.shape(written.runs)[1] + 1)
     # The n - 1 tokens before it are the last ones: with it, n come again.
     would_repeat = ops.logical_and(
         written.runs >= size - 1, written.token_ids >= 0

@@ -14,25 +14,47 @@ def check_penalties(alpha, beta):
     """Refuses a penalty that would be a reward.
 
     Raises:
-        ValueError: If alpha or beta is negative, or not finite.
+        ValueError: If alpha or beta is negative, or not finite. Values of
+            rows are not looked at.
     """
-    if not (0 <= alpha < math.inf and 0 <= beta < math.inf):
+    numbers = [one for one in (alpha, beta) if not has_rows(one)]
+    if not all(0 <= one < math.inf for one in numbers):
         raise ValueError(
             "Expected finite alpha >= 0 and beta >= 0. "
             f"Received: alpha={alpha}, beta={beta}"
         )
 
 
+def has_rows(value):
+    """Whether a choice has a value for each row: [B]."""
+    return len(getattr(value, "shape", ())) == 1
+
+
+def column(value):
+    """A number as it is, and [B] as [B, 1]."""
+    return ops.cast(value, "float32")[:, None] if has_rows(value) else value
+
+
+def repeated(value, count):
+    """A number as it is, and [B] as [B * count]."""
+    return ops.repeat(value, count, axis=0) if has_rows(value) else value
+
+
+def counts(beta):
+    """Whether a coverage penalty may change a score."""
+    return has_rows(beta) or beta != 0
+
+
 def score(log_probability, lengths, attention_sums, source_mask, alpha, beta):
     """Equation 14: scores [B, N] from log-probabilities [B, N].
 
     The sums are [B, N, S], the mask is bool [B, S]; without beta, neither
-    matters.
+    matters. A penalty is a number, or [B].
     """
-    score = log_probability / length_penalty(lengths, alpha)
-    if beta:
+    score = log_probability / length_penalty(lengths, column(alpha))
+    if counts(beta):
         mask = source_mask[:, None]
-        score += coverage_penalty(attention_sums, mask, beta)
+        score += coverage_penalty(attention_sums, mask, column(beta))
     return score
 
 

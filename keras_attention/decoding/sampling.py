@@ -7,8 +7,10 @@ from keras import ops, tree
 
 from keras_attention.decoding import (
     answers,
+    buffers,
     next_tokens,
     one_path,
+    penalties,
     search_result,
     source,
 )
@@ -25,50 +27,75 @@ def truncate_distribution(log_probs, top_k=None, top_p=None, min_p=None):
     Args:
         log_probs: [B, V], normalised.
         top_k: keep this many, and all that are level with the last (Fan et
-            al. 2018, arXiv 1805.04833), or None.
+            al. 2018, arXiv 1805.04833), or None. Or int [B], with 0 for all.
         top_p: keep the smallest set whose probability reaches this, the
             nucleus of the whole distribution (Holtzman et al. 2019, arXiv
-            1904.09751), or None.
+            1904.09751), or None. Or float [B], with 1 for all.
         min_p: keep the tokens with at least this share of the greatest
-            probability (Nguyen et al. 2024, arXiv 2407.01082), or None.
+            probability (Nguyen et al. 2024, arXiv 2407.01082), or None. Or
+            float [B], with 0 for all.
 
     Returns:
         [B, V], the tokens left out at log 0; not normalised again.
 
     Raises:
-        ValueError: If `top_k`, `top_p` or `min_p` is out of range.
+        ValueError: If `top_k`, `top_p` or `min_p` is out of range. Values of
+            rows are not looked at.
     """
-    if top_k is not None and top_k < 1:
-        raise ValueError(
-            f"`top_k` must be at least 1 or None. Received: top_k={top_k}"
-        )
-    if top_p is not None and not 0 < top_p <= 1:
-        raise ValueError(
-            f"`top_p` must be in (0, 1] or None. Received: top_p={top_p}"
-        )
-    if min_p is not None and not 0 < min_p <= 1:
-        raise ValueError(
-            f"`min_p` must be in (0, 1] or None. Received: min_p={min_p}"
-        )
+    _check_truncation(top_k, top_p, min_p)
     impossible = next_tokens.IMPOSSIBLE
     descending = -ops.sort(-log_probs, axis=-1)
     if top_k is not None:
-        top_k = min(top_k, log_probs.shape[-1])
-        threshold = descending[:, top_k - 1, None]
+        threshold = _kth(descending, top_k)
         log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
     if top_p is not None:
         probabilities = ops.exp(descending)
         before = ops.cumsum(probabilities, axis=-1) - probabilities
-        kept = ops.where(before < top_p, descending, -impossible)
+        is_in = before < penalties.column(top_p)
+        if penalties.has_rows(top_p):
+            # Rounding may come to 1 before the last token.
+            is_in = ops.logical_or(is_in, penalties.column(top_p) >= 1)
+        kept = ops.where(is_in, descending, -impossible)
         # By the threshold, so that tokens of one probability share a fate.
         threshold = ops.min(kept, axis=-1, keepdims=True)
         log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
     if min_p is not None:
         # No truncation leaves the greatest out.
         greatest = ops.max(log_probs, axis=-1, keepdims=True)
-        threshold = greatest + math.log(min_p)
+        least = (
+            ops.log(penalties.column(min_p))
+            if penalties.has_rows(min_p)
+            else math.log(min_p)
+        )
+        threshold = greatest + least
         log_probs = ops.where(log_probs >= threshold, log_probs, impossible)
     return log_probs
+
+
+def _check_truncation(top_k, top_p, min_p):
+    """Refuses numbers that keep no token."""
+    values = {"top_k": top_k, "top_p": top_p, "min_p": min_p}
+    for name, value in values.items():
+        if value is None or penalties.has_rows(value):
+            continue
+        if name == "top_k" and value < 1:
+            raise ValueError(
+                f"`top_k` must be at least 1 or None. Received: top_k={value}"
+            )
+        if name != "top_k" and not 0 < value <= 1:
+            raise ValueError(
+                f"`{name}` must be in (0, 1] or None. Received: {name}={value}"
+            )
+
+
+def _kth(descending, top_k):
+    """The k-th greatest of each row: [B, 1]."""
+    size = descending.shape[-1]
+    if not penalties.has_rows(top_k):
+        return descending[:, min(top_k, size) - 1, None]
+    top_k = ops.cast(top_k, "int32")
+    top_k = ops.where(top_k < 1, size, ops.minimum(top_k, size))
+    return buffers.pick(descending, top_k[:, None] - 1)
 
 
 def _at_temperature(log_probs, temperature):
@@ -77,7 +104,11 @@ def _at_temperature(log_probs, temperature):
     # From the greatest down, so that no temperature overflows.
     log_probs = log_probs - ops.max(log_probs, axis=-1, keepdims=True)
     return ops.log_softmax(
-        ops.where(possible, log_probs / temperature, next_tokens.IMPOSSIBLE),
+        ops.where(
+            possible,
+            log_probs / penalties.column(temperature),
+            next_tokens.IMPOSSIBLE,
+        ),
         axis=-1,
     )
 
@@ -99,17 +130,23 @@ def _draw(log_probs, uniforms):
     return ops.minimum(ops.sum(passed, axis=-1), last)
 
 
-def _check(temperature, num_samples):
-    """Refuses what draws nothing."""
+def _checked(temperature, num_samples):
+    """The temperature of a search; refuses what draws nothing."""
     if num_samples < 1:
         raise ValueError(
             f"Expected num_samples of at least 1. Received: {num_samples}"
+        )
+    if penalties.has_rows(temperature):
+        return ops.maximum(
+            ops.cast(temperature, "float32"), SMALLEST_TEMPERATURE
         )
     if not temperature > 0:  # Also where it is no number.
         raise ValueError(
             "`temperature` must be above 0 (greedy_search is its limit at "
             f"0). Received: temperature={temperature}"
         )
+    # A smaller one would be 0 in float32, and 0 / 0 is no number.
+    return max(temperature, SMALLEST_TEMPERATURE)
 
 
 def _choosing(rules, draws, temperature, truncation):
@@ -166,7 +203,8 @@ def sampling_search(
             depend on the seed and on its place in the batch alone. None draws
             other tokens each time.
         temperature: above 0; below 1 sharpens, above 1 flattens. At infinity
-            every token that may be drawn is as probable.
+            every token that may be drawn is as probable. A number, or
+            float [B].
         top_k, top_p, min_p: see `truncate_distribution`; they act after the
             temperature.
         num_samples: how many answers to draw for each row, N.
@@ -190,9 +228,7 @@ def sampling_search(
             `num_samples` or the n-grams' size is out of range, if END is
             forbidden, or for another rank of `max_lengths` or `prefix_ids`.
     """
-    _check(temperature, num_samples)
-    # A smaller one would be 0 in float32, and 0 / 0 is no number.
-    temperature = max(temperature, SMALLEST_TEMPERATURE)
+    temperature = _checked(temperature, num_samples)
     rules = answers.check_rules(
         max_lengths,
         start_id,
@@ -210,6 +246,10 @@ def sampling_search(
         memory, state, source_mask = tree.map_structure(
             lambda leaf: ops.repeat(leaf, num_samples, axis=0),
             (memory, state, source_mask),
+        )
+        temperature, top_k, top_p, min_p = (
+            penalties.repeated(one, num_samples)
+            for one in (temperature, top_k, top_p, min_p)
         )
         batch_size = batch_size * num_samples
     # One uniform number for each token to come, drawn before the loop. The

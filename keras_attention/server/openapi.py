@@ -8,7 +8,7 @@ import urllib.parse
 from collections.abc import Mapping
 
 from keras_attention import __version__
-from keras_attention.server import signatures
+from keras_attention.server import rewriting, signatures
 from keras_attention.server.predictor import Predictor
 
 PATH = "/openapi.json"
@@ -45,7 +45,7 @@ def document(predictor: Predictor) -> dict:
         answers = {}
         if model.available:
             version = model.statuses[model.available[-1]].loaded
-            answers = _schemas(name, version.signatures, schemas)
+            answers = _schemas(name, version, schemas)
         for place, parameters in _places(model.config.labels):
             for item, method, operation in _operations(name, answers):
                 paths[f"{path}{place}{item}"] = {
@@ -121,7 +121,7 @@ def _answer(text, schema) -> dict:
     }
 
 
-def _schemas(model, loaded: Mapping, schemas: dict) -> dict:
+def _schemas(model, version, schemas: dict) -> dict:
     """Adds the schemas of a model's signatures.
 
     Returns:
@@ -129,10 +129,12 @@ def _schemas(model, loaded: Mapping, schemas: dict) -> dict:
         the answers.
     """
     found = {}
-    for name, signature in sorted(loaded.items()):
+    for name, signature in sorted(version.signatures.items()):
         api = _APIS.get(signature.method, "predict")
         if api == "predict":
-            request, answer = _request(signature), _of(signature)
+            is_rewritten = rewriting.are_taken(version.kind, signature)
+            more = rewriting.SCHEMA if is_rewritten else {}
+            request, answer = _request(signature, more), _of(signature)
         else:
             examples = {"type": "array", "items": {"type": "object"}}
             request = _object(
@@ -158,8 +160,8 @@ def _schemas(model, loaded: Mapping, schemas: dict) -> dict:
     return found
 
 
-def _request(signature: signatures.Signature) -> dict:
-    """`instances` are rows, `inputs` are columns."""
+def _request(signature: signatures.Signature, more: Mapping) -> dict:
+    """`instances` are rows, `inputs` are columns; more options are beside."""
     specs = signature.inputs
     required = [name for name in specs if name not in signature.defaults]
     alone = required or [*specs]
@@ -176,7 +178,9 @@ def _request(signature: signatures.Signature) -> dict:
         if has_rows:
             value = {"type": "array", "minItems": 1, "items": value}
         forms.append(
-            _object({"signature_name": name, key: value}, [key, *needed])
+            _object(
+                {"signature_name": name, key: value, **more}, [key, *needed]
+            )
         )
     return _any(forms)
 

@@ -188,7 +188,7 @@ class Predictor:
             # Its inputs are texts. The graphs of older exports read NUL as a
             # byte that no model knows.
             arrays = {name: _without_nul(a) for name, a in arrays.items()}
-        return arrays, num_rows
+        return signature.whole(arrays, num_rows), num_rows
 
     def find(self, spec: ModelSpec) -> served_model.Status:
         """The version that a request names.

@@ -28,6 +28,7 @@ from keras_attention.server import (
     openapi,
     page,
     protos,
+    rewriting,
 )
 from keras_attention.server import settings as server_settings
 from keras_attention.server.errors import Code, RequestError
@@ -60,6 +61,7 @@ class Rest:
         metrics: counters.Metrics,
     ):
         self._predictor = predictor
+        self._rewriter = rewriting.Rewriter(predictor, limits)
         self._limits = limits
         self._metrics = metrics
         self._log_texts = settings.log_texts
@@ -218,23 +220,8 @@ class Rest:
         spec = ModelSpec(spec.name, spec.version, spec.label, name)
         # The answer has the form of the request, which is forgotten by then.
         rows = "instances" in document
-
-        def to_arrays(signature):
-            given = {**document}
-            # While the arrays wait, nobody counts the document's memory.
-            document.clear()
-            if api != "predict":
-                found = examples.from_json(given)
-                return examples.to_arrays(signature, api, found, self._limits)
-            return json_inputs.to_arrays(
-                given,
-                signature.inputs,
-                signature.defaults.keys(),
-                self._limits.max_rows,
-            )
-
         task = asyncio.ensure_future(
-            self._predictor.predict(spec, to_arrays, num_bytes, deadline)
+            self._asked(api, spec, document, num_bytes, deadline)
         )
         answer = await _unless_gone(request, task)
         fields |= {
@@ -251,6 +238,28 @@ class Rest:
             rows,
         )
         return Response(text, media_type="application/json")
+
+    def _asked(self, api, spec, document, num_bytes, deadline):
+        """What will be the answer to a document, which is emptied."""
+
+        def to_arrays(signature):
+            given = {**document}
+            # While the arrays wait, nobody counts the document's memory.
+            document.clear()
+            if api != "predict":
+                found = examples.from_json(given)
+                return examples.to_arrays(signature, api, found, self._limits)
+            return json_inputs.to_arrays(
+                given,
+                signature.inputs,
+                signature.defaults.keys(),
+                self._limits.max_rows,
+            )
+
+        options = api == "predict" and rewriting.options_of(document)
+        if options:
+            return self._rewriter.predict(spec, options, to_arrays, deadline)
+        return self._predictor.predict(spec, to_arrays, num_bytes, deadline)
 
     async def _read(self, request) -> tuple[dict, int]:
         """A request's document, and how many bytes it had."""

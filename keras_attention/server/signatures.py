@@ -128,6 +128,29 @@ class Signature:
             )
         )
 
+    def whole(
+        self, arrays: Mapping[str, np.ndarray], num_rows: int
+    ) -> Mapping[str, np.ndarray]:
+        """A request with the defaults of what it leaves out, for each row.
+
+        So it can be answered together with others. What is no default of rows
+        is left to the call.
+
+        Args:
+            arrays: inputs that fit the signature.
+            num_rows: its rows.
+        """
+        if not self._is_exact:
+            return arrays
+        missing = {
+            name: np.repeat(value, num_rows)
+            for name, value in self.defaults.items()
+            if name not in arrays
+            and value.shape == (1,)
+            and self.inputs[name].shape == (None,)
+        }
+        return {**arrays, **missing}
+
     def can_merge(self, arrays: Mapping[str, np.ndarray]) -> bool:
         """Whether a request can be answered together with others."""
         return (

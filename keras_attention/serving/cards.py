@@ -45,6 +45,10 @@ _INSPECT = """\
 `inspect` shows all layers and heads, and the best tokens of each step, for
 `answer`, or for the model's own answer if that is "".
 """
+_CHOICES = """
+`search` and `sample` take choices of a search with each text. One that is left
+out has the value of this export, where the server knows defaults.
+"""
 _IMAGE = """\
 `image` holds rows of pixels, from 0 (white) to 1 (black). Each row of
 `attention` sums to 1 over the places: the class token, then the patches.
@@ -104,6 +108,8 @@ def signatures(kind: kinds.Kind) -> str:
         meaning += _STREAM
     if any("answer" in one.inputs for one in kind.signatures.values()):
         meaning += _INSPECT
+    if any(one.choices for one in kind.signatures.values()):
+        meaning += _CHOICES
     inputs = ", ".join(f"{name}={_example(kind, name)}" for name in kind.inputs)
     return f"""\
 ## Signatures
@@ -149,6 +155,26 @@ def facts(graph) -> str:
 - Parameters: {model.count_params():,}, {num_bytes / 1e6:.2f} MB as stored \
 (in {graph.stored_precision}). The model computes in {model.compute_dtype}.
 {_limits(graph.kind)}{graph.facts}"""
+
+
+def of_search(search: searches.Search, limits) -> str:
+    """What a translator's card says of its search, as a Markdown list.
+
+    Args:
+        search: without a choice that is None.
+        limits: `text_limits.Limits`.
+    """
+    how, more = f"beam {search.num_beams}", ""
+    how += f", length penalty {search.length_penalty}"
+    if search.samples:
+        how = f"sampling, {search.num_beams} for `n_best`"
+        more = "  Scores are plain log-probabilities.\n"
+    return f"""\
+- Longest translation: {limits.max_target_factor:g} tokens for each token of \
+the text, and {limits.max_target_offset} more.
+  A translation that reaches this length ends there. Nothing reports this.
+- Search: {how}{more_of(search)}
+{more}"""
 
 
 def more_of(search: searches.Search) -> str:

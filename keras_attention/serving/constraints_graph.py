@@ -41,7 +41,7 @@ def function_of(graph):
                 **graph.penalties,
                 num_beams=graph.choices.num_beams,
                 prefix_ids=prefix_ids.to_tensor(PAD),
-                term_ids=_term_ids(tokenizer, terms),
+                term_ids=term_ids(tokenizer, terms),
             )
         is_found = found.lengths[:, 0] > 0
         score = tf.where(is_found, found.score[:, 0], -np.inf)
@@ -53,7 +53,7 @@ def function_of(graph):
     return constrained
 
 
-def _term_ids(tokenizer, terms):
+def term_ids(tokenizer, terms):
     """Terms [B] as ids [B, K, M], at least one of each."""
     terms = tf.strings.split(
         tf.ensure_shape(terms, [None]), constraints.SEPARATOR

@@ -10,7 +10,7 @@ NUM_DRAWS = 1024
 _MOST_SAMPLES = 2**20
 
 
-def uniforms(ids, num_samples: int, seed: int):
+def uniforms(ids, num_samples: int, seed):
     """Numbers from [0, 1) for `decoding.sampling_search`.
 
     An answer must not depend on the other texts of a batch, nor on where the
@@ -19,7 +19,7 @@ def uniforms(ids, num_samples: int, seed: int):
     Args:
         ids: int32 [B, S], padding at the end.
         num_samples: answers for each text, N.
-        seed: of all texts.
+        seed: of all texts; or int64 [B], that of each.
 
     Returns:
         float32 [B * N, NUM_DRAWS].
@@ -27,8 +27,11 @@ def uniforms(ids, num_samples: int, seed: int):
     pieces = tf.where(ids == PAD, "", tf.strings.as_string(ids) + " ")
     text = tf.strings.reduce_join(pieces, axis=1)
     hashes = tf.strings.to_hash_bucket_fast(text, 2**62)
-    samples = tf.range(num_samples, dtype=tf.int64) + seed * _MOST_SAMPLES
-    seeds = tf.stack(tf.meshgrid(hashes, samples, indexing="ij"), axis=-1)
+    first = tf.reshape(tf.cast(seed, tf.int64), [-1, 1]) * _MOST_SAMPLES
+    samples = first + tf.range(num_samples, dtype=tf.int64)  # [B or 1, N]
+    shape = [tf.size(hashes), num_samples]
+    pairs = (hashes[:, None], samples)
+    seeds = tf.stack([tf.broadcast_to(one, shape) for one in pairs], axis=-1)
     return tf.map_fn(
         lambda pair: tf.random.stateless_uniform([NUM_DRAWS], pair),
         tf.reshape(seeds, [-1, 2]),

@@ -7,6 +7,7 @@ import os
 import pathlib
 import types
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import keras
 import numpy as np
@@ -86,12 +87,15 @@ class Graph:
             kind: the declaration.
             functions: name of a signature -> function of its inputs, in their
                 order: string tensors [B], or numbers [B, ...], to a dict of
-                its outputs. That of `num_tokens` is here.
+                its outputs. A choice that nobody made is [1], not [B]. That
+                of `num_tokens` is here.
         """
         self.kind = kind
         functions = {"num_tokens": self._num_tokens, **functions}
         self.signatures = {
-            name: _compiled(functions[name], _specs(kind, signature.inputs))
+            name: _compiled(
+                functions[name], _specs(kind, signature), signature.choices
+            )
             for name, signature in kind.signatures.items()
         }
 
@@ -140,20 +144,40 @@ class _Exported(tf.Module):
         return self._signatures
 
 
-def _specs(kind: kinds.Kind, inputs: Sequence[str]) -> list[tf.TensorSpec]:
+def _specs(kind: kinds.Kind, signature: kinds.Signature) -> list[tf.TensorSpec]:
     """Strings [B] or numbers [B, ...], by their names."""
+    types = {
+        name: kinds.dtype_of(value) for name, value in signature.choices.items()
+    }
     return [
         tf.TensorSpec([None, *kind.numbers[name]], tf.float32, name=name)
         if name in kind.numbers
-        else tf.TensorSpec([None], tf.string, name=name)
-        for name in inputs
+        else tf.TensorSpec([None], types.get(name, "string"), name=name)
+        for name in signature.inputs
     ]
 
 
-def _compiled(function: Callable, specs: Sequence[tf.TensorSpec]):
-    """A function in graph whose parameters have the names of its specs."""
+def _compiled(
+    function: Callable,
+    specs: Sequence[tf.TensorSpec],
+    choices: Mapping[str, Any],
+):
+    """A function in graph whose parameters have the names of its specs.
+
+    `tf.saved_model.save` writes the defaults of parameters to the signature. It
+    takes the specs of functions with defaults by their names in order, so the
+    inputs of such a signature are declared in this order.
+    """
+    # Whatever follows a default must have one. None is written nowhere.
+    otherwise = None if choices else inspect.Parameter.empty
     parameters = [
-        inspect.Parameter(spec.name, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        inspect.Parameter(
+            spec.name,
+            inspect.Parameter.POSITIONAL_OR_KEYWORD,
+            default=tf.constant([choices[spec.name]], spec.dtype)
+            if spec.name in choices
+            else otherwise,
+        )
         for spec in specs
     ]
     # A partial function is an object of its own, which may have a signature.

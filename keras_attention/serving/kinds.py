@@ -26,17 +26,20 @@ class Signature:
 
     Attributes:
         inputs: the names of its inputs, each strings [B]; or numbers, see
-            `Kind`.
+            `Kind` and `choices`.
         outputs: name of an output -> the names of its axes behind the batch.
             An axis with the name of an output has a place for each text that
             this output holds, and is padded. It holds "" at the padding.
         decode: the outputs that Python gives for a row: one of them alone,
             several as a tuple, and without a name all of them as a dict.
+        choices: the inputs that may be left out -> what they are then: a text,
+            a whole number (int64 [B]) or another one (float32 [B]).
     """
 
     inputs: tuple[str, ...]
     outputs: Mapping[str, Axes]
     decode: tuple[str, ...] = ()
+    choices: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @property
     def padded(self) -> dict[str, dict[int, str]]:
@@ -213,6 +216,12 @@ def with_attention_axes(kind: Kind, rank: int) -> Kind:
     )
 
 
+def dtype_of(value: str | int | float) -> str:
+    """The type of an input that is a choice, by its value."""
+    names = {str: "string", int: "int64", float: "float32"}
+    return names[type(value)]
+
+
 def to_json(kind: Kind) -> str:
     """A declaration as it travels in a SavedModel."""
     return json.dumps(dataclasses.asdict(kind), indent=1) + "\n"
@@ -234,6 +243,7 @@ def from_json(text: str | bytes) -> Kind:
                     for key, axes in signature["outputs"].items()
                 },
                 tuple(signature["decode"]),
+                signature.get("choices", {}),
             )
             for name, signature in found.pop("signatures").items()
         }

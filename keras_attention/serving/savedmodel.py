@@ -79,11 +79,13 @@ def _inputs(function) -> dict[str, tf.TensorSpec]:
 
 
 def _warmup_rows(spec: tf.TensorSpec):
-    """Texts, or as many rows of zeros."""
+    """Texts, or as many rows of numbers."""
     if spec.dtype == tf.string:
         return tf.make_tensor_proto(list(WARMUP_TEXTS), dtype=tf.string)
     shape = [len(WARMUP_TEXTS), *spec.shape[1:]]
-    return tf.make_tensor_proto(0, dtype=spec.dtype, shape=shape)
+    # A number for each text is a choice, and 1 is in the bounds of each.
+    value = int(len(shape) == 1)
+    return tf.make_tensor_proto(value, dtype=spec.dtype, shape=shape)
 
 
 def export(

@@ -11,6 +11,8 @@ from keras_attention import decoding
 from keras_attention.config import search as searches
 from keras_attention.data import Tokenizer
 from keras_attention.serving import (
+    asked_search,
+    asked_search_graph,
     cards,
     constraints,
     constraints_graph,
@@ -62,7 +64,7 @@ class TranslationGraph(Graph):
         self.source_tokenizer, self.target_tokenizer = tokenizers
         self.choices, num_beams = search, search.num_beams
         beams = DRAWN if search.samples else num_beams
-        self.facts = _facts(search, limits)
+        self.facts = cards.of_search(search, limits)
         self.limits = limits
         # A search is traced once for all functions that search alike.
         self._search_of_rows = functools.cache(self._make_search_of_rows)
@@ -70,7 +72,7 @@ class TranslationGraph(Graph):
             "serving_default": (beams, 1, self._write_translation),
             "greedy": (1, 1, self._write_translation),
             "with_attention": (beams, 1, self._write_attention),
-            "n_best": (beams, num_beams, self._write_n_best),
+            "n_best": (beams, num_beams, self.write_n_best),
         }
         kind = dataclasses.replace(
             kinds.TRANSLATION,
@@ -89,6 +91,9 @@ class TranslationGraph(Graph):
         if search.constraints:
             more[constraints.NAME] = constraints.SIGNATURE
             functions[constraints.NAME] = constraints_graph.function_of(self)
+        if search.per_request:
+            more |= asked_search.signatures(search)
+            functions |= asked_search_graph.functions_of(self)
         kind = dataclasses.replace(kind, signatures={**kind.signatures, **more})
         if hasattr(model, "call_with_maps"):
             kind = inspection.declared(
@@ -281,7 +286,8 @@ class TranslationGraph(Graph):
             "attention": tf.where(blank[:, None, None], 0.0, weights),
         }
 
-    def _write_n_best(self, answers, source_ids, lengths):
+    def write_n_best(self, answers, source_ids, lengths):
+        """Texts and scores [B, N] of a `SearchResult`, best first."""
         batch_size, num_beams = tf.shape(lengths)[0], self.choices.num_beams
         flat = tf.reshape(answers.ids, [batch_size * num_beams, -1])
         texts = self.detokenize(flat, tf.repeat(lengths, num_beams))
@@ -298,7 +304,7 @@ class TranslationGraph(Graph):
         }
 
     def _write_chosen(self, *answers):
-        found = self._write_n_best(*answers)
+        found = self.write_n_best(*answers)
         is_there = tf.math.is_finite(found["scores"])
         text = minimum_risk.chosen(found["translations"], is_there)
         return {"translation": text}
@@ -383,18 +389,3 @@ class TranslationGraph(Graph):
             "attention": result.attention_weights[:, 0],
             **outputs,
         }
-
-
-def _facts(search: searches.Search, limits: text_limits.Limits) -> str:
-    """What a card says of them."""
-    how, more = f"beam {search.num_beams}", ""
-    how += f", length penalty {search.length_penalty}"
-    if search.samples:
-        how = f"sampling, {search.num_beams} for `n_best`"
-        more = "  Scores are plain log-probabilities.\n"
-    return f"""\
-- Longest translation: {limits.max_target_factor:g} tokens for each token of \
-the text, and {limits.max_target_offset} more.
-  A translation that reaches this length ends there. Nothing reports this.
-- Search: {how}{cards.more_of(search)}
-{more}"""

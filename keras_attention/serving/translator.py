@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from keras_attention.config import search as searches
 from keras_attention.serving import (
+    asked_search,
     constraints,
     minimum_risk,
     text_limits,
@@ -148,16 +149,7 @@ class Translator(text_model.TextModel):
         search, answers = self._function("n_best"), []
         for places, inputs in self._batches(texts, batch_size, truncate):
             answers.append((places, search(**inputs)))
-        return [
-            [
-                (text, float(score))
-                for text, score in zip(
-                    row["translations"], row["scores"], strict=True
-                )
-                if np.isfinite(score)
-            ]
-            for row in self._decoded("n_best", answers)
-        ]
+        return [_best_of(row) for row in self._decoded("n_best", answers)]
 
     def constrained(
         self,
@@ -199,6 +191,87 @@ class Translator(text_model.TextModel):
             constraints.check_known(rows["terms"], tokenizer)
         found = self._ask(constraints.NAME, texts, batch_size, truncate, **rows)
         return [(text, float(score)) for text, score in found]
+
+    def search(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        terms: Sequence[Sequence[str]] | None = None,
+        batch_size: int = 64,
+        truncate: bool = False,
+        **choices: typing.Unpack[searches.Given],
+    ) -> list[list[tuple[str, float]]]:
+        """The best hypotheses of another beam search, best first.
+
+        Args:
+            texts, batch_size, truncate: as for a call.
+            prefixes, terms: as for `constrained`.
+            **choices: `num_beams`, at most the translator's own,
+                `length_penalty`, `coverage_penalty`, `no_repeat_ngram_size`
+                and `min_length`. By default those of the translator.
+
+        Raises:
+            ValueError: If the translator was made without `per_request`, if a
+                choice is another one or out of its bounds, and as
+                `constrained`.
+        """
+        rows = constraints.of_rows(texts, prefixes, terms)
+        if self._graph is not None:
+            tokenizer = self._graph.target_tokenizer
+            constraints.check_known(rows["terms"], tokenizer)
+        found = self._asked(
+            asked_search.SEARCH, texts, batch_size, truncate, choices, rows
+        )
+        return [_best_of(row) for row in found]
+
+    def sample(
+        self,
+        texts: Sequence[str],
+        prefixes: Sequence[str] | None = None,
+        batch_size: int = 64,
+        truncate: bool = False,
+        **choices: typing.Unpack[searches.Given],
+    ) -> list[list[tuple[str, float]]]:
+        """As many samples of each text as there are beams, best first.
+
+        Args:
+            texts, batch_size, truncate: as for a call.
+            prefixes: as for `constrained`.
+            **choices: `temperature`, `top_k` (0 for all), `top_p`, `min_p`,
+                `sampling_seed`, `no_repeat_ngram_size` and `min_length`. By
+                default those of the translator, and a temperature of 1.
+
+        Raises:
+            ValueError: If the translator was made without `per_request`, if a
+                choice is another one or out of its bounds, and as the class
+                says.
+        """
+        rows = constraints.of_rows(texts, prefixes, None)
+        del rows["terms"]
+        found = self._asked(
+            asked_search.SAMPLE, texts, batch_size, truncate, choices, rows
+        )
+        return [_best_of(row) for row in found]
+
+    def _asked(self, name, texts, batch_size, truncate, choices, rows) -> list:
+        """What a signature of `asked_search` gives to each text."""
+        if name not in self.signatures:
+            raise ValueError(
+                "This translator keeps its search. Load the run with "
+                "per_request=True, or export it with --per_request true."
+            )
+        defaults = self.kind.signatures[name].choices
+        numbers = {
+            key: tf.constant(value)
+            for key, value in asked_search.values(
+                name, defaults, choices
+            ).items()
+        }
+        function, answers = self._function(name), []
+        batches = self._batches(texts, batch_size, truncate, **rows)
+        for places, inputs in batches:
+            answers.append((places, function(**inputs, **numbers)))
+        return self._decoded(name, answers)
 
     def minimum_risk(
         self,
@@ -302,3 +375,9 @@ class Translator(text_model.TextModel):
                     "truncate=True."
                 )
         return rows
+
+
+def _best_of(row) -> list[tuple[str, float]]:
+    """The texts of a list that were found, with their scores."""
+    pairs = zip(row["translations"], row["scores"], strict=True)
+    return [(text, float(score)) for text, score in pairs if np.isfinite(score)]

@@ -39,7 +39,8 @@ def read_scores(
     scores = json.loads(directory.scores.read_text())
     choices = dataclasses.asdict(search)
     # One more signature leaves all answers as they are.
-    del choices["constraints"], choices["minimum_risk"]
+    for name in ("constraints", "minimum_risk", "per_request"):
+        del choices[name]
     # A model without a search has scores of one, where version 0.1.0 wrote it.
     same = all(value in (None, scores.get(n)) for n, value in choices.items())
     return scores if same else None

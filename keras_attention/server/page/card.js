@@ -12,6 +12,7 @@ const SILENT = {
   "sampling_seed": 1,
   "constraints": false,
   "minimum_risk": false,
+  "per_request": false,
 };
 
 /** Shows what a model's card says below its texts and its answer. */

@@ -55,9 +55,10 @@ class Model {
     return signature in this.signatures;
   }
 
-  /** Name of each output -> its rows. */
-  async call(signature, inputs, signal) {
-    const body = JSON.stringify({ signature_name: signature, inputs });
+  /** Name of each output -> its rows. See server/rewriting.py for options. */
+  async call(signature, inputs, signal, options) {
+    const body = JSON.stringify(
+      { signature_name: signature, inputs, ...options });
     const headers = { "content-type": "application/json" };
     const { outputs } = await answer(
       await fetched(`${this.path}:predict`, {
@@ -69,10 +70,10 @@ class Model {
     return names.length === 1 ? { [names[0]]: outputs } : outputs;
   }
 
-  /** The same for one row of texts: name of each output -> its value. */
-  async ask(signature, texts, signal) {
-    const inputs = mapValues(texts, (text) => [text]);
-    const outputs = await this.call(signature, inputs, signal);
+  /** The same for one row: name of each output -> its value. */
+  async ask(signature, row, signal, options) {
+    const inputs = mapValues(row, (value) => [value]);
+    const outputs = await this.call(signature, inputs, signal, options);
     return mapValues(outputs, (rows) => rows[0]);
   }
 }

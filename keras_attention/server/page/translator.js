@@ -3,9 +3,11 @@
 import {
   clearReading, readingOf, showLine, showReading,
 } from "./attention.js";
+import { showAsked } from "./asked.js";
 import { showConditions } from "./conditions.js";
 import { html } from "./elements.js";
 import { lookInside } from "./inside.js";
+import { showKept } from "./kept.js";
 import { languagesOf } from "./languages.js";
 import { latest } from "./latest.js";
 import { decimal } from "./numbers.js";
@@ -22,9 +24,11 @@ export function translator(desk, model, typed, again) {
   const problem = desk.querySelector(".problem");
   const source = find("text");
   const own = showOwn(desk, model, typed, again);
-  const held = showConditions(desk, model, typed,
-    (text, score) => bestItem(text, score, own.isOffered ? own.use : null),
-    again);
+  const itemOf = (text, score) =>
+    bestItem(text, score, own.isOffered ? own.use : null);
+  const held = showConditions(desk, model, typed, itemOf, again);
+  const asked = showAsked(desk, model, typed, itemOf, again);
+  const kept = showKept(desk, model, typed, again);
   const state = { limit: null };
   const inside = lookInside(desk, model, typed, () => look(0),
     (result, reading) => showInspected(desk, result, reading),
@@ -41,7 +45,7 @@ export function translator(desk, model, typed, again) {
   });
   const clear = () => {
     clearTranslation(desk);
-    for (const id of ["more", "held", "own"]) {
+    for (const id of ["more", "held", "asked", "own"]) {
       find(id).hidden = true;
     }
   };
@@ -64,6 +68,7 @@ export function translator(desk, model, typed, again) {
       }
       find("more").hidden = false;
       find("held").hidden = !held.isOffered;
+      find("asked").hidden = !asked.isOffered;
       find("own").hidden = !own.isOffered;
       showTranslation(desk, answer, state.limit);
       // Until the others come, those of the text before are pale.
@@ -112,6 +117,8 @@ export function translator(desk, model, typed, again) {
     }
     askTranslation(typed.text);
     held.update();
+    asked.update();
+    kept.update();
     own.update();
   }
 
@@ -137,7 +144,7 @@ function nameLanguages(desk, model) {
     part.lang = source.code;
   }
   const written = "#heard, .rows, .list, #greedy, #risk [dir], #reference, " +
-    "#held textarea";
+    "#held textarea, #kept .large";
   for (const part of desk.querySelectorAll(written)) {
     part.lang = target.code;
   }

@@ -1,0 +1,233 @@
+"""The signatures `search` and `sample`: choices that come with each text."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+import keras_attention as ka
+from keras_attention import Translator
+from keras_attention.serving import asked_search, kinds
+
+TEXTS = ["one", "two three", "five one seven", ""]
+SHORT = {"max_target_offset": 4, "max_target_factor": 1.0}
+# Each is one choice that changes what the model finds.
+CHOICES = [
+    {},
+    {"num_beams": 2},
+    {"length_penalty": 0.0},
+    {"coverage_penalty": 0.5},
+    {"no_repeat_ngram_size": 1},
+    {"min_length": 5},
+]
+DRAWN = [
+    {},
+    {"temperature": 0.5},
+    {"top_k": 2},
+    {"top_p": 0.5},
+    {"min_p": 0.4},
+    {"sampling_seed": 5},
+    {"no_repeat_ngram_size": 1},
+    {"min_length": 5},
+]
+
+
+def with_choices(plain, **search):
+    graph = plain.graph
+    tokenizers = graph.source_tokenizer, graph.target_tokenizer
+    return Translator(plain.model, *tokenizers, **SHORT, **search)
+
+
+@pytest.fixture(scope="module")
+def plain(random_translator):
+    return random_translator("transformer")
+
+
+@pytest.fixture(scope="module")
+def translator(plain):
+    return with_choices(plain, per_request=True, num_beams=3)
+
+
+def same(found, expected):
+    for one, other in zip(found, expected, strict=True):
+        assert [text for text, _ in one] == [text for text, _ in other]
+        scores = [[score for _, score in row] for row in (one, other)]
+        np.testing.assert_allclose(*scores, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choices", CHOICES, ids=str)
+def test_a_search_is_that_of_a_model_that_was_made_so(
+    plain, translator, choices
+):
+    made = with_choices(plain, **{"num_beams": 3, **choices})
+    expected = made.n_best(TEXTS)
+    same(translator.search(TEXTS, **choices), expected)
+    if choices:
+        assert translator.search(TEXTS) != expected
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("choices", DRAWN, ids=str)
+def test_samples_are_those_of_a_model_that_was_made_so(
+    plain, translator, choices
+):
+    made = with_choices(plain, **{"num_beams": 3, "temperature": 1.0} | choices)
+    expected = made.n_best(TEXTS)
+    same(translator.sample(TEXTS, **choices), expected)
+    if choices:
+        assert translator.sample(TEXTS) != expected
+
+
+@pytest.mark.slow
+def test_terms_and_a_prefix_are_held(translator):
+    prefixes = ["", "zwei", "", "eins"]
+    terms = [["neun"], [], [], []]
+    found = translator.search(TEXTS, prefixes, terms, min_length=3)
+    assert "neun" in found[0][0][0] and found[1][0][0].startswith("zwei")
+    # A blank text has the blank translation.
+    assert found[3] == [("", 0.0)]
+    drawn = translator.sample(TEXTS, prefixes)
+    assert all(text.startswith("zwei") for text, _ in drawn[1])
+
+
+@pytest.mark.slow
+def test_each_row_has_its_own_choices(translator):
+    """A row of many is as if it had been asked alone."""
+    rows = {
+        "num_beams": [1, 3, 2, 3],
+        "length_penalty": [0.0, 1.0, 0.5, 1.0],
+        "coverage_penalty": [0.0, 0.5, 0.0, 0.0],
+        "no_repeat_ngram_size": [1, 0, 2, 0],
+        "min_length": [0, 4, 5, 0],
+        "prefix": ["", "", "drei", ""],
+        "terms": ["neun", "", "", ""],
+    }
+    declared = translator.kind.signatures["search"].choices
+    types = {name: kinds.dtype_of(value) for name, value in declared.items()}
+    inputs = {
+        name: tf.constant(values, types[name]) for name, values in rows.items()
+    }
+    search = translator.signatures["search"]
+    together = search(text=tf.constant(TEXTS), **inputs)
+    assert together["translations"].shape == (4, 3)
+    for row, text in enumerate(TEXTS):
+        alone = search(
+            text=tf.constant([text]),
+            **{name: values[row : row + 1] for name, values in inputs.items()},
+        )
+        for name, values in alone.items():
+            if values.dtype == tf.string:
+                assert (values[0] == together[name][row]).numpy().all()
+                continue
+            np.testing.assert_allclose(
+                values[0], together[name][row], rtol=1e-4, atol=1e-4
+            )
+
+
+@pytest.mark.parametrize(
+    "name, choices, message",
+    [
+        ("search", {"num_groups": 2}, "search takes num_beams, .* num_groups"),
+        ("search", {"num_beams": 4}, "at most 3 beams.*num_beams=4"),
+        ("search", {"length_penalty": -1.0}, "length_penalty"),
+        ("sample", {"temperature": 0.0}, "above 0"),
+        ("sample", {"top_p": 2.0}, "top_p"),
+        ("sample", {"num_beams": 2}, "sample takes temperature"),
+    ],
+)
+def test_a_wrong_choice_is_named(translator, name, choices, message):
+    with pytest.raises(ValueError, match=message):
+        getattr(translator, name)(TEXTS, **choices)
+
+
+def test_a_translator_without_them_says_so(plain):
+    for ask in (plain.search, plain.sample):
+        with pytest.raises(ValueError, match="per_request=True"):
+            ask(TEXTS)
+    assert not {"search", "sample"} & {*plain.signatures}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name, wrong",
+    [
+        ("search", {"num_beams": 4}),
+        ("search", {"num_beams": 0}),
+        ("search", {"length_penalty": -0.5}),
+        ("search", {"coverage_penalty": np.nan}),
+        ("search", {"min_length": -1}),
+        ("sample", {"temperature": 0.0}),
+        ("sample", {"top_p": 0.0}),
+        ("sample", {"min_p": 1.5}),
+        ("sample", {"sampling_seed": -1}),
+    ],
+    ids=str,
+)
+def test_the_graph_refuses_a_wrong_choice(translator, name, wrong):
+    """A bare SavedModel has no Python that would look."""
+    declared = translator.kind.signatures[name].choices
+    inputs = {
+        key: tf.constant([value], kinds.dtype_of(value))
+        for key, value in declared.items()
+    }
+    ((key, value),) = wrong.items()
+    inputs[key] = tf.constant([value], inputs[key].dtype)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{key} must be"):
+        translator.signatures[name](text=tf.constant(["one"]), **inputs)
+
+
+def test_a_declaration_keeps_the_values(translator):
+    kind = kinds.from_json(kinds.to_json(translator.kind))
+    assert kind == translator.kind
+    signatures = asked_search.signatures(
+        ka.config.Search(
+            temperature=0.7, top_k=3, min_p=0.1, sampling_seed=2**43 - 1
+        ).whole()
+    )
+    sample = signatures["sample"].choices
+    assert sample["temperature"] == 0.7 and sample["top_k"] == 3
+    assert sample["top_p"] == 1.0 and sample["min_p"] == 0.1
+    assert sample["sampling_seed"] == 2**43 - 1
+    assert signatures["search"].choices["length_penalty"] == 1.0
+
+
+@pytest.mark.slow
+def test_a_savedmodel_has_the_defaults_in_its_graph(translator, tmp_path):
+    """Who knows nothing of choices leaves them out, and finds `n_best`."""
+    version = translator.export(tmp_path / "asked")
+    loaded = ka.load(version)
+    expected = translator.n_best(TEXTS)
+    same(loaded.search(TEXTS), expected)
+    same(
+        loaded.search(TEXTS, min_length=5),
+        translator.search(TEXTS, min_length=5),
+    )
+    same(loaded.sample(TEXTS, top_k=2), translator.sample(TEXTS, top_k=2))
+    saved = saved_model_pb2.SavedModel.FromString(
+        (version / "saved_model.pb").read_bytes()
+    )
+    definitions = saved.meta_graphs[0].signature_def
+    for name in ("search", "sample"):
+        declared = translator.kind.signatures[name].choices
+        found = {
+            key: tf.make_ndarray(proto).tolist()
+            for key, proto in definitions[name].defaults.items()
+        }
+        told = {
+            key: [value.encode() if isinstance(value, str) else value]
+            for key, value in declared.items()
+        }
+        assert found == told
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        tf.compat.v1.saved_model.load(session, ["serve"], str(version))
+        definition = definitions["search"]
+        outputs = session.run(
+            {key: one.name for key, one in definition.outputs.items()},
+            {definition.inputs["text"].name: TEXTS},
+        )
+    found = [
+        [text.decode() for text in row if text]
+        for row in outputs["translations"]
+    ]
+    assert found == [[text for text, _ in row if text] for row in expected]

@@ -5,6 +5,7 @@ import {
 } from "./attention.js";
 import { showConditions } from "./conditions.js";
 import { html } from "./elements.js";
+import { drawHeatMap } from "./heat_map.js";
 import { lookInside } from "./inside.js";
 import { languagesOf } from "./languages.js";
 import { latest } from "./latest.js";
@@ -27,7 +28,7 @@ export function translator(desk, model, typed, again) {
     again);
   const state = { limit: null };
   const inside = lookInside(desk, model, typed, () => look(0),
-    (result, reading) => showInspected(desk, result, reading),
+    (...shown) => showInspected(desk, ...shown),
     ({ source: { length } }) => (
       { choose: mostProbable, most: 2 * length + 32 }));
   const look = (pause) => inside.isOffered && inside.start(
@@ -177,7 +178,9 @@ function showTranslation(desk, answer, limit) {
   find("length").textContent = lengthInWords(source_tokens.length, limit);
   desk.querySelector(".reads").hidden = false;
   find("looked").hidden = false;
-  showReading(desk, readingOf(target_tokens, source_tokens, attention), true);
+  const reading = readingOf(target_tokens, source_tokens, attention);
+  const { mark } = drawHeatMap(desk.querySelector(".map"), reading);
+  showReading(desk, reading, true, mark);
 }
 
 /** The page says a translation aloud when it changes. */
@@ -193,7 +196,7 @@ function say(desk, translation) {
 }
 
 /** The tokens of a translation, with their choices, by a reading or none. */
-function showInspected(desk, { seen, isOwn }, reading) {
+function showInspected(desk, { seen, isOwn }, reading, mark) {
   say(desk, seen.text);
   if (!isOwn) {
     const logs = seen.probabilities.map(Math.log);
@@ -202,7 +205,8 @@ function showInspected(desk, { seen, isOwn }, reading) {
       `log-probability ${decimal(sum)}`;
   }
   if (reading) {
-    return { buttons: showReading(desk, reading), rows: reading.rows };
+    const buttons = showReading(desk, reading, false, mark);
+    return { buttons, rows: reading.rows };
   }
   desk.querySelector(".reads").hidden = true;
   if (seen.text) {

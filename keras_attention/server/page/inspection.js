@@ -60,7 +60,8 @@ export function groupsOf(row, outputs) {
       layers,
       levels,
       axes: axes.map((axis) => axis.replace(TOKENS, "")),
-      names: axes.map((axis) => row[axis]),
+      // A map may have the name of an axis, as "hops" has.
+      names: axes.map((axis) => (axis.endsWith(TOKENS) ? row[axis] : null)),
       encoder: outputs.encoder?.at(-1) === axes[1] ? row.encoder : null,
     });
   });

@@ -210,6 +210,7 @@ def test_in_a_browser(seen, tmp_path, scheme):
             assert browsing.violations(page) == []
         weights = seen.maps["decoder"].weights[1, 0]
         assert table(page) == written(weights)
+        assert "sideways" not in page.locator("#beam .hint").text_content()
         choose(page, name, "Lines")
         row = page.locator(".arcs button", has_text="END")
         row.focus()

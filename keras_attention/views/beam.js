@@ -13,6 +13,7 @@ const NODE_HEIGHT = 28;
 const BEAM_HINT =
   "A column has the tokens of a step. A thick frame ends a text. " +
   "Choose a token, or go by the arrow keys.";
+const SIDEWAYS = " Scroll sideways to see the other steps.";
 
 /**
  * Shows the beam: a column a step, and a line from each token to its next.
@@ -23,7 +24,7 @@ const BEAM_HINT =
 export function showBeam(parent, tree) {
   if (!parent.querySelector(".tree")) {
     parent.append(
-      html("p", { class: "note" }, BEAM_HINT),
+      html("p", { class: "note hint" }),
       html("p", { class: "way", "aria-live": "polite" }),
       html("div", {
         class: "scroll tree", role: "group", "aria-label": "The beam as a tree",
@@ -67,7 +68,10 @@ export function showBeam(parent, tree) {
   const box = html("div", { class: "nodes" }, picture, ...buttons);
   box.style.width = `${size.width}px`;
   box.style.height = `${size.height}px`;
-  parent.querySelector(".tree").replaceChildren(box);
+  const pane = parent.querySelector(".tree");
+  pane.replaceChildren(box);
+  parent.querySelector(".hint").textContent = BEAM_HINT +
+    (pane.scrollWidth > pane.clientWidth ? SIDEWAYS : "");
   rove(buttons, (key, place) => {
     const { depth: column, rank, parent: before } = nodes[place];
     const at = (other) => nodes.findIndex(

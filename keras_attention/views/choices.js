@@ -28,8 +28,10 @@ export function viewChoices(parent, most, force) {
   function open(place) {
     const { numGiven } = seen;
     step = Math.min(Math.max(place, numGiven), last);
-    told.textContent = `Token ${step - numGiven + 1} might have been. ` +
-      (force ? "Choose one to go on from there." : "");
+    const number = step - numGiven + 1;
+    told.textContent = `Token ${number} might have been ` +
+      (force ? "one of these. Choose one to go on from there."
+        : "one of these.");
     const isFocused = list.contains(document.activeElement);
     list.replaceChildren(...drawChoices(seen, step, most, force));
     parent.hidden = steps.hidden = false;
@@ -83,12 +85,12 @@ function drawChoices(seen, step, most, force) {
 }
 
 /** An item of a list: a name, or a button, with its share of 1 as a bar. */
-export function drawShare(name, share) {
+export function drawShare(name, share, told = finePercent(share)) {
   const bar = html("span", { class: "bar", "aria-hidden": true });
   bar.style.setProperty("--share", share);
   return html("li", {},
     typeof name === "string" ? html("span", { dir: "auto" }, name) : name,
-    bar, html("data", {}, finePercent(share)));
+    bar, html("data", {}, told));
 }
 
 /** Shades tokens by their probability, and makes them open their choices. */

@@ -499,6 +499,8 @@ def test_nothing_is_wider_than_the_window(open_page, width):
     if width == 360:
         legend = page.locator("#looked .map > .note").text_content()
         assert "sideways" in legend
+        page.wait_for_selector("#beam:visible")
+        assert "sideways" in page.locator("#beam .hint").text_content()
     # Who hears the page is told what each part is for, but for mere lines.
     parts = "textarea, select, button, svg:not([aria-hidden])"
     for part in page.locator(parts).all():

@@ -110,7 +110,10 @@ def test_each_layer_and_head_is_a_map(open_page, ask):
     page = opened(open_page, "encoder_classifier")
     seen = ask("encoder_classifier", text=["one two three"])
     wait_for_text(page, "#label", seen["label"])
-    assert texts(page, "#probabilities li > span[dir]") == LABELS
+    shares = [f"{100 * share:.0f} %" for share in seen["probabilities"]]
+    assert texts(page, "#probabilities li") == [
+        label + share for label, share in zip(LABELS, shares, strict=True)
+    ]
     encoder = np.array(seen["encoder"])
     layers, heads, length, _ = encoder.shape
     # The mean of the heads beside them, and the rollout below the layers.

@@ -5,6 +5,7 @@ import { html } from "./elements.js";
 import { groupsOf } from "./inspection.js";
 import { latest } from "./latest.js";
 import { viewMaps } from "./map_viewer.js";
+import { percent } from "./numbers.js";
 import { hideProblem, showProblem } from "./problem.js";
 
 const TYPING = 200; // Milliseconds without a key.
@@ -110,5 +111,7 @@ function showLabel(find, { labels, probabilities }, label, known) {
   const names = labels ?? known;
   find("probabilities").replaceChildren(...probabilities.flatMap(
     (share, place) =>
-      names[place] === undefined ? [] : [drawShare(names[place], share)]));
+      names[place] === undefined
+        ? []
+        : [drawShare(names[place], share, percent(share))]));
 }

@@ -24,6 +24,7 @@ READ = ("[START]", "eins")
 def seen():
     rng = np.random.default_rng(0)
     cross, own = rng.random((2, 3, 2, 4)), np.tril(rng.random((2, 3, 2, 2)))
+    encoder = rng.random((2, 3, 4, 4))
     nodes = [("eins", None, -0.5, None), ("zwei", None, -1.2, None)]
     nodes += [("[END]", 0, -0.7, -0.6), ("drei", 0, -2.0, None)]
     return inspection.Inspection(
@@ -36,6 +37,9 @@ def seen():
         probabilities=np.array([0.61, 0.82]),
         best=((("eins", 0.61), ("zwei", 0.3)), (("drei", 0.1), ("x", 0.05))),
         maps={
+            "encoder": inspection.Map(
+                encoder, SOURCE, SOURCE, ("source", "source")
+            ),
             "cross": inspection.Map(
                 cross, TARGET, SOURCE, ("target", "source")
             ),
@@ -71,6 +75,26 @@ def test_the_page_is_one_file_with_all_numbers(seen, tmp_path):
         "log_probability": -0.7,
         "score": -0.6,
     }
+
+
+def test_the_views_are_those_of_the_page(seen):
+    page = plotting.explore(seen).html
+    views = pathlib.Path(plotting.__file__).parents[1] / "views"
+    program = pathlib.Path(plotting.__file__).with_name("exploration.js")
+    # One module has them all: what two have needs two names.
+    name = r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)"
+    modules = [*views.glob("*.js"), program]
+    names = [
+        found
+        for module in modules
+        for found in re.findall(name, module.read_text("utf-8"), re.M)
+    ]
+    assert len(names) == len({*names})
+    assert re.findall(r"^(import|export)\b", page, re.M) == []
+    for found in names:
+        assert re.search(rf"^\w+.* {found}\b", page, re.M), found
+    for style in views.glob("*.css"):
+        assert style.read_text("utf-8") in page
 
 
 def test_what_cannot_be_seen_is_escaped(seen):
@@ -130,73 +154,164 @@ def browser():
             one.close()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_in_a_browser(seen, tmp_path, scheme):
+@contextlib.contextmanager
+def opened(seen, tmp_path, **options):
+    """The page in a browser, which loads nothing and has no error."""
     path = tmp_path / "inside.html"
     plotting.explore(seen, path)
     with browser() as chromium:
-        page = chromium.new_page(
-            viewport={"width": 360, "height": 700}, color_scheme=scheme
-        )
+        page = chromium.new_page(**options)
         page.set_default_timeout(90_000)
         problems = []
         page.on("pageerror", lambda error: problems.append(str(error)))
         page.on("request", lambda request: problems.append(request.url))
+        page.clock.install()
         page.goto(path.as_uri())
         problems.remove(path.as_uri())
+        yield page
+        assert not problems
+
+
+def choose(page, name, view="Map"):
+    page.get_by_role("button", name=name, exact=True).click()
+    page.get_by_role("button", name=view, exact=True).click()
+    assert page.locator("#opened h3").text_content() == name
+
+
+def table(page):
+    """The numbers of the map that is open."""
+    page.locator("#opened summary").click()
+    rows = page.locator("#opened tbody tr").all()
+    cells = [row.locator("td").all_text_contents() for row in rows]
+    page.locator("#opened summary").click()
+    return cells
+
+
+def written(weights):
+    return [[f"{weight:.2f}" for weight in row] for row in weights]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_in_a_browser(seen, tmp_path, scheme):
+    window = {"width": 360, "height": 700}
+    with opened(seen, tmp_path, viewport=window, color_scheme=scheme) as page:
         assert browsing.violations(page) == []
-        # Nothing is wider than a telephone.
-        assert page.evaluate("document.documentElement.scrollWidth") <= 360
-        assert page.locator(".small").count() == 2 * 2 * 3
+        # Each layer has the mean of its heads. All kinds of map have a rollout.
+        assert page.locator(".small").count() == 3 * (2 * (3 + 1) + 1)
         name = "decoder, layer 2, head 1"
-        page.get_by_role("button", name=name).click()
-        panel = page.locator(".panel:visible")
-        assert panel.locator("h3").text_content() == name
-        row = panel.get_by_role("button", name="[END]")
+        for view in ("Lines", "Text", "Map"):
+            choose(page, name, view)
+            # Nothing is wider than a telephone.
+            wide = "document.documentElement.scrollWidth"
+            assert page.evaluate(wide) <= 360
+            assert page.evaluate(browsing.PALE) == []
+            assert page.evaluate(browsing.FAULTS) == []
+            assert browsing.violations(page) == []
+        weights = seen.maps["decoder"].weights[1, 0]
+        assert table(page) == written(weights)
+        assert "sideways" not in page.locator("#beam .hint").text_content()
+        choose(page, name, "Lines")
+        row = page.locator(".arcs button", has_text="END")
         row.focus()
         page.keyboard.press("Enter")
-        weights = seen.maps["decoder"].weights[1, 0, 1]
-        order = np.argsort(-weights)
-        told = ", ".join(f"{READ[i]} ({weights[i]:.2f})" for i in order)
-        live = panel.locator("[aria-live]")
-        assert live.text_content() == f"[END] looks at {told}"
-        panel.locator("summary").click()
-        cells = panel.locator("td").all_text_contents()[1:]
-        expected = seen.maps["decoder"].weights[1, 0].ravel()
-        assert cells == [f"{weight:.2f}" for weight in expected]
+        order = np.argsort(-weights[1])
+        told = ", ".join(
+            f"{browsing.quoted(['START', 'eins'][i])} "
+            f"{100 * weights[1, i]:.0f} %"
+            for i in order
+        )
+        live = page.locator("#opened [aria-live]")
+        assert (
+            live.text_content() == f"{browsing.quoted('END')} looked at {told}"
+        )
+
+
+@pytest.mark.slow
+def test_means_and_rollout_are_the_papers(seen, tmp_path):
+    maps = {name: looks.weights for name, looks in seen.maps.items()}
+    rolled = {}
+    for name in ("encoder", "decoder"):
+        size = maps[name].shape[-1]
+        rolled[name] = np.eye(size)
+        for heads in maps[name]:  # Abnar and Zuidema 2020, equation 1.
+            half = 0.5 * heads.mean(0) + 0.5 * np.eye(size)
+            rolled[name] = half @ rolled[name]
+    rolled["cross"] = maps["cross"][-1].mean(0) @ rolled["encoder"]
+    with opened(seen, tmp_path) as page:
+        for name, expected in rolled.items():
+            choose(page, f"{name}, rollout")
+            assert table(page) == written(expected)
+            choose(page, f"{name}, layer 1, mean of the heads")
+            assert table(page) == written(maps[name][0].mean(0))
+
+
+@pytest.mark.slow
+def test_choices_and_the_beam(seen, tmp_path):
+    with opened(seen, tmp_path) as page:
+        page.locator(".rows.large button").nth(1).click()
         # The chosen token stands there, though it is none of the best.
-        assert "[END] ✓" in page.locator(".steps").text_content()
-        live = page.locator("#tree [aria-live]")
-        assert live.text_content().startswith("eins [END]: log-probability")
+        choices = page.locator(".choice li").all_text_contents()
+        assert choices == [
+            f"{browsing.quoted('drei')}10 %",
+            f"{browsing.quoted('x')}5 %",
+            "END ✓82 %",
+        ]
+        page.get_by_role("button", name="The token before").click()
+        choices = page.locator(".choice li").all_text_contents()
+        assert choices[0] == f"{browsing.quoted('eins')} ✓61 %"
+        live = page.locator("#beam .way")
+        told = f"{browsing.quoted('eins')}: log-probability −0.70."
+        assert live.text_content().startswith(told)
         page.locator(".tree button.finished").focus()
         page.keyboard.press("ArrowDown")
-        assert live.text_content().startswith("eins drei: log-probability -2")
+        told = f"{browsing.quoted('einsdrei')}: log-probability −2.00."
+        assert live.text_content() == told
         page.keyboard.press("ArrowLeft")
         assert page.evaluate("document.activeElement.textContent") == "eins"
-        assert not problems
+
+
+@pytest.mark.slow
+def test_a_label_has_the_others_as_its_choices(seen, tmp_path):
+    looks = inspection.Map(
+        np.full((1, 1, 2, 2), 0.5), ("hop 1", "hop 2"), READ, ("hops", "source")
+    )
+    labelled = dataclasses.replace(
+        seen,
+        source_tokens=READ,
+        input_tokens=(),
+        target_tokens=("cat",),
+        probabilities=np.array([0.75]),
+        best=((("cat", 0.75), ("dog", 0.25)),),
+        maps={"hops": looks},
+        tree=(),
+    )
+    with opened(labelled, tmp_path) as page:
+        assert browsing.violations(page) == []
+        choices = page.locator(".choice li").all_text_contents()
+        cat, dog = map(browsing.quoted, ("cat", "dog"))
+        assert choices == [f"{cat} ✓75 %", f"{dog}25 %"]
+        assert page.locator(".steps:visible, #beam:visible").count() == 0
+        rows = page.locator("#opened .row-name").all_text_contents()
+        assert rows == ["hop 1", "hop 2"]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("motion", ["no-preference", "reduce"])
 def test_the_answer_is_written_once_more(seen, tmp_path, motion):
-    path = tmp_path / "inside.html"
-    plotting.explore(seen, path)
-    with browser() as chromium:
-        page = chromium.new_page(reduced_motion=motion)
-        page.set_default_timeout(90_000)
-        page.clock.install()
-        page.goto(path.as_uri())
-        panel = page.locator(".panel:visible")
-        rows = panel.locator(".arcs button:visible")
-        live = panel.locator("[aria-live]")
-        play = panel.locator(".play")
+    with opened(seen, tmp_path, reduced_motion=motion) as page:
+        choose(page, "cross, layer 2, head 3", "Lines")
+        rows = page.locator(".arcs button:visible")
+        live = page.locator("#opened [aria-live]")
+        play = page.locator(".play")
         assert play.text_content().startswith("Play") and rows.count() == 2
         play.focus()
         page.keyboard.press("Enter")
-        for number, token in enumerate(TARGET, 1):
-            assert rows.all_text_contents() == list(TARGET[:number])
-            assert live.text_content().startswith(f"{token} looks at")
+        names = ["eins", "END"]
+        for number, token in enumerate(names, 1):
+            assert rows.all_text_contents() == names[:number]
+            told = f"{browsing.quoted(token)} looked at"
+            assert live.text_content().startswith(told)
             if motion == "reduce":
                 page.clock.run_for(5000)  # Nothing moves by itself.
                 assert rows.count() == number

@@ -6,6 +6,7 @@ import html
 import json
 import os
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,12 @@ import numpy as np
 from keras_attention.plotting import drawing
 
 _TEMPLATE = pathlib.Path(__file__).with_name("exploration.html")
+_PROGRAM = pathlib.Path(__file__).with_name("exploration.js")
+# The server's page has the same views, and loads them one by one.
+_VIEWS = pathlib.Path(__file__).parents[1] / "views"
+_STYLES = ("look.css", "attention.css", "inside.css")
 _TOKENS = ("source_tokens", "pair_tokens", "input_tokens", "target_tokens")
-# What rows and columns of a map are, in words.
-_AXES = {
-    "source": "tokens of the source",
-    "pair": "tokens of the second text",
-    "input": "tokens that are read",
-    "target": "tokens that are written",
-}
+_IMPORT = re.compile(r'^import \{[^}]*\} from ".*?";\n', re.MULTILINE)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,10 +45,11 @@ def explore(
 ) -> Exploration:
     """Makes a page of what a model did inside: maps, choices, the beam.
 
-    Every layer and head is a small map that opens on a click, with lines from
-    token to token. Each step has its best tokens. The beam is a tree. The page
-    is one file and loads nothing, and it is written whole or not at all. A
-    weight is rounded to 1/65535 of its map's greatest.
+    It has the views of the server's page. Every layer and head is a small map
+    that opens on a click, beside the mean of the heads and the rollout. Each
+    step has its best tokens. The beam is a tree. The page is one file and loads
+    nothing, and it is written whole or not at all. A weight is rounded to
+    1/65535 of its map's greatest.
 
     Args:
         inspection: what `inspect` of a model returned.
@@ -84,11 +84,21 @@ def explore(
     }
     # No text can end the element that holds the data.
     written = json.dumps(content, allow_nan=False).replace("<", "\\u003c")
-    page = _TEMPLATE.read_text("utf-8").replace("__DATA__", written)
+    style = "\n".join((_VIEWS / name).read_text("utf-8") for name in _STYLES)
+    page = _TEMPLATE.read_text("utf-8").replace("__STYLE__", style)
+    page = page.replace("__PROGRAM__", _program())
+    page = page.replace("__DATA__", written)  # The last: it holds any text.
     if path is not None:
         with drawing.written_whole(path) as partial:
             partial.write_text(page, "utf-8")
     return Exploration(page)
+
+
+def _program() -> str:
+    """The modules of the views as a single one: their names are all unlike."""
+    modules = [*sorted(_VIEWS.glob("*.js")), _PROGRAM]
+    text = "\n".join(module.read_text("utf-8") for module in modules)
+    return re.sub("^export ", "", _IMPORT.sub("", text), flags=re.MULTILINE)
 
 
 def _shown(tokens) -> list[str]:
@@ -107,7 +117,7 @@ def _packed(name, looks) -> dict:
         "heads": num_heads,
         "rows": _shown(looks.rows),
         "columns": _shown(looks.columns),
-        "axes": [_AXES.get(word, word) for word in looks.axes],
+        "axes": looks.axes,
         "greatest": greatest,
         "weights": base64.b64encode(weights.tobytes()).decode(),
     }

@@ -15,9 +15,11 @@ from keras_attention.server import model_configs, page  # noqa: E402
 from keras_attention.serving import savedmodel  # noqa: E402
 
 FOLDER = pathlib.Path(page.__file__).parent
+VIEWS = FOLDER.parents[1] / "views"
 FILES = sorted(
     path
-    for path in FOLDER.iterdir()
+    for folder in (FOLDER, VIEWS)
+    for path in folder.iterdir()
     if path.is_file() and path.suffix not in (".py", ".pyc")
 )
 TYPES = {
@@ -80,7 +82,7 @@ def test_what_the_policy_forbids_is_not_there():
 
 
 def test_no_text_becomes_html():
-    for path in FOLDER.glob("*.js"):
+    for path in FILES:
         assert not re.search(
             r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\("
             r"|new Function|DOMParser|setHTML",
@@ -89,15 +91,21 @@ def test_no_text_becomes_html():
 
 
 def test_each_module_is_there():
-    for path in FOLDER.glob("*.js"):
+    names = [path.name for path in FILES]
+    assert len({*names}) == len(names)  # The page has them side by side.
+    for path in FILES:
         for name in re.findall(r'from "\./(.*?)"', path.read_text()):
-            assert (FOLDER / name).is_file()
+            assert name in names
+    # The page of `explore` has the views alone.
+    for path in VIEWS.glob("*.js"):
+        for name in re.findall(r'from "\./(.*?)"', path.read_text()):
+            assert (VIEWS / name).is_file()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_texts_can_be_read(scheme):
     """WCAG 2's contrast AA: 4.5 for texts, 3 for the edges of fields."""
-    style = (FOLDER / "desk.css").read_text()
+    style = (VIEWS / "look.css").read_text()
     light, dark = re.findall(r":root \{(.*?)\}", style, re.DOTALL)
     colors = dict(re.findall(r"--([\w-]+): (#\w{6});", light))
     if scheme == "dark":
@@ -470,9 +478,10 @@ def test_a_long_text_has_no_picture(open_page):
     page = open_page("labeller")
     page.fill("#text", "good " * 100)
     wait_for_text(page, "#label", "praise")
-    told = page.locator("#readings .map").text_content()
+    told = page.locator("#opened .map").text_content()
     assert told == "The text is too long for a heat map."
-    page.locator("#readings .rows button").nth(1).hover()
+    page.get_by_role("button", name="Text", exact=True).click()
+    page.locator("#opened .rows button").nth(1).hover()
     assert lit(page) == "good"
 
 
@@ -490,6 +499,8 @@ def test_nothing_is_wider_than_the_window(open_page, width):
     if width == 360:
         legend = page.locator("#looked .map > .note").text_content()
         assert "sideways" in legend
+        page.wait_for_selector("#beam:visible")
+        assert "sideways" in page.locator("#beam .hint").text_content()
     # Who hears the page is told what each part is for, but for mere lines.
     parts = "textarea, select, button, svg:not([aria-hidden])"
     for part in page.locator(parts).all():
@@ -548,11 +559,13 @@ def test_a_classifier_shows_where_it_looks(open_page):
     assert texts(page, "#probabilities li") == ["praise10 %", "blame90 %"]
     page.fill("#text", "a good one")
     wait_for_text(page, "#label", "praise")
-    page.locator("#readings .rows button").nth(1).hover()
+    # Two layers, each with three heads and their mean.
+    assert page.locator(".small").count() == 2 * (3 + 1)
+    page.get_by_role("button", name="attention, layer 1, head 3").click()
+    assert page.locator("#opened svg .weight").count() == 9
+    page.get_by_role("button", name="Text", exact=True).click()
+    page.locator("#opened .rows button").nth(1).hover()
     assert lit(page) == "good"
-    page.select_option("#layer", "0")
-    page.select_option("#head", "2")
-    assert page.locator("#readings svg .weight").count() == 9
 
 
 @pytest.mark.slow
@@ -561,8 +574,13 @@ def test_a_classifier_of_two_texts(open_page):
     page.fill("#text", "a b")
     page.fill("#text-pair", "c d e")
     wait_for_text(page, "#label", "other")
-    page.wait_for_selector("#readings svg")
-    assert page.locator("#readings svg").count() == 2
+    names = page.locator(".small").evaluate_all(
+        "all => all.map((n) => n.title)"
+    )
+    assert names == ["attention", "attention_pair"]
+    page.get_by_role("button", name="attention_pair").click()
+    page.locator("#opened summary").click()
+    assert texts(page, "#opened thead th") == ["a", "b"]
     # Its labels come with the answer.
     assert texts(page, "#probabilities li") == ["same0 %", "other100 %"]
 

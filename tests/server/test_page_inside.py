@@ -137,9 +137,16 @@ def test_each_layer_and_head_is_a_map(open_page, ask):
     # Where a head of `cross` looked is where the words looked.
     page.get_by_role("button", name="cross, layer 1, head 4").click()
     page.locator(WORDS).nth(0).hover()
-    column = int(np.argmax(seen["cross"][0][3][0]))
+    row = np.array(seen["cross"][0][3][0])
     lit = page.locator(".columns .most").first.text_content()
-    assert lit == ["one", "two", "three", "END"][column]
+    assert lit == ["one", "two", "three", "END"][int(np.argmax(row))]
+    assert page.locator("#opened svg .marked").count() == 2  # Row and frame.
+    # The map's largest weight has the full colour.
+    shades = page.locator(".reads .unit").evaluate_all(
+        "all => all.map((n) => Number(n.style.getPropertyValue('--weight')))"
+    )
+    greatest = np.max(seen["cross"][0][3])
+    np.testing.assert_allclose(shades, row / greatest, rtol=1e-4)
     # The map stays open while one types.
     page.fill("#text", "two three")
     sync_api().expect(page.locator(".columns .unit")).to_have_count(3)
@@ -179,6 +186,13 @@ def test_lines_of_one_head(open_page, ask):
     assert begins == pytest.approx([names[row] for row in rows], abs=2)
     page.locator(".arcs button").nth(1).click()
     assert page.locator(".arcs line").count() == seen_lines[1].sum()
+    best = np.argmax(weights[1])
+    told = page.locator("#opened .says").text_content()
+    looked = ["one", "two", "three", "END"][best]
+    share = f"{100 * weights[1, best]:.0f} %"
+    assert told.startswith(
+        f"{quoted('two')} looked at {quoted(looked)} {share}"
+    )
     titles = [
         node.get_attribute("title") for node in page.locator(".arcs span").all()
     ]
@@ -291,7 +305,7 @@ def test_the_keyboard_alone(open_page):
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
     step = page.locator("#choices .step").text_content()
-    assert step.startswith("Token 1 might have been.")
+    assert step.startswith("Token 1 might have been")
     # The small maps are one stop of the tab key.
     page.locator(".small[tabindex='0']").focus()
     label = "document.activeElement.ariaLabel"
@@ -313,7 +327,7 @@ def test_it_can_be_read(open_page, model, width, scheme):
     page = opened(open_page, model, width=width, color_scheme=scheme)
     page.locator(WORDS).first.click()
     page.locator(".small").first.click()
-    for view in ("Lines", "Map"):
+    for view in ("Lines", "Text", "Map"):
         page.get_by_role("button", name=view, exact=True).click()
         wide = "document.documentElement.scrollWidth"
         assert page.evaluate(wide) <= width
@@ -340,8 +354,13 @@ def test_axe_finds_nothing(open_page, model, scheme):
     page.locator(".small").first.click()
     for details in page.locator("details:not([open]) > summary:visible").all():
         details.click()
-    for view in ("Lines", "Map"):
+    for view in ("Lines", "Text", "Map"):
         page.get_by_role("button", name=view, exact=True).click()
+        assert violations(page) == []
+    if model == "writer":
+        page.select_option("[name=way]", "drawn")
+        page.fill("[name=topK]", "11")
+        page.wait_for_selector("#maps[aria-busy=false]")
         assert violations(page) == []
 
 
@@ -369,6 +388,22 @@ def test_a_language_model_writes_as_it_is_told(open_page, ask):
     again = ask("writer", TEXT, text)
     best = [step[0] for step in again["best_tokens"][given : given + 9]]
     assert again["target_tokens"][given : given + 9] == best
+
+
+def test_a_number_that_cannot_be_is_named_beside_its_box(open_page):
+    page = opened(open_page, "writer")
+    told = page.locator("#drawing .problem:visible")
+    page.fill("[name=most]", "201")
+    after = page.locator("label:has([name=most]) + .problem")
+    assert after.text_content().strip() == "Length goes from 1 to 200."
+    page.fill("[name=most]", "3")
+    assert told.count() == 0
+    # What is not shown is not wrong.
+    page.select_option("[name=way]", "drawn")
+    page.fill("[name=topK]", "0")
+    assert "Top k goes from 1 to 10." in told.text_content()
+    page.select_option("[name=way]", "best")
+    assert told.count() == 0
 
 
 def test_a_language_model_draws(open_page, ask):

@@ -1,4 +1,4 @@
-"""The page `/`: the files of this folder, read once into memory.
+"""The page `/`: the files of this folder and the views, read into memory.
 
 A request names a file by its key in a dict, and reaches no folder.
 """
@@ -11,6 +11,8 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 _INDEX = "index.html"
+# The views of what a model did inside. `plotting.explore` has them, too.
+_VIEWS = importlib.resources.files("keras_attention") / "views"
 # Nothing from another host, and no page around this one.
 _HEADERS = {
     "content-security-policy": (
@@ -26,7 +28,8 @@ def routes() -> list[Route]:
     """`/` and `/page/NAME`."""
     contents = {
         file.name: file.read_bytes()
-        for file in importlib.resources.files(__name__).iterdir()
+        for folder in (importlib.resources.files(__name__), _VIEWS)
+        for file in folder.iterdir()
         if file.is_file() and not file.name.endswith((".py", ".pyc"))
     }
 

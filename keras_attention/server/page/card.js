@@ -17,23 +17,22 @@ const SILENT = {
 
 /** Shows what a model's card says below its texts and its answer. */
 export function showCard(desk, { kind, card }) {
-  const pair = desk.querySelector(".pair");
-  if (!pair) {
-    return;
-  }
+  const first = desk.querySelector(".pair, .card");
   // A model that an older version exported does not tell its search.
   const search = Object.entries(kind?.search ?? {})
     .filter(([name, value]) => SILENT[name] !== value);
   if (search.length) {
     const choices = search.map(([name, value]) => `${name} ${value}`);
-    pair.after(html("p", { class: "note", id: "search" },
+    first.after(html("p", { class: "note", id: "search" },
       `Its search: ${choices.join(", ")}.`));
   }
   if (!card?.data) {
     return;
   }
   const fields = [...desk.querySelectorAll("textarea")];
-  const buttons = (card.examples ?? []).map((row) => {
+  // Numbers, such as a picture's, are no examples to be typed.
+  const rows = kind && desk.querySelector(".pair") ? card.examples ?? [] : [];
+  const buttons = rows.map((row) => {
     const texts = [row].flat();
     const attributes = { type: "button", dir: "auto" };
     const button = html("button", attributes, texts.join(" | "));
@@ -52,5 +51,5 @@ export function showCard(desk, { kind, card }) {
   if (buttons.length) {
     about.append(html("p", {}, "Try ", ...buttons));
   }
-  pair.after(about);
+  first.after(about);
 }

@@ -1,25 +1,28 @@
-// A classifier's desk: label, probabilities and attention of one text or more.
+// A classifier's desk: label, probabilities and maps of one text or more.
 
-import { readingOf, showReading } from "./attention.js";
-import { fill, html, setOptions } from "./elements.js";
-import { mean } from "./inspection.js";
+import { drawShare } from "./choices.js";
+import { html } from "./elements.js";
+import { groupsOf } from "./inspection.js";
 import { latest } from "./latest.js";
+import { viewMaps } from "./map_viewer.js";
 import { percent } from "./numbers.js";
 import { hideProblem, showProblem } from "./problem.js";
 
 const TYPING = 200; // Milliseconds without a key.
 const TITLES = { text_pair: "Second text" };
+// The first that a model has says most.
+const SIGNATURES = ["inspect", "with_attention", "serving_default"];
 
 export function classifier(desk, model, typed, again) {
   const find = (id) => desk.querySelector(`#${id}`);
   const problem = desk.querySelector(".problem");
   const { signatures } = model.kind;
   const { inputs, decode } = signatures.serving_default;
-  const name = signatures.with_attention ? "with_attention" : "serving_default";
+  const name = SIGNATURES.find((one) => one in signatures);
   const { outputs } = signatures[name];
+  const showMaps = viewMaps(find("looked"));
   // A model that does not say its labels names one when it chooses it.
   const known = [];
-  let last = {};
 
   const ask = latest(
     TYPING,
@@ -29,13 +32,18 @@ export function classifier(desk, model, typed, again) {
       if (answer === null) {
         return;
       }
-      last = answer;
       showLabel(find, answer, answer[decode[0]], known);
-      showAttention(find, answer, outputs);
+      const groups = groupsOf(answer, outputs);
+      find("looked").hidden = !groups.length;
+      showMaps(groups);
     },
-    (error) => {
+    async (error, texts) => {
       hideAnswer(true);
-      showProblem(problem, error, again);
+      const long = error.isFinal ? await tooLong(model, texts) : null;
+      if (inputs.every((input) => typed[input] === texts[input])) {
+        find(idOf(long ?? inputs.at(-1))).after(problem);
+        showProblem(problem, error, again);
+      }
     },
   );
 
@@ -54,7 +62,9 @@ export function classifier(desk, model, typed, again) {
   /** The answer to an earlier text is none to a blank one. */
   function hideAnswer(isHidden) {
     desk.classList.toggle("blank", isHidden);
-    find("looked").hidden = isHidden || name !== "with_attention";
+    if (isHidden) {
+      find("looked").hidden = true;
+    }
   }
 
   find("texts").prepend(...inputs.flatMap((input) => {
@@ -65,11 +75,6 @@ export function classifier(desk, model, typed, again) {
     field.addEventListener("input", update);
     return [html("label", { class: "title", for: id }, titleOf(input)), field];
   }));
-  for (const id of ["layer", "head"]) {
-    find(id).addEventListener("change", () =>
-      showAttention(find, last, outputs),
-    );
-  }
   update();
 }
 
@@ -83,58 +88,30 @@ function titleOf(input) {
   return TITLES[input] ?? words[0].toUpperCase() + words.slice(1);
 }
 
+/** The first of several texts that the model does not take, or null. */
+async function tooLong(model, texts) {
+  const names = Object.keys(texts);
+  if (names.length === 1 || !model.has("num_tokens")) {
+    return null;
+  }
+  for (const name of names) {
+    const alone = Object.fromEntries(names.map((one) => [one, texts[name]]));
+    const { num_tokens, limit } =
+      await model.ask("num_tokens", alone).catch(() => ({}));
+    if (limit && num_tokens > limit) {
+      return name;
+    }
+  }
+  return null;
+}
+
 function showLabel(find, { labels, probabilities }, label, known) {
   known[probabilities.indexOf(Math.max(...probabilities))] = label;
   find("label").textContent = label;
   const names = labels ?? known;
-  const items = probabilities.flatMap((share, place) => {
-    if (names[place] === undefined) {
-      return [];
-    }
-    const bar = html("span", { class: "bar", "aria-hidden": "true" });
-    bar.style.setProperty("--share", share);
-    return [html("li", {}, html("span", {}, names[place]), bar,
-      html("data", {}, percent(share)))];
-  });
-  find("probabilities").replaceChildren(...items);
-}
-
-/** Each output between two axes, the last of which is tokens. */
-function showAttention(find, answer, outputs) {
-  const names = Object.keys(outputs).filter(
-    (name) => outputs[name].length > 1 && outputs[name].at(-1) in outputs,
-  );
-  const readings = names.map((name) => {
-    const axes = outputs[name];
-    const [rowAxis, columnAxis] = axes.slice(-2);
-    find("heads").hidden = axes.length < 4;
-    const weights = axes.length < 4
-      ? answer[name]
-      : chosenHead(find, answer[name]);
-    // Such as "hop 1", where the rows are no tokens.
-    const rows = answer[rowAxis] ?? weights.map(
-      (_, place) => `${rowAxis.replace(/s$/, "")} ${place + 1}`,
-    );
-    return readingOf(rows, answer[columnAxis], weights);
-  });
-  const parent = find("readings");
-  while (parent.children.length < readings.length) {
-    const place = html("div", { class: "reading" });
-    fill(place, "reading");
-    parent.append(place);
-  }
-  readings.forEach((reading, i) => showReading(parent.children[i], reading));
-}
-
-/** The weights [S, S] of the layer and the head that are chosen. */
-function chosenHead(find, layers) {
-  const count = (length) =>
-    Array.from({ length }, (_, i) => [`${i}`, `${i + 1}`]);
-  const top = `${layers.length - 1}`;
-  setOptions(find("layer"), count(layers.length), find("layer").value || top);
-  const heads = layers[find("layer").value];
-  const all = [["mean", "mean of all"], ...count(heads.length)];
-  setOptions(find("head"), all, find("head").value);
-  const head = find("head").value;
-  return head === "mean" ? mean(heads) : heads[head];
+  find("probabilities").replaceChildren(...probabilities.flatMap(
+    (share, place) =>
+      names[place] === undefined
+        ? []
+        : [drawShare(names[place], share, percent(share))]));
 }

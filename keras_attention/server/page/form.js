@@ -1,7 +1,9 @@
-// Any other SavedModel: a field for each input of a signature.
+// Any other SavedModel: a field for each input of a signature, and its maps.
 
 import { html, setOptions } from "./elements.js";
+import { groupsOf } from "./inspection.js";
 import { latest } from "./latest.js";
+import { viewMaps } from "./map_viewer.js";
 import { hideProblem, showProblem } from "./problem.js";
 
 const MOST_ZEROS = 1000; // A picture's would fill the page.
@@ -12,6 +14,7 @@ export function form(desk, model) {
   const names = Object.keys(model.signatures).filter(
     (name) => !name.startsWith("__"),
   );
+  const showMaps = viewMaps(find("looked"));
   setOptions(find("signature"), names.map((name) => [name, name]),
     "serving_default");
 
@@ -23,7 +26,8 @@ export function form(desk, model) {
           isText(info) ? "" : example(info))),
     );
     find("inputs").replaceChildren(...fields);
-    find("answer").hidden = true;
+    hideProblem(problem);
+    find("answer").hidden = find("looked").hidden = true;
   }
 
   function inputsOf(signature) {
@@ -42,16 +46,31 @@ export function form(desk, model) {
     (outputs, signature) => {
       if (signature === find("signature").value) {
         showOutputs(find, outputs);
+        showFirst(signature, outputs);
       }
     },
-    (error) => showProblem(problem, error),
+    (error) => {
+      (error.field?.parentElement ?? find("inputs")).after(problem);
+      showProblem(problem, error);
+    },
   );
+
+  /** The maps of the first row, if the signature gives any. */
+  function showFirst(signature, outputs) {
+    const declared = model.kind?.signatures[signature]?.outputs ?? {};
+    const rows = Object.keys(declared).filter((name) => outputs[name]);
+    const first = rows.map((name) => [name, outputs[name][0]]);
+    const groups = groupsOf(Object.fromEntries(first), declared);
+    find("looked").hidden = !groups.length;
+    find("which").hidden = outputs[rows[0]]?.length === 1;
+    showMaps(groups);
+  }
 
   find("signature").addEventListener("change", showInputs);
   find("plain").addEventListener("submit", (event) => {
     event.preventDefault();
     hideProblem(problem);
-    find("answer").hidden = true;
+    find("answer").hidden = find("looked").hidden = true;
     ask(find("signature").value);
   });
   showInputs();
@@ -95,14 +114,17 @@ function valueOf(field, info) {
   try {
     return JSON.parse(field.value);
   } catch (error) {
-    throw new Error(`Expected JSON for ${field.name}. ${error.message}.`);
+    const words = `Expected JSON for ${field.name}. ${error.message}.`;
+    throw Object.assign(new Error(words), { field });
   }
 }
 
 function showOutputs(find, outputs) {
   const parts = Object.entries(outputs).flatMap(([name, value]) => [
     html("dt", {}, name),
-    html("dd", {}, html("pre", { dir: "auto" }, JSON.stringify(value))),
+    html("dd", {}, html("pre", {
+      dir: "auto", tabindex: 0, role: "group", "aria-label": name,
+    }, JSON.stringify(value))),
   ]);
   find("outputs").replaceChildren(...parts);
   find("answer").hidden = false;

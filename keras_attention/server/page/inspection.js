@@ -1,13 +1,9 @@
-// What the signature `inspect` answers, as the page shows it.
+// What the signature `inspect` answers, as the views show it.
 
-const MAP = "layers"; // The first axis of a map.
-// What rows and columns of a map are, in words.
-const AXES = {
-  source_tokens: "tokens of the text",
-  pair_tokens: "tokens of the second text",
-  input_tokens: "tokens that are read",
-  target_tokens: "tokens that are written",
-};
+import { groupOf } from "./groups.js";
+
+const LAYERS = "layers"; // The first axis of a map, if it has four.
+const TOKENS = "_tokens"; // How an output ends that names rows or columns.
 export const LACKING =
   "This model was exported before models could be looked into: export it " +
   "again to see every layer and head, other choices and the beam.";
@@ -40,93 +36,35 @@ export async function inspect(model, inputs, signal) {
   };
 }
 
-/** For each kind of map its lines: the layers, and the rollout. */
-function groupsOf(row, outputs) {
+/**
+ * The maps among a signature's outputs.
+ *
+ * @param row name of an output -> its value
+ * @param outputs name of an output -> the names of its axes
+ */
+export function groupsOf(row, outputs) {
+  const isMap = (axes) =>
+    axes[0] === LAYERS || (axes.length > 1 && axes.at(-1).endsWith(TOKENS));
   const names = Object.keys(outputs).filter(
-    (name) => outputs[name][0] === MAP && name in row,
+    (name) => isMap(outputs[name]) && name in row,
   );
   return names.map((name) => {
-    const [, , rowAxis, columnAxis] = outputs[name];
-    const layers = row[name];
-    const lines = layers.map((heads, layer) => ({
-      name: `layer ${layer + 1}`,
-      // Experts have no heads.
-      maps: columnAxis === "experts"
-        ? [{ name: "", weights: heads[0] }]
-        : mapsOf(heads),
-    }));
-    const rolled = rollout(name, row, outputs);
-    if (rolled) {
-      lines.push({ name: "rollout", maps: [{ name: "", weights: rolled }] });
+    const levels = outputs[name].slice(0, -2);
+    const axes = outputs[name].slice(-2);
+    let layers = row[name];
+    for (let missing = 2 - levels.length; missing; missing--) {
+      layers = [layers];
     }
-    return {
+    return groupOf({
       name,
-      lines,
-      rows: row[rowAxis] ?? places(rowAxis, layers[0][0].length),
-      columns: row[columnAxis] ?? places(columnAxis, layers[0][0][0].length),
-      isAlignment: rowAxis === "target_tokens" && columnAxis === "source_tokens",
-      axes: [rowAxis, columnAxis].map((axis) => AXES[axis] ?? axis),
-    };
+      layers,
+      levels,
+      axes: axes.map((axis) => axis.replace(TOKENS, "")),
+      // A map may have the name of an axis, as "hops" has.
+      names: axes.map((axis) => (axis.endsWith(TOKENS) ? row[axis] : null)),
+      encoder: outputs.encoder?.at(-1) === axes[1] ? row.encoder : null,
+    });
   });
-}
-
-function mapsOf(heads) {
-  const maps = heads.map((weights, head) => ({
-    name: `head ${head + 1}`,
-    weights,
-  }));
-  return heads.length > 1
-    ? [...maps, { name: "mean of the heads", weights: mean(heads) }]
-    : maps;
-}
-
-/** Such as "slot 0" and "hop 1", where the rows are no tokens. */
-function places(axis, count) {
-  const word = axis.replace(/s$/, "");
-  const first = axis === "hops" ? 1 : 0;
-  return Array.from({ length: count }, (_, i) => `${word} ${first + i}`);
-}
-
-/**
- * Attention rollout (Abnar and Zuidema 2020, arXiv 2005.00928): how much of
- * each token below comes to a token above, if each layer passes on half of its
- * own input. Null for maps that no layers lie below.
- */
-function rollout(name, row, outputs) {
-  const layers = row[name];
-  const [, , rowAxis, columnAxis] = outputs[name];
-  if (columnAxis === "source_tokens" && rowAxis === "target_tokens") {
-    const below = outputs.encoder?.[3] === columnAxis && row.encoder;
-    return below ? product(mean(layers.at(-1)), rolled(below)) : null;
-  }
-  return ["encoder", "decoder"].includes(name) && layers.length > 1
-    ? rolled(layers)
-    : null;
-}
-
-function rolled(layers) {
-  const halves = layers.map((heads) =>
-    mean(heads).map((weights, i) =>
-      weights.map((weight, j) => (weight + (i === j ? 1 : 0)) / 2),
-    ),
-  );
-  return halves.reduce((below, half) => product(half, below));
-}
-
-export function mean(heads) {
-  return heads[0].map((row, i) =>
-    row.map((_, j) =>
-      heads.reduce((sum, head) => sum + head[i][j], 0) / heads.length,
-    ),
-  );
-}
-
-function product(left, right) {
-  return left.map((row) =>
-    right[0].map((_, j) =>
-      row.reduce((sum, weight, i) => sum + weight * right[i][j], 0),
-    ),
-  );
 }
 
 /** The beam: each node after its parent. */

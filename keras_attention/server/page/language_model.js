@@ -105,10 +105,24 @@ export function languageModel(desk, model, typed, again) {
   update();
 }
 
+/** Which options are shown, and whether one has a number that it cannot. */
 function showOptions(options) {
   const isDrawn = options.elements.way.value === "drawn";
   for (const part of options.querySelectorAll(".draw")) {
     part.hidden = !isDrawn;
+  }
+  const problem = options.querySelector(".problem");
+  hideProblem(problem);
+  const wrong = [...options.querySelectorAll("label:not([hidden]) input")].find(
+    ({ validity: { rangeUnderflow, rangeOverflow, badInput } }) =>
+      rangeUnderflow || rangeOverflow || badInput);
+  if (wrong) {
+    const name = wrong.labels[0].textContent.trim();
+    wrong.parentElement.after(problem);
+    showProblem(problem, {
+      isFinal: true,
+      message: `${name} goes from ${wrong.min} to ${wrong.max}.`,
+    });
   }
 }
 

@@ -7,7 +7,7 @@
  *
  * @param ask a function of an AbortSignal and the question to its answer
  * @param show a function of the answer and the question
- * @param fail a function of an error
+ * @param fail a function of an error and the question
  */
 export function latest(pause, ask, show, fail) {
   let timer;
@@ -25,7 +25,7 @@ export function latest(pause, ask, show, fail) {
         }
       } catch (error) {
         if (!signal.aborted) {
-          fail(error);
+          fail(error, ...question);
         }
       }
     }, pause);

@@ -2,7 +2,7 @@
 
 import { showCard } from "./card.js";
 import { classifier } from "./classifier.js";
-import { fill, html, setOptions } from "./elements.js";
+import { html, setOptions } from "./elements.js";
 import { form } from "./form.js";
 import { languageModel } from "./language_model.js";
 import { hideProblem, showProblem } from "./problem.js";
@@ -96,7 +96,7 @@ async function open() {
     const [template, bring] = deskOf(model);
     // A late answer of the model before finds its own desk, off the page.
     const desk = html("main", { id: "desk" });
-    fill(desk, template);
+    desk.append(find(template).content.cloneNode(true));
     find("desk").replaceWith(desk);
     bring(desk, model, typed, startHere);
     showCard(desk, model);

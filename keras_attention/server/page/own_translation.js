@@ -1,7 +1,10 @@
 // An own translation: its probability, and where the model looks meanwhile.
 
-import { clearReading, readingOf, showReading } from "./attention.js";
-import { fill } from "./elements.js";
+import {
+  clearReading, readingNodes, readingOf, showReading,
+} from "./attention.js";
+import { html } from "./elements.js";
+import { drawHeatMap } from "./heat_map.js";
 import { latest } from "./latest.js";
 import { decimal } from "./numbers.js";
 import { hideProblem, showProblem } from "./problem.js";
@@ -20,7 +23,8 @@ export function showOwn(desk, model, typed, again) {
   const probability = card.querySelector("#probability");
   const field = card.querySelector("#reference");
   const aligned = card.querySelector("#aligned");
-  fill(aligned, "reading");
+  aligned.append(html("div", {}, ...readingNodes()),
+    html("div", { class: "map" }));
 
   const clear = () => {
     hideProblem(problem);
@@ -50,7 +54,9 @@ export function showOwn(desk, model, typed, again) {
       const { target_tokens, source_tokens, attention } = answer.alignment;
       probability.textContent = inWords(answer.score);
       aligned.hidden = false;
-      showReading(aligned, readingOf(target_tokens, source_tokens, attention));
+      const reading = readingOf(target_tokens, source_tokens, attention);
+      const { mark } = drawHeatMap(aligned.querySelector(".map"), reading);
+      showReading(aligned, reading, false, mark);
     },
     (error) => {
       clear();

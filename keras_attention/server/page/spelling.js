@@ -3,9 +3,7 @@
 // The server reads an answer as a text, behind the prompt. That may have other
 // tokens than those that wrote it: "one t" and "wo" may be "▁one", "▁two".
 
-import { isMark, isWritable, textOf } from "./tokens.js";
-
-const END = "[END]";
+import { END, isMark, isWritable, textOf } from "./tokens.js";
 
 /**
  * An inspection that says by letters where its answer begins.

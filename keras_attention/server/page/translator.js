@@ -6,6 +6,7 @@ import {
 import { showAsked } from "./asked.js";
 import { showConditions } from "./conditions.js";
 import { html } from "./elements.js";
+import { drawHeatMap } from "./heat_map.js";
 import { lookInside } from "./inside.js";
 import { showKept } from "./kept.js";
 import { languagesOf } from "./languages.js";
@@ -31,7 +32,7 @@ export function translator(desk, model, typed, again) {
   const kept = showKept(desk, model, typed, again);
   const state = { limit: null };
   const inside = lookInside(desk, model, typed, () => look(0),
-    (result, reading) => showInspected(desk, result, reading),
+    (...shown) => showInspected(desk, ...shown),
     ({ source: { length } }) => (
       { choose: mostProbable, most: 2 * length + 32 }));
   const look = (pause) => inside.isOffered && inside.start(
@@ -184,7 +185,9 @@ function showTranslation(desk, answer, limit) {
   find("length").textContent = lengthInWords(source_tokens.length, limit);
   desk.querySelector(".reads").hidden = false;
   find("looked").hidden = false;
-  showReading(desk, readingOf(target_tokens, source_tokens, attention), true);
+  const reading = readingOf(target_tokens, source_tokens, attention);
+  const { mark } = drawHeatMap(desk.querySelector(".map"), reading);
+  showReading(desk, reading, true, mark);
 }
 
 /** The page says a translation aloud when it changes. */
@@ -200,7 +203,7 @@ function say(desk, translation) {
 }
 
 /** The tokens of a translation, with their choices, by a reading or none. */
-function showInspected(desk, { seen, isOwn }, reading) {
+function showInspected(desk, { seen, isOwn }, reading, mark) {
   say(desk, seen.text);
   if (!isOwn) {
     const logs = seen.probabilities.map(Math.log);
@@ -209,7 +212,8 @@ function showInspected(desk, { seen, isOwn }, reading) {
       `log-probability ${decimal(sum)}`;
   }
   if (reading) {
-    return { buttons: showReading(desk, reading), rows: reading.rows };
+    const buttons = showReading(desk, reading, false, mark);
+    return { buttons, rows: reading.rows };
   }
   desk.querySelector(".reads").hidden = true;
   if (seen.text) {

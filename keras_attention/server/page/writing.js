@@ -1,9 +1,7 @@
 // How a text goes on behind tokens that are given, by `inspect` alone.
 
 import { answerOf, countOf, placed, spelt } from "./spelling.js";
-import { isBlank, isWritable, textOf } from "./tokens.js";
-
-const END = "[END]";
+import { END, isBlank, isWritable, textOf, usable } from "./tokens.js";
 
 /**
  * Writes a text: given tokens, and behind them those that `choose` chooses.
@@ -106,11 +104,6 @@ export function whole(seen) {
 /** The most probable of a step's choices that a text can have. */
 export function mostProbable(choices) {
   return usable(choices)[0] ?? { token: END };
-}
-
-/** A step's choices that a text can have, or that end it. */
-export function usable(choices) {
-  return choices.filter(({ token }) => token === END || isWritable(token));
 }
 
 function letters(choices) {

@@ -3,6 +3,7 @@
 const BLANK = "▁"; // As SentencePiece writes it.
 const BYTE = /^<0x([0-9A-F]{2})>$/;
 const CONTINUES = /^<0x[89AB]/; // A byte of UTF-8, but the first.
+export const END = "[END]";
 const MARK = /^\[(PAD|UNK|START|END)\]$/;
 
 /**
@@ -55,6 +56,11 @@ export function textOf(tokens) {
 /** Whether a text can have a token: no mark, and no part of a character. */
 export function isWritable(token) {
   return !isMark(token) && !BYTE.test(token);
+}
+
+/** A step's choices that a text can have, or that end it. */
+export function usable(choices) {
+  return choices.filter(({ token }) => token === END || isWritable(token));
 }
 
 /** Whether a token is a mark, such as END. */

@@ -6,23 +6,35 @@ import { rove } from "./roving.js";
 import { quoted, textOf, units } from "./tokens.js";
 
 // A node's room and size, as in inside.css.
-const COLUMN = 104;
-const ROW = 36;
-const WIDTH = 84;
-const HEIGHT = 28;
+const NODE_COLUMN = 104;
+const NODE_ROW = 36;
+const NODE_WIDTH = 84;
+const NODE_HEIGHT = 28;
+const BEAM_HINT =
+  "A column has the tokens of a step. A thick frame ends a text. " +
+  "Choose a token, or go by the arrow keys.";
+const SIDEWAYS = " Scroll sideways to see the other steps.";
 
 /**
  * Shows the beam: a column a step, and a line from each token to its next.
  *
- * @param parent holds nodes of the classes way and tree
+ * @param parent keeps what it holds, such as a heading
  * @param tree nodes, each after its parent
  */
 export function showBeam(parent, tree) {
-  const nodes = placed(tree);
+  if (!parent.querySelector(".tree")) {
+    parent.append(
+      html("p", { class: "note hint" }),
+      html("p", { class: "way", "aria-live": "polite" }),
+      html("div", {
+        class: "scroll tree", role: "group", "aria-label": "The beam as a tree",
+      }));
+  }
+  const nodes = inColumns(tree);
   const depth = Math.max(...nodes.map((node) => node.depth)) + 1;
   const size = {
-    width: COLUMN * depth,
-    height: ROW * (Math.max(...nodes.map((node) => node.rank)) + 1),
+    width: NODE_COLUMN * depth,
+    height: NODE_ROW * (Math.max(...nodes.map((node) => node.rank)) + 1),
   };
   const lines = nodes.map((node) => drawLine(node, nodes[node.parent]));
   const buttons = nodes.map((node, place) => {
@@ -33,8 +45,8 @@ export function showBeam(parent, tree) {
       class: node.score === null ? "" : "finished",
     }, name);
     button.classList.toggle("mark", isMark);
-    button.style.left = `${COLUMN * node.depth}px`;
-    button.style.top = `${ROW * node.rank}px`;
+    button.style.left = `${NODE_COLUMN * node.depth}px`;
+    button.style.top = `${NODE_ROW * node.rank}px`;
     button.addEventListener("click", () => button.focus());
     button.addEventListener("focus", () => choose(place));
     return button;
@@ -56,7 +68,10 @@ export function showBeam(parent, tree) {
   const box = html("div", { class: "nodes" }, picture, ...buttons);
   box.style.width = `${size.width}px`;
   box.style.height = `${size.height}px`;
-  parent.querySelector(".tree").replaceChildren(box);
+  const pane = parent.querySelector(".tree");
+  pane.replaceChildren(box);
+  parent.querySelector(".hint").textContent = BEAM_HINT +
+    (pane.scrollWidth > pane.clientWidth ? SIDEWAYS : "");
   rove(buttons, (key, place) => {
     const { depth: column, rank, parent: before } = nodes[place];
     const at = (other) => nodes.findIndex(
@@ -74,7 +89,7 @@ export function showBeam(parent, tree) {
 }
 
 /** Each node with its column, `depth`, and its place there, `rank`. */
-function placed(tree) {
+function inColumns(tree) {
   const nodes = [];
   const used = [];
   for (const node of tree) {
@@ -90,8 +105,8 @@ function drawLine(node, before) {
     return svg("line");
   }
   return svg("line", {
-    x1: COLUMN * before.depth + WIDTH, y1: ROW * before.rank + HEIGHT / 2,
-    x2: COLUMN * node.depth, y2: ROW * node.rank + HEIGHT / 2,
+    x1: NODE_COLUMN * before.depth + NODE_WIDTH, y1: NODE_ROW * before.rank + NODE_HEIGHT / 2,
+    x2: NODE_COLUMN * node.depth, y2: NODE_ROW * node.rank + NODE_HEIGHT / 2,
   });
 }
 

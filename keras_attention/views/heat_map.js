@@ -41,7 +41,7 @@ export function drawHeatMap(parent, reading) {
   );
   const isOpen = parent.querySelector("details")?.open;
   const pane = scrolled("Heat map", picture);
-  const legend = drawLegend(most, "");
+  const legend = drawLegend(most);
   parent.replaceChildren(pane, legend, drawTable(reading));
   parent.querySelector("details").open = isOpen ?? false;
   fit(picture);
@@ -70,10 +70,10 @@ export function isTooLarge(parent, { rows, columns }, picture) {
 }
 
 /** What the blues mean: from 0 to the largest weight, which is `most`. */
-export function drawLegend(most, more) {
+export function drawLegend(most) {
   return html("p", { class: "note legend" }, html("span", {}, "0"),
     html("i", { "aria-hidden": true }),
-    html("span", {}, `${decimal(most)}, the largest weight. Linear. ${more}`));
+    html("span", {}, `${decimal(most)}, the largest weight. Linear.`));
 }
 
 function drawColumnName(unit, column) {

@@ -1,8 +1,7 @@
-// Where each token looked: two lines of tokens, and the heat map.
+// Where each token looked: two lines of tokens. One lights up in the other.
 
 import { html } from "./elements.js";
-import { drawHeatMap } from "./heat_map.js";
-import { percent } from "./numbers.js";
+import { greatestOf, percent } from "./numbers.js";
 import { alongLine, rove } from "./roving.js";
 import { quoted, units, unitWeights } from "./tokens.js";
 
@@ -16,28 +15,46 @@ export function readingOf(rowTokens, columnTokens, weights) {
   return { rows, columns, weights: unitWeights(weights, rows, columns) };
 }
 
+/** Nodes for `showReading`. */
+export function readingNodes() {
+  return [
+    html("p", { class: "note" }, "Read"),
+    html("p", { class: "columns", dir: "auto" }),
+    html("p", { class: "note" }, "Looking at it"),
+    html("div", {
+      class: "rows", role: "group", dir: "auto",
+      "aria-label": "Tokens. Arrow keys move.",
+    }),
+    html("p", { class: "says" }),
+  ];
+}
+
 /**
  * Shows a reading. To point at a unit of the rows, or to move to it by
  * keyboard, lights up the columns that it looked at.
  *
- * @param parent holds nodes of the classes columns, rows, says and map
+ * @param parent holds nodes of the classes columns, rows and says
  * @param isWritten whether the rows are a text, which has no marks
+ * @param mark a function of the row that somebody points at, or null
  * @returns the buttons of the rows
  */
-export function showReading(parent, reading, isWritten = false) {
+export function showReading(
+  parent, reading, isWritten = false, mark = () => {},
+) {
   const part = (name) => parent.querySelector(`.${name}`);
-  const map = drawHeatMap(part("map"), reading);
   const columns = reading.columns.map((unit) => html("span", looks(unit)));
   setLine(part("columns"), columns, reading.columns);
 
+  const greatest = greatestOf(reading.weights);
   const light = (row) => {
     const weights = row === null ? [] : reading.weights[row];
     const most = Math.max(LEAST, ...weights);
     columns.forEach((node, column) => {
-      node.style.setProperty("--weight", weights[column] ?? 0);
+      const share = (weights[column] ?? 0) / greatest;
+      node.style.setProperty("--weight", share);
       node.classList.toggle("most", weights[column] === most);
     });
-    map.mark(row);
+    mark(row);
     part("says").textContent = row === null ? HINT : sentence(reading, row);
   };
   const buttons = reading.rows.map((unit, row) =>
@@ -110,7 +127,7 @@ export function setLine(parent, nodes, lineUnits) {
 }
 
 /** Such as: “zwanzig” looked at “twenty” 98 %, “one” 2 %. */
-function sentence({ rows, columns, weights }, row) {
+export function sentence({ rows, columns, weights }, row) {
   const most = weights[row]
     .map((weight, column) => ({ weight, text: columns[column].text }))
     .sort((one, other) => other.weight - one.weight)

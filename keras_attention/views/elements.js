@@ -20,12 +20,6 @@ function filled(node, attributes, children) {
   return node;
 }
 
-/** What a template of index.html holds, put into `parent`. */
-export function fill(parent, template) {
-  const { content } = document.getElementById(template);
-  parent.replaceChildren(content.cloneNode(true));
-}
-
 /** Gives a `<select>` its options: pairs of a value and a text. */
 export function setOptions(select, options, chosen) {
   select.replaceChildren(

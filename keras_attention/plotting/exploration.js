@@ -1,0 +1,98 @@
+// The page of `explore`: the views of what the data of the page hold.
+
+import { setLine, showLine } from "../views/attention.js";
+import { showBeam } from "../views/beam.js";
+import { shade, viewChoices } from "../views/choices.js";
+import { html } from "../views/elements.js";
+import { groupOf } from "../views/groups.js";
+import { viewMaps } from "../views/map_viewer.js";
+import { units } from "../views/tokens.js";
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const part = (id) => document.getElementById(id);
+
+/** Each map with its weights as [layers, heads, rows, columns]. */
+function unpacked({ weights, greatest, layers, heads, rows, columns }) {
+  const bytes = Uint8Array.from(atob(weights), (c) => c.charCodeAt(0));
+  const values = new Uint16Array(bytes.buffer);
+  let place = 0;
+  const filled = (count, fill) => Array.from({ length: count }, fill);
+  return filled(layers, () => filled(heads, () => filled(rows.length, () =>
+    filled(columns.length, () => (values[place++] / 65535) * greatest))));
+}
+
+function groups() {
+  const weights = Object.fromEntries(
+    data.maps.map((map) => [map.name, unpacked(map)]));
+  const columnsOf = (name) =>
+    data.maps.find((map) => map.name === name)?.axes[1];
+  return data.maps
+    .filter(({ rows, columns }) => rows.length && columns.length)
+    .map(({ name, axes, rows, columns }) => groupOf({
+      name,
+      layers: weights[name],
+      levels: ["layers", "heads"],
+      axes,
+      names: [rows, columns],
+      encoder: columnsOf("encoder") === axes[1] ? weights.encoder : null,
+    }));
+}
+
+/** The tokens that are read, each text as a line. */
+function showRead() {
+  const lines = [["Read", data.source_tokens],
+    ["Read beside it", data.pair_tokens]];
+  for (const [title, tokens] of lines.filter(([, { length }]) => length)) {
+    const line = html("p", { class: "columns", dir: "auto" });
+    const found = units(tokens);
+    setLine(line, found.map(({ isMark }) =>
+      html("span", { class: isMark ? "unit mark" : "unit" })), found);
+    part("texts").append(html("p", { class: "note" }, title), line);
+  }
+}
+
+/** The tokens that are written, each with its choices; or the labels. */
+function showWritten() {
+  const isText = data.input_tokens.length > 0;
+  const { num_given: given, best, target_tokens: tokens } = data;
+  const seen = {
+    tokens,
+    numGiven: 0,
+    probabilities: data.probabilities,
+    best: best.map((step) =>
+      step.map(([token, probability]) => ({ token, probability }))),
+  };
+  const choices = html("div", { class: "choice" });
+  const view = viewChoices(choices, Infinity, null);
+  const line = html("div", {
+    class: "rows large", role: "group", dir: "auto",
+    "aria-label": "Tokens. Arrow keys move.",
+  });
+  const rows = units(tokens);
+  const buttons = showLine(line, rows);
+  view.update(seen, tokens.length - 1);
+  shade(buttons, rows, seen, view.open);
+  rows.forEach(({ places }, row) =>
+    buttons[row].classList.toggle("given", places[0] < given));
+  part("texts").append(
+    html("p", { class: "note" }, isText ? "Written" : "The label"), line,
+    html("p", { class: "note legend glows" }, html("span", {}, "0 %"),
+      html("i", { "aria-hidden": true }),
+      html("span", {}, "100 %: how probable a token is. Linear." +
+        (given ? " Dashed ones were given." : ""))),
+    choices);
+  if (best.length) {
+    view.open(0);
+  }
+  choices.querySelector(".steps").hidden = !isText;
+}
+
+showRead();
+showWritten();
+viewMaps(part("looked"))(groups());
+if (data.tree.length) {
+  part("beam").hidden = false;
+  showBeam(part("beam"), data.tree.map(
+    ({ log_probability: logProbability, ...node }) =>
+      ({ ...node, logProbability })));
+}

@@ -26,10 +26,11 @@
 # longer than any it was trained on.
 #
 # Takes about 5 minutes on two cores. Most of them pass in one cell, which
-# trains each of the seven from three seeds and prints nothing until all are
+# trains each of the seven from three seeds, and prints a line when one is
 # ready. Pictures are shown here and kept in the folder `pictures`. The chapter
 # prints how much each of the seven gets right at one, two, four and eight times
-# the length of training.
+# the length of training. Vectors are rows in the equations of this chapter, as
+# in $x W$ and in the code. In a map a row asks and a column is asked.
 
 # %%
 from keras_attention import on_demand
@@ -106,8 +107,7 @@ np.testing.assert_allclose(of_shuffled[:, -1], last[:, -1], atol=1e-5)
 # place $t$ has a vector $p_t$. This vector is **learned** (Gehring et al.
 # 2017), or it is made of **sinusoids** (Vaswani et al. 2017). What does a score
 # then know of places? Leave out the biases and the division by $\sqrt d$. With
-# $W = W_Q W_K^\top$ the score has four parts (vectors are rows, as in chapter
-# 5):
+# $W = W_Q W_K^\top$ the score has four parts:
 #
 # $$(x_t + p_t)\, W (x_s + p_s)^\top = x_t W x_s^\top + x_t W p_s^\top +
 # p_t W x_s^\top + p_t W p_s^\top .$$
@@ -375,8 +375,9 @@ figure
 # earlier words here, as a causal layer sees no later ones.
 #
 # Each of the seven is trained three times, from three seeds: what one seed
-# learns may be luck. These are 21 trainings. They are silent, and take most of
-# the chapter's 5 minutes.
+# learns may be luck. These are 21 trainings, which take most of the 5 minutes
+# of the chapter. Each prints a line when it is ready, with the share of right
+# words at the length of training.
 
 # %%
 VOCABULARY, BACK, TRAINED_AT = 10, 3, 24
@@ -450,10 +451,12 @@ KINDS = {
     "ALiBi": lambda: {"scored": ka.layers.LinearBias()},
     "RoPE": lambda: {"scored": ka.layers.RotaryPositions()},
 }
-readers = {
-    kind: [trained(**make(), seed=seed) for seed in SEEDS]
-    for kind, make in KINDS.items()
-}
+readers = {kind: [] for kind in KINDS}
+for kind, make in KINDS.items():
+    for seed in SEEDS:
+        readers[kind].append(trained(**make(), seed=seed))
+        known = np.mean(right(readers[kind][-1], TRAINED_AT)[BACK:])
+        print(f"{kind:10} seed {seed}: {known:.2f} right at {TRAINED_AT} words")
 
 # %% [markdown]
 # In the table each column is a length. The first counts all places of texts as
@@ -592,7 +595,7 @@ for kind in ("Shaw", "T5", "RoPE"):
 # has nothing new to meet there, as all distances from 8 on are one. But T5's
 # last bucket begins at 27, so that its number is as it was drawn. Let us give
 # T5 a last bucket that begins earlier, within the training's texts, and train
-# it from the three seeds:
+# it from the three seeds. It prints a line for each:
 
 
 # %%
@@ -605,9 +608,12 @@ buckets = ops.convert_to_numpy(wide_t5().buckets(np.array([-23, -26, -27])))
 print("T5's buckets of distances 23, 26 and 27:", *buckets)
 near_buckets = ops.convert_to_numpy(near_t5().buckets(np.array([-14, -15])))
 assert near_buckets.tolist() == [14, 15]
-of_near = np.array(
-    [shares(trained(scored=near_t5(), seed=seed)) for seed in SEEDS]
-)
+of_near = []
+for seed in SEEDS:
+    of_near.append(shares(trained(scored=near_t5(), seed=seed)))
+    print(f"T5, near   seed {seed}: {of_near[-1][0]:.2f} right at "
+          f"{TRAINED_AT} words")  # fmt: skip
+of_near = np.array(of_near)
 print_row("T5, near", of_near)
 assert buckets.tolist() == [14, 14, 15]
 assert FAST or min(of_near[:, -1]) > max(table["T5"][:, -1]) + 0.2
@@ -707,12 +713,13 @@ assert np.abs(roformer(sentence) - transformer(sentence)).max() > 1e-3
 # *local-p*, p for predictive, the decoder's state $h_t$ predicts it, and a
 # Gaussian makes words fainter with their distance from it:
 #
-# $$p_t = S \cdot \sigma(v_p^\top \tanh(W_p h_t)), \qquad
+# $$p_t = S \cdot \sigma(\tanh(h_t W_p)\, v_p^\top), \qquad
 # \alpha_t(s) = \text{align}_t(s)\,
 # \exp\left(-\frac{(s - p_t)^2}{2 (D / 2)^2}\right).$$
 #
-# (Here vectors are columns, as in that paper.) $S$ is the number of words in
-# the source, so that $p_t$ lies between 0 and $S$. $v_p$ and $W_p$ are learned.
+# (The paper has columns, and writes $v_p^\top \tanh(W_p h_t)$.) $S$ is the
+# number of words in the source, so that $p_t$ lies between 0 and $S$. $v_p$ and
+# $W_p$ are learned.
 # $\text{align}_t$ is the softmax of the scores within the window. If no word is
 # in the window, all weights are 0.
 #

@@ -341,12 +341,11 @@ figure  # noqa: B018
 # %% [markdown]
 # *Both axes are logarithmic. The lower a line, the nearer are far words.* At a
 # distance of 64 it takes 64 steps, 32 layers, 6 dilated layers, or one
-# attention. This is the last column of table 1 of Vaswani et al. (2017), with
-# $k = 3$: $n$, $n / (k - 1)$, $\log n$ and 1. (The paper gives orders of
-# growth, without constants: $n / k$ for convolutions without gaps, in section
-# 4, and $\log_k n$ for dilated ones, in the table.) Attention has a path of its
-# own for each pair of positions. In a stack of convolutions the paths of many
-# pairs go through the same outputs in between.
+# attention. With $k = 3$ these are $n$, $n / (k - 1)$, $\log_2 n$ and 1. The
+# orders of growth are those of Vaswani et al. (2017): $n$, $\log_k n$ and 1 in
+# table 1, and $n / k$ for convolutions without gaps in section 4. Attention has
+# a path of its own for each pair of positions. In a stack of convolutions the
+# paths of many pairs go through the same outputs in between.
 
 # %%
 if not FAST:

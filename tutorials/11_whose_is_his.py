@@ -35,7 +35,7 @@
 # Each model gets a corpus that a program of ours wrote, so all right answers
 # are known. "It can" and "it cannot" are then numbers.
 #
-# Takes about 4 minutes on two cores, with five trainings. The text before each
+# Takes about 3 minutes on two cores, with five trainings. The text before each
 # says what is trained, and each model prints a line when it is ready. Pictures
 # are shown here and kept in the folder `pictures`. Vectors are columns in the
 # equations of this chapter, as in its papers, and rows in the code. In a map a
@@ -253,7 +253,7 @@ for label, text in lists["train"][:2]:
 # ceiling of all bags, whatever their size.
 #
 # The next cell computes the ceiling, and trains a bag for six epochs. This is
-# the first of the five trainings that share the 4 minutes of the chapter.
+# the first of the five trainings that share the 3 minutes of the chapter.
 
 
 # %%
@@ -387,7 +387,7 @@ diagrams.decomposable(PICTURES / "11_decomposable.png")
 # %% [markdown]
 # *Texts of two words each. Read it from below.* The next cell trains both
 # models for ten epochs each. They are two of the five trainings that share the
-# 4 minutes of the chapter.
+# 3 minutes of the chapter.
 
 # %%
 vocabulary_size = len(place) + END + 1
@@ -509,7 +509,7 @@ if not FAST:
 # train a model of two hops with it and without it.
 #
 # Each learns for six epochs. They are the last two of the five trainings that
-# share the 4 minutes of the chapter.
+# share the 3 minutes of the chapter.
 
 # %%
 sets, place = read(lists)

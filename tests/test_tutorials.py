@@ -244,7 +244,6 @@ SILENT = (
     "12_how_far_apart",
     "13_where_am_i",
     "14_one_stack",
-    "17_what_it_costs",
 )  # To be executed anew with a line for each model.
 
 

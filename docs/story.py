@@ -45,13 +45,13 @@ def rows() -> list[dict]:
     return sorted(found, key=lambda row: row["year"])
 
 
-def notebook(chapter: int) -> str:
-    """The path of a chapter's notebook.
+def notebook(chapter: int | str) -> str:
+    """The path of a chapter's notebook: of 3, or of "11b".
 
     Raises:
         ValueError: If there is no such chapter.
     """
-    found = sorted((ROOT / "tutorials").glob(f"{chapter:02}_*.ipynb"))
+    found = sorted((ROOT / "tutorials").glob(f"{chapter:0>2}_*.ipynb"))
     if len(found) != 1:
         raise ValueError(f"tutorials/ has {len(found)} chapters {chapter}.")
     return found[0].relative_to(ROOT).as_posix()

@@ -172,6 +172,21 @@ def test_heat_map_has_a_panel_per_head(num_heads, tmp_path):
     assert tick_labels(panels[0].yaxis) == TARGETS
 
 
+@pytest.mark.parametrize("num_heads", [2, 4])
+def test_wide_and_low_panels_stand_below_each_other(num_heads):
+    """Then a page of 760 pixels shows an inch by 80 of them."""
+    tokens = ["yellow"] * 19
+    result = plotting.attention_heat_map(
+        tokens, ["hop 1", "hop 2"], random_weights(num_heads, 2, len(tokens))
+    )
+    panels = [axes for axes in result.axes if axes.images]
+    lefts, tops = zip(*(axes.get_position().p0 for axes in panels), strict=True)
+    assert len({round(left, 6) for left in lefts}) == 1
+    assert sorted(tops, reverse=True) == [*tops]
+    assert result.get_size_inches()[0] < 9.5
+    assert tick_labels(panels[0].xaxis) == tokens
+
+
 def test_heat_map_names_panels_and_frames_links(tmp_path):
     result = plotting.attention_heat_map(
         SOURCES,

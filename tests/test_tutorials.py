@@ -117,14 +117,180 @@ def used_by(source):
     return set(loads(compile(source, "cell", "exec"))) - made - imported
 
 
+def prose(path):
+    """A chapter's text in one line."""
+    text = re.sub(r"^# ?", "", path.read_text("utf-8"), flags=re.M)
+    return " ".join(text.split())
+
+
+def minutes_of(path):
+    """The minutes that a chapter's head says: the source of all others."""
+    found = re.findall(
+        r"[Tt]akes about (\d+) minutes? on two cores", prose(path)
+    )
+    assert len(found) == 1
+    return found[0]
+
+
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_the_list_has_the_minutes_of_the_chapter(path):
-    text = " ".join(path.read_text("utf-8").replace("\n# ", " ").split())
-    (minutes,) = re.findall(r"[Tt]akes about (\d+) minutes? on two cores", text)
     readme = (FOLDER / "README.md").read_text("utf-8")
     (row,) = [line for line in readme.splitlines() if path.stem in line
               and line.startswith("|")]  # fmt: skip
-    assert row.split("|")[-2].strip() == minutes
+    assert row.split("|")[-2].strip() == minutes_of(path)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_chapter_repeats_the_minutes_of_its_head(path):
+    for words in (r"(\d+) minutes of the chapter", r"chapter's (\d+) minutes"):
+        assert {*re.findall(words, prose(path))} <= {minutes_of(path)}
+
+
+def test_the_readme_has_the_minutes_of_the_first_training():
+    """Chapter 0 trains what `keras-attention train` trains."""
+    readme = (FOLDER.parent / "README.md").read_text("utf-8")
+    (minutes,) = re.findall(r"about (\w+) minutes\s+on two cores", readme)
+    assert NUMBERS[minutes] == int(minutes_of(TUTORIALS[0]))
+
+
+NUMBERS = dict(
+    zip("one two three four five six seven eight nine ten".split(),
+        range(1, 11), strict=True)
+) | {"first": 1, "last": 1}  # fmt: skip
+
+
+def number_in(words):
+    """3 of "the last three"; 24 of "24"; 1 of "the first"."""
+    last = words.split()[-1]
+    return NUMBERS[last] if last in NUMBERS else int(last)
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_the_trainings_of_a_chapter_add_up(path):
+    """Each cell's text says how many of how many it trains."""
+    found = re.findall(
+        r"((?:the )?(?:first |last )?\w+) of the (\w+) trainings that share",
+        prose(path),
+    )
+    parts = [number_in(part) for part, _ in found]
+    assert {number_in(total) for _, total in found} <= {sum(parts)}
+
+
+def called(node):
+    """Names of the functions and methods that some code calls."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Call):
+            name = part.func
+            yield part, getattr(name, "attr", getattr(name, "id", None))
+
+
+def is_silent_training(call, name):
+    options = {
+        option.arg: ast.unparse(option.value) for option in call.keywords
+    }
+    return name == "train_on_batch" or (
+        name == "fit" and options.get("verbose") == "0"
+    )
+
+
+def that_call(tree, is_meant):
+    """Names of a chapter's functions that make such a call, or lead to one."""
+    found = set()
+    functions = [
+        node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)
+    ]
+    while True:
+        more = {
+            function.name
+            for function in functions
+            if any(
+                is_meant(*one) or one[1] in found for one in called(function)
+            )
+        }
+        if more == found:
+            return found
+        found = more
+
+
+def silent_parts(source):
+    """Lines where several models are trained before anything is printed."""
+    tree = ast.parse(source)
+    trains = that_call(tree, is_silent_training)
+    prints = that_call(tree, lambda _, name: name == "print") | {"print"}
+    # Loops and collections outside of functions, none within another one.
+    queue, found = [*tree.body], []
+    while queue:
+        node = queue.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            continue
+        calls = [*called(node)]
+        if not any(
+            is_silent_training(*one) or one[1] in trains for one in calls
+        ):
+            continue
+        is_loop = isinstance(node, ast.For | ast.While)
+        if isinstance(
+            node, ast.ListComp | ast.DictComp | ast.Dict | ast.List | ast.Tuple
+        ) or (is_loop and not any(name in prints for _, name in calls)):
+            found.append(node.lineno)
+        elif not is_loop:
+            queue += ast.iter_child_nodes(node)
+    return found
+
+
+SILENT = (
+    "01_recurrence",
+    "04_flavours_of_attention",
+    "12_how_far_apart",
+    "13_where_am_i",
+    "14_one_stack",
+)  # To be executed anew with a line for each model.
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in TUTORIALS if path.stem not in SILENT],
+    ids=lambda path: path.stem,
+)
+def test_no_chapter_trains_many_models_and_prints_nothing(path):
+    assert silent_parts(path.read_text("utf-8")) == []
+
+
+def test_what_a_silent_training_is():
+    learn = "def learn(x):\n    x.fit(verbose=0)\n    return x\n"
+    loud = "def learn(x):\n    x.fit(verbose=2)\n    return x\n"
+    for part in (
+        "a = [learn(x) for x in y]",
+        "a = {x: learn(x) for x in y}",
+        "a = {1: learn(1), 2: learn(2)}",
+        "for x in y:\n    learn(x)",
+        "for x in y:\n    x.fit(a, verbose=0)",
+        "if y:\n    a = [learn(x) for x in y]",
+    ):
+        assert silent_parts(learn + part) != [], part
+        if "x.fit" not in part:
+            assert silent_parts(loud + part) == [], part
+    for part in ("learn(1)", "for x in y:\n    learn(x)\n    print(x)"):
+        assert silent_parts(learn + part) == [], part
+
+
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
+def test_a_chapter_says_where_its_pictures_are(path):
+    if "PICTURES" in path.read_text("utf-8"):
+        assert "the folder `pictures`" in prose(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in TUTORIALS if path.stem >= "10"],
+    ids=lambda path: path.stem,
+)
+def test_a_chapter_says_whether_vectors_are_rows(path):
+    found = re.findall(
+        r"Vectors are (rows|columns) in the equations of this chapter",
+        prose(path),
+    )
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)

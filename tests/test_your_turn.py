@@ -5,6 +5,7 @@ ones are the same solutions with a line changed, as a learner may write it.
 """
 
 import importlib
+import json
 import pathlib
 import re
 import textwrap
@@ -14,7 +15,15 @@ import pytest
 import your_turn
 
 FOLDER = pathlib.Path(__file__).parents[1] / "tutorials"
-CHAPTERS = {int(path.name[:2]): path for path in FOLDER.glob("[0-9]*.py")}
+
+
+def number(path):
+    """3 of `03_soft_search.py`, and "11b" of `11b_looking_back.py`."""
+    found = path.name.split("_")[0]
+    return int(found) if found.isdigit() else found
+
+
+CHAPTERS = {number(path): path for path in FOLDER.glob("[0-9]*.py")}
 
 # For each chapter: edits of the solution, and words of the rule they break.
 BROKEN = {
@@ -155,6 +164,18 @@ BROKEN = {
           " / exponentials.sum(axis=0)": ""}, "do not sum to 1"),
         ({"[beta, alpha]": "[alpha, beta]"}, "alpha stands before beta"),
     ],
+    "11b": [
+        ({"np.tanh": ""}, "no tanh"),
+        ({" + x @ W_x": ""}, "The embedding x is not used"),
+        ({" + found @ W_found": ""}, "the word before found is not used"),
+        ({"h @ W_h": "np.zeros_like(h)"}, "earlier words are not asked"),
+        ({"h @ W_h": "c @ W_h"}, "made from the memories"),
+        ({" / np.exp(a).sum()": ""}, "do not sum to 1"),
+        ({"np.exp(a) / np.exp(a).sum()": "np.eye(len(a))[a.argmax()]"},
+         "the best word alone"),
+        ({"s @ c": "s @ h"}, "stands twice"),
+        ({"[s @ h, s @ c]": "[s @ c, s @ h]"}, "stands first"),
+    ],
     12: [
         ({"t - (len(kernel) - 1 - j) * dilation": "t + j * dilation"},
          "window looks ahead"),
@@ -244,7 +265,7 @@ BROKEN = {
         ({"u * looks": "looks"}, "not multiplied by u"),
     ],
 }  # fmt: skip
-each_chapter = pytest.mark.parametrize("chapter", sorted(BROKEN))
+each_chapter = pytest.mark.parametrize("chapter", BROKEN)
 
 
 def folded_code(chapter, call):
@@ -256,7 +277,7 @@ def folded_code(chapter, call):
         if f"your_turn.{call}(" in code
     ]
     code = textwrap.dedent(re.sub(r"^#", "", found, flags=re.M))
-    assert f"your_turn.{call}({chapter}, " in code
+    assert f"your_turn.{call}({json.dumps(chapter)}, " in code
     return code
 
 
@@ -301,7 +322,7 @@ def test_a_broken_rule_is_named(chapter, edits, rule, capsys):
         code = code.replace(old, new)
     run(code)
     printed = " ".join(capsys.readouterr().out.split())
-    rules = vars(importlib.import_module(f"your_turn.chapter_{chapter:02}"))
+    rules = vars(importlib.import_module(f"your_turn.chapter_{chapter:0>2}"))
     (named,) = [
         one for one in rules["mistakes"] if printed.endswith(f": {one}")
     ]
@@ -310,7 +331,7 @@ def test_a_broken_rule_is_named(chapter, edits, rule, capsys):
 
 @each_chapter
 def test_each_rule_of_a_chapter_is_broken_once(chapter):
-    module = importlib.import_module(f"your_turn.chapter_{chapter:02}")
+    module = importlib.import_module(f"your_turn.chapter_{chapter:0>2}")
     words = [rule for _, rule in BROKEN[chapter]]
     for rule in module.mistakes:
         assert any(word in rule for word in words), rule
@@ -320,7 +341,7 @@ def test_each_rule_of_a_chapter_is_broken_once(chapter):
 def test_the_answers_of_a_chapter_are_right(chapter, capsys):
     run(folded_code(chapter, "quiz"))
     printed = capsys.readouterr().out.splitlines()
-    module = importlib.import_module(f"your_turn.chapter_{chapter:02}")
+    module = importlib.import_module(f"your_turn.chapter_{chapter:0>2}")
     assert printed == [f"{letter}: right" for letter in module.answers]
     run(cell_with(chapter, "quiz"))
     assert capsys.readouterr().out.splitlines() == [

@@ -1052,7 +1052,7 @@ np.testing.assert_allclose(logits[0], attention_vector @ W_s + b_s, atol=1e-5)
 # ## A feed-forward network is attention, too
 #
 # Between its attentions the Transformer has feed-forward networks of two
-# dense layers (Vaswani et al. 2017, equation 2):
+# dense layers (Vaswani et al. 2017, equation 2). With rows as vectors:
 #
 # $$\mathrm{FFN}(x) = \mathrm{act}(x W_1 + b_1)\, W_2 + b_2$$
 #

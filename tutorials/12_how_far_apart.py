@@ -29,11 +29,11 @@
 # Takes about 6 minutes on two cores, with eight trainings: four small readers,
 # a ConvS2S, two ByteNets and a Neural GPU. The text before each says what is
 # trained. Pictures are shown here and kept in the folder `pictures`. Vectors
-# are columns in the equations of this chapter. The chapter prints the fewest
-# layers between two positions for four kinds of layers, and what each kind
-# learns about a far word. Then it prints how many lists of numbers a small
-# ConvS2S translates rightly. At the end a ByteNet reverses strings, and a
-# Neural GPU adds numbers.
+# are columns in the equations of this chapter, as in its papers, and rows in
+# the code. The chapter prints the fewest layers between two positions for four
+# kinds of layers, and what each kind learns about a far word. Then it prints
+# how many lists of numbers a small ConvS2S translates rightly. At the end a
+# ByteNet reverses strings, and a Neural GPU adds numbers.
 
 # %%
 from keras_attention import on_demand
@@ -340,12 +340,11 @@ figure  # noqa: B018
 # %% [markdown]
 # *Both axes are logarithmic. The lower a line, the nearer are far words.* At a
 # distance of 64 it takes 64 steps, 32 layers, 6 dilated layers, or one
-# attention. This is the last column of table 1 of Vaswani et al. (2017), with
-# $k = 3$: $n$, $n / (k - 1)$, $\log n$ and 1. (The paper gives orders of
-# growth, without constants: $n / k$ for convolutions without gaps, in section
-# 4, and $\log_k n$ for dilated ones, in the table.) Attention has a path of its
-# own for each pair of positions. In a stack of convolutions the paths of many
-# pairs go through the same outputs in between.
+# attention. With $k = 3$ these are $n$, $n / (k - 1)$, $\log_2 n$ and 1. The
+# orders of growth are those of Vaswani et al. (2017): $n$, $\log_k n$ and 1 in
+# table 1, and $n / k$ for convolutions without gaps in section 4. Attention has
+# a path of its own for each pair of positions. In a stack of convolutions the
+# paths of many pairs go through the same outputs in between.
 
 # %%
 if not FAST:
@@ -649,8 +648,8 @@ inputs = {**ids, "target_ids": ids["target_ids"][:, :-1]}
 # 64 on either side. Then we count the new lists that are right to the last
 # word.
 #
-# The training prints a line for each epoch. Its eight epochs took 41 seconds
-# when the notebook was made.
+# This is one of the eight trainings that share the 6 minutes of the chapter. It
+# prints a line for each epoch.
 
 # %%
 EPOCHS = 1 if FAST else 8

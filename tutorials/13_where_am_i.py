@@ -29,7 +29,8 @@
 # trains each of the seven from three seeds and prints nothing until all are
 # ready. Pictures are shown here and kept in the folder `pictures`. The chapter
 # prints how much each of the seven gets right at one, two, four and eight times
-# the length of training.
+# the length of training. Vectors are rows in the equations of this chapter, as
+# in $x W$ and in the code. In a map a row asks and a column is asked.
 
 # %%
 from keras_attention import on_demand
@@ -106,8 +107,7 @@ np.testing.assert_allclose(of_shuffled[:, -1], last[:, -1], atol=1e-5)
 # place $t$ has a vector $p_t$. This vector is **learned** (Gehring et al.
 # 2017), or it is made of **sinusoids** (Vaswani et al. 2017). What does a score
 # then know of places? Leave out the biases and the division by $\sqrt d$. With
-# $W = W_Q W_K^\top$ the score has four parts (vectors are rows, as in chapter
-# 5):
+# $W = W_Q W_K^\top$ the score has four parts:
 #
 # $$(x_t + p_t)\, W (x_s + p_s)^\top = x_t W x_s^\top + x_t W p_s^\top +
 # p_t W x_s^\top + p_t W p_s^\top .$$
@@ -707,12 +707,13 @@ assert np.abs(roformer(sentence) - transformer(sentence)).max() > 1e-3
 # *local-p*, p for predictive, the decoder's state $h_t$ predicts it, and a
 # Gaussian makes words fainter with their distance from it:
 #
-# $$p_t = S \cdot \sigma(v_p^\top \tanh(W_p h_t)), \qquad
+# $$p_t = S \cdot \sigma(\tanh(h_t W_p)\, v_p^\top), \qquad
 # \alpha_t(s) = \text{align}_t(s)\,
 # \exp\left(-\frac{(s - p_t)^2}{2 (D / 2)^2}\right).$$
 #
-# (Here vectors are columns, as in that paper.) $S$ is the number of words in
-# the source, so that $p_t$ lies between 0 and $S$. $v_p$ and $W_p$ are learned.
+# (The paper has columns, and writes $v_p^\top \tanh(W_p h_t)$.) $S$ is the
+# number of words in the source, so that $p_t$ lies between 0 and $S$. $v_p$ and
+# $W_p$ are learned.
 # $\text{align}_t$ is the softmax of the scores within the window. If no word is
 # in the window, all weights are 0.
 #

@@ -40,7 +40,8 @@
 # what is trained, and a line is printed when it is ready. The first cell also
 # has `train`. This function trains all models but the one that recognises
 # pictures. Its learning rate rises for 100 steps. Then it falls to 0 along half
-# a cosine.
+# a cosine. Vectors are rows in the equations of this chapter, as in $x W$ and
+# in the code. In a map a row asks and a column is asked.
 
 # %%
 from keras_attention import on_demand
@@ -124,9 +125,8 @@ assert decoder_layer.count_params() - layer.count_params() == (
 # (x + 0.044715\, x^3)\big)\Big)$$
 #
 # The models of this chapter are *pre-norm* (chapter 5): they normalise before
-# each sublayer, and once more behind the last layer. With rows as vectors,
-# token ids $w_t$, $E$ for the table of embeddings and $P_t$ for the position,
-# the whole stack is
+# each sublayer, and once more behind the last layer. With token ids $w_t$, $E$
+# for the table of embeddings and $P_t$ for the position, the whole stack is
 #
 # $$\begin{aligned}
 # x_t &= \sqrt D\, E_{w_t} + P_t \\
@@ -371,7 +371,7 @@ assert FAST or grammatical > 0.8
 # - The *LSTMN* (Cheng et al. 2016) is an LSTM that keeps these two vectors of
 #   every word so far. At each word it looks back at all of them, with the
 #   additive attention of [chapter 3](03_soft_search.ipynb), and goes on from
-#   the weighted sums ([chapter 11](11_whose_is_his.ipynb)).
+#   the weighted sums ([chapter 11b](11b_looking_back.ipynb)).
 # - The *character CNN* (Kim et al. 2016; Jozefowicz et al. 2016) has no
 #   embedding of its own for each word. It makes the vector of a word from its
 #   letters: convolutions slide along the letters, and the largest value that

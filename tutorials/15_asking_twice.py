@@ -34,8 +34,7 @@
 # says what is trained, and a line is printed when its model is ready. Pictures
 # are shown here and kept in the folder `pictures`. Vectors are columns in the
 # equations of this chapter, as in $A x$, and rows in the code. In a map a row
-# asks (a look) and a column is asked (a sentence), but for one map that says
-# otherwise.
+# asks (a look) and a column is asked (a sentence).
 
 # %%
 from keras_attention import on_demand
@@ -594,10 +593,9 @@ if not FAST:
 #
 # ### One map a hop
 #
-# Here is a story of the test set, about a thing. This one map lies on its side,
-# since sentences are long: a *column* asks, the hop, and a row is asked, the
-# sentence. So each column sums to 1. Frames mark the same two sentences in
-# each column: the facts that support the answer.
+# Here is a story of the test set, about a thing. A row is a hop, and sums to 1.
+# A column is a sentence. Frames mark the same two sentences in each row: the
+# facts that support the answer.
 
 # %%
 _, weights = readers[3].attend(test_inputs)
@@ -605,19 +603,20 @@ weights = weights.numpy()  # [2000, 3, S]
 ends = [np.flatnonzero(row == END) for row in test_inputs["story_ids"]]
 in_order = (test_facts[:, 0] > test_facts[:, 1] + 1) & is_thing
 has_eight = [len(row) == 8 for row in ends]
-is_narrow = ["walked to the kitchen" not in row[1] for row in rows["test"]]
+# A map cuts words that are longer.
+is_narrow = [max(map(len, row[1].split("\n"))) <= 24 for row in rows["test"]]
 chosen = np.flatnonzero(in_order & has_eight & is_narrow)[0]
 answer, story, question = rows["test"][chosen]
 print(f"{question}? {answer}")
 lines = story.split("\n")
 ka.plotting.attention_heat_map(
-    ["hop 1", "hop 2", "hop 3"],
     lines,
-    weights[chosen][:, ends[chosen]].T,
+    ["hop 1", "hop 2", "hop 3"],
+    weights[chosen][:, ends[chosen]],
     path=PICTURES / "15_story.png",
-    links=[(hop, len(lines) - int(fact)) for hop in range(3)
+    links=[(len(lines) - int(fact), hop) for hop in range(3)
            for fact in test_facts[chosen]],
-    axis_names=("hops", "story"),
+    axis_names=("story", "hops"),
 )  # fmt: skip
 
 # %% [markdown]

@@ -32,11 +32,11 @@
 # table at the end says what.
 #
 # Takes about 5 minutes on two cores, with six trainings. The text before each
-# says what is trained. Pictures are shown here and kept in the folder
-# `pictures`. Vectors are rows in the equations of this chapter, as in $x W$ and
-# in the code. Among other things it prints what each trick costs, how well four
-# experts divide a function among themselves, and how much memory attention
-# needs for 8,192 tokens.
+# says what is trained, and a line is printed when it is ready. Pictures are
+# shown here and kept in the folder `pictures`. Vectors are rows in the
+# equations of this chapter, as in $x W$ and in the code. Among other things it
+# prints what each trick costs, how well four experts divide a function among
+# themselves, and how much memory attention needs for 8,192 tokens.
 
 # %%
 from keras_attention import on_demand
@@ -205,9 +205,9 @@ assert bills["G-LSTM, 4 groups"] == (8 * WIDTH**2 // 4,) * 2
 # to the mean loss. A model of perplexity 12 is as unsure as if 12 words were
 # equally likely. No model gets below the source's own perplexity, but for
 # chance. (More of this source is in [chapter 14](14_one_stack.ipynb).) The next
-# cell trains five models, one after the other: 32,000 sentences once each. It
-# prints when all are ready. They are five of the six trainings that share the 5
-# minutes of the chapter.
+# cell trains five models, one after the other: 32,000 sentences once each. Each
+# prints its perplexity when it is ready. They are five of the six trainings
+# that share the 5 minutes of the chapter.
 
 # %%
 NUM_SENTENCES = 640 if FAST else 32_000
@@ -242,17 +242,16 @@ def perplexity_of(cell):
     return float(np.exp(model.evaluate(*as_ids(texts["test"]), verbose=0)))
 
 
-perplexities = {
-    "LSTM": perplexity_of(keras.layers.LSTMCell(WIDTH)),
-    "F-LSTM, rank 64": perplexity_of(
-        ka.layers.FactorizedLSTMCell(WIDTH, rank=64)
-    ),
-    "G-LSTM, 4 groups": perplexity_of(ka.layers.GroupLSTMCell(WIDTH, 4)),
-    "LSTM of width 94": perplexity_of(keras.layers.LSTMCell(94)),
-    "LSTM of width 74": perplexity_of(keras.layers.LSTMCell(74)),
-}
-for name, value in perplexities.items():
-    print(f"{name:17} perplexity {value:.2f}")
+perplexities = {}
+for name, make in {
+    "LSTM": lambda: keras.layers.LSTMCell(WIDTH),
+    "F-LSTM, rank 64": lambda: ka.layers.FactorizedLSTMCell(WIDTH, rank=64),
+    "G-LSTM, 4 groups": lambda: ka.layers.GroupLSTMCell(WIDTH, 4),
+    "LSTM of width 94": lambda: keras.layers.LSTMCell(94),
+    "LSTM of width 74": lambda: keras.layers.LSTMCell(74),
+}.items():
+    perplexities[name] = perplexity_of(make())
+    print(f"{name:17} perplexity {perplexities[name]:.2f}")
 print(f"the source itself: {np.exp(sentences.entropy_rate()):.2f}")
 
 # %% [markdown]

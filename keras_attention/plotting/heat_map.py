@@ -25,7 +25,8 @@ def attention_heat_map(
 
     Sources run along the top and targets down the side, as in figure 3 of
     Bahdanau et al. (2015). The palest blue is 0 and the darkest is 1
-    in every picture, so pictures can be compared.
+    in every picture, so pictures can be compared. Up to four panels stand below
+    each other if they are wide and low.
 
     Args:
         source_tokens: The S tokens read. Long ones are cut to 24 characters.
@@ -85,6 +86,8 @@ def _head_panels(sources, targets, num_heads):
     """An empty panel per head, with room for the tokens, and their size."""
     num_sources, num_targets = len(sources), len(targets)
     num_columns = min(4, math.ceil(num_heads / math.isqrt(num_heads)))
+    if num_heads <= 4 and num_sources > 4 * num_targets:
+        num_columns = 1  # Side by side, a page would shrink them.
     num_rows = math.ceil(num_heads / num_columns)
     cell = 0.42 if num_heads == 1 else 0.3
     width = float(np.clip(cell * num_sources, 1.6, 11 / num_columns))

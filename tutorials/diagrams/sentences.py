@@ -1,4 +1,4 @@
-"""What chapter 11 builds: words of two texts, and a state that looks back."""
+"""Chapters 11 and 11b: words of two texts, and a state that looks back."""
 
 import os
 

@@ -68,7 +68,8 @@ def _opinion(guess, answer):
 
 
 def _turn(chapter):
-    return importlib.import_module(f"your_turn.chapter_{chapter:02}")
+    # 3 and "11b": `chapter_03.py` and `chapter_11b.py`.
+    return importlib.import_module(f"your_turn.chapter_{chapter:0>2}")
 
 
 def _results(function, cases):

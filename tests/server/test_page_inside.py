@@ -141,17 +141,21 @@ def test_each_layer_and_head_is_a_map(open_page, ask):
     lit = page.locator(".columns .most").first.text_content()
     assert lit == ["one", "two", "three", "END"][int(np.argmax(row))]
     assert page.locator("#opened svg .marked").count() == 2  # Row and frame.
-    # The map's largest weight has the full colour.
+    # The map's largest weight has the full colour, also if it is far below 1.
+    name = "cross, layer 1, mean of the heads"
+    page.get_by_role("button", name=name).click()
+    page.locator(WORDS).nth(1).hover()
+    mean = np.mean(seen["cross"][0], 0)
+    assert mean.max() < 0.9
     shades = page.locator(".reads .unit").evaluate_all(
         "all => all.map((n) => Number(n.style.getPropertyValue('--weight')))"
     )
-    greatest = np.max(seen["cross"][0][3])
-    np.testing.assert_allclose(shades, row / greatest, rtol=1e-4)
+    np.testing.assert_allclose(shades, mean[1] / mean.max(), rtol=1e-4)
     # The map stays open while one types.
     page.fill("#text", "two three")
     sync_api().expect(page.locator(".columns .unit")).to_have_count(3)
     page.wait_for_selector(f"{WORDS}.shaded")
-    assert texts(page, "#opened h3") == ["cross, layer 1, head 4"]
+    assert texts(page, "#opened h3") == [name]
 
 
 def test_rollout_is_the_papers(open_page, ask):

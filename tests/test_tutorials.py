@@ -242,7 +242,6 @@ SILENT = (
     "01_recurrence",
     "04_flavours_of_attention",
     "12_how_far_apart",
-    "13_where_am_i",
     "14_one_stack",
 )  # To be executed anew with a line for each model.
 

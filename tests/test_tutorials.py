@@ -238,19 +238,7 @@ def silent_parts(source):
     return found
 
 
-SILENT = (
-    "01_recurrence",
-    "04_flavours_of_attention",
-    "12_how_far_apart",
-    "14_one_stack",
-)  # To be executed anew with a line for each model.
-
-
-@pytest.mark.parametrize(
-    "path",
-    [path for path in TUTORIALS if path.stem not in SILENT],
-    ids=lambda path: path.stem,
-)
+@pytest.mark.parametrize("path", TUTORIALS, ids=lambda path: path.stem)
 def test_no_chapter_trains_many_models_and_prints_nothing(path):
     assert silent_parts(path.read_text("utf-8")) == []
 

@@ -882,8 +882,8 @@ picture("01_jacobian_of_gates.png", lines, *AXES, limits=(1e-21, 1e3))
 # letters, and fillers follow. At the end the network has to say which letter it
 # was. A guess is right in a quarter of cases. The embeddings begin with
 # components of size 1, like the random inputs `x` above. The next cell trains
-# 15 networks, five at each of three lengths, and prints nothing. The cell
-# behind it prints the table.
+# 15 networks, five at each of three lengths. It prints a row for each of the
+# five when its three lengths are done.
 
 # %%
 NUM_LETTERS, NUM_FILLERS = 4, 8
@@ -943,17 +943,15 @@ READERS = {
     "GRU, bias 5": lambda: make_gru(32, 5.0),
 }
 LENGTHS = (5,) if FAST else (5, 20, 80)
-recall = {}
+recall = {name: [] for name in READERS}
+print("accuracy after reading   " + "".join(f"{n:6}" for n in LENGTHS))
 for name, make_reader in READERS.items():
     keras.utils.set_random_seed(1)
-    recall[name] = [
-        accuracy_of_recall(make_reader(), length) for length in LENGTHS
-    ]
+    for length in LENGTHS:
+        recall[name].append(accuracy_of_recall(make_reader(), length))
+    print(f"{name:25}" + "".join(f"{a:6.2f}" for a in recall[name]))
 
 # %%
-print("accuracy after reading   " + "".join(f"{n:6}" for n in LENGTHS))
-for name, accuracies in recall.items():
-    print(f"{name:25}" + "".join(f"{a:6.2f}" for a in accuracies))
 if not FAST:
     assert recall["SimpleRNN"][0] > 0.9
     assert recall["SimpleRNN"][-1] < 0.4

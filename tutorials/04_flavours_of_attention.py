@@ -637,6 +637,7 @@ for task in tasks:
         model = make_model(layers[task, name])
         optimizer = keras.optimizers.Adam(1e-2)
         accuracy[task, name] = train(model, tasks[task], optimizer, 20)[-1]
+        print(f"{task}, {name}: {accuracy[task, name]:.2f}")
         if task in unseen_tasks:
             result = model.evaluate(
                 *examples(512, *unseen_tasks[task], seed=4),
@@ -646,7 +647,7 @@ for task in tasks:
             )
             on_unseen[task, name] = result["accuracy"]
 
-print("Accuracy on new memories, and (in brackets) of unseen letters")
+print("\nAccuracy on new memories, and (in brackets) of unseen letters")
 print(" " * 12 + "".join(f"{task:>18}" for task in tasks))
 for name in flavours:
     row = f"{name:12}"
@@ -925,6 +926,7 @@ for name, factor in FACTORS.items():
         wide_curves[name, choice] = train(
             model, wide_letters, make_optimizer(), epochs=10
         )
+        print(f"{name}, {choice}: {wide_curves[name, choice][-1]:.2f}")
 
 for name, left in left_at_start.items():
     print(f"{name}: gradient left before training {left:.3f}")

@@ -63,7 +63,7 @@ function showWritten() {
       step.map(([token, probability]) => ({ token, probability }))),
   };
   const choices = html("div", { class: "choice" });
-  const view = viewChoices(choices, Infinity, null);
+  const view = viewChoices(choices, Infinity, null, isText);
   const line = html("div", {
     class: "rows large", role: "group", dir: "auto",
     "aria-label": "Tokens. Arrow keys move.",
@@ -78,13 +78,13 @@ function showWritten() {
     html("p", { class: "note" }, isText ? "Written" : "The label"), line,
     html("p", { class: "note legend glows" }, html("span", {}, "0 %"),
       html("i", { "aria-hidden": true }),
-      html("span", {}, "100 %: how probable a token is. Linear." +
+      html("span", {}, "100 %: how probable a " + (isText ? "token" : "label") +
+        " is. Linear." +
         (given ? " Dashed ones were given." : ""))),
     choices);
   if (best.length) {
     view.open(0);
   }
-  choices.querySelector(".steps").hidden = !isText;
 }
 
 showRead();

@@ -105,8 +105,10 @@ function drawLine(node, before) {
     return svg("line");
   }
   return svg("line", {
-    x1: NODE_COLUMN * before.depth + NODE_WIDTH, y1: NODE_ROW * before.rank + NODE_HEIGHT / 2,
-    x2: NODE_COLUMN * node.depth, y2: NODE_ROW * node.rank + NODE_HEIGHT / 2,
+    x1: NODE_COLUMN * before.depth + NODE_WIDTH,
+    y1: NODE_ROW * before.rank + NODE_HEIGHT / 2,
+    x2: NODE_COLUMN * node.depth,
+    y2: NODE_ROW * node.rank + NODE_HEIGHT / 2,
   });
 }
 

@@ -10,16 +10,18 @@ import { isBlank, quoted, units, usable } from "./tokens.js";
  * @param most choices of a step
  * @param force a function of a step and of the token that somebody chooses
  *     there, or null where nobody can
+ * @param isText whether steps write tokens, and not one label
  * @returns `update(seen, last)`, which takes what `inspect` gave and the last
  *     step that opens, `open(step)`, and `close()`
  */
-export function viewChoices(parent, most, force) {
+export function viewChoices(parent, most, force, isText = true) {
   const told = html("span", { class: "step note" });
   const [before, after] = [["The token before", "←"], ["The token after", "→"]]
     .map(([name, text]) =>
       html("button", { type: "button", "aria-label": name }, text));
   const list = html("ol", { class: "list" });
-  const steps = html("p", { class: "steps", hidden: "" }, before, after, told);
+  const steps = html(
+    "p", { class: "steps", hidden: "" }, before, after, told);
   parent.append(steps, list);
   let seen;
   let last;
@@ -34,7 +36,8 @@ export function viewChoices(parent, most, force) {
         : "one of these.");
     const isFocused = list.contains(document.activeElement);
     list.replaceChildren(...drawChoices(seen, step, most, force));
-    parent.hidden = steps.hidden = false;
+    parent.hidden = false;
+    steps.hidden = !isText;
     if (isFocused) {
       // Who chooses by keyboard goes on from there.
       list.querySelector("[aria-pressed=true]").focus();

@@ -1,5 +1,7 @@
 // The maps of a model in their order: layers, heads, their mean, the rollout.
 
+// A browser takes a second for so many products.
+const MOST_PRODUCTS = 200e6;
 // What rows and columns of a map are, in words.
 const AXES = {
   source: "tokens of the text",
@@ -62,9 +64,14 @@ function placesOf(axis, count) {
 /**
  * Attention rollout (Abnar and Zuidema 2020, arXiv 2005.00928): how much of
  * each token below comes to a token above, if each layer passes on half of its
- * own input. Null for maps that no layers lie below.
+ * own input. Null for maps that no layers lie below, and for long texts.
  */
 function rollout(name, layers, encoder) {
+  const below = encoder ?? layers;
+  const numColumns = below[0][0][0]?.length ?? 0;
+  if (below.length * numColumns ** 3 > MOST_PRODUCTS) {
+    return null;
+  }
   if (name === "cross") {
     return encoder ? product(mean(layers.at(-1)), rolled(encoder)) : null;
   }

@@ -64,7 +64,7 @@ export function isTooLarge(parent, { rows, columns }, picture) {
   if (rows.length * columns.length <= MOST_CELLS) {
     return false;
   }
-  const note = `The text is too long for ${picture}.`;
+  const note = `The text is too long for ${picture}: choose Text.`;
   parent.replaceChildren(html("p", { class: "note" }, note));
   return true;
 }

@@ -30,6 +30,7 @@ def whole(batches):
 
 
 @pytest.mark.parametrize("num_rows", [1, 2, 3, 5, 16])
+@pytest.mark.fast_for(3)
 @pytest.mark.parametrize("context_length", [1, 3, 50])
 def test_each_row_goes_on_where_it_ended(num_rows, context_length):
     inputs, labels = [], []

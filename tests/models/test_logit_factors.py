@@ -25,6 +25,7 @@ def product(factors):
     return np.array(factors.inputs) @ kernel + bias
 
 
+@pytest.mark.fast_for("transformer", "rnnsearch", "luong", "lstmn")
 @pytest.mark.parametrize("name", NAMES)
 def test_factors_multiply_to_the_logits(name):
     model = tiny.create(name, VOCABULARY)

@@ -78,6 +78,7 @@ def steps_of(name, model, inputs, monkeypatch):
     return {key: np.stack(one, 1) for key, one in looks.items() if one}
 
 
+@pytest.mark.fast_for("transformer", "luong", "rnn_transducer", "t5", "gnmt")
 @pytest.mark.parametrize("name", catalog.CATALOG)
 def test_every_layer_and_head(name, randomize, monkeypatch):
     model, inputs = model_and_inputs(name, randomize)

@@ -479,7 +479,7 @@ def test_a_long_text_has_no_picture(open_page):
     page.fill("#text", "good " * 100)
     wait_for_text(page, "#label", "praise")
     told = page.locator("#opened .map").text_content()
-    assert told == "The text is too long for a heat map."
+    assert told == "The text is too long for a heat map: choose Text."
     page.get_by_role("button", name="Text", exact=True).click()
     page.locator("#opened .rows button").nth(1).hover()
     assert lit(page) == "good"

@@ -185,7 +185,7 @@ def test_a_large_map_has_a_small_picture_alone(open_page):
           return [large.textContent, data[3], data[7]];
         }"""
     )
-    assert found == ["The text is too long for lines.", 0, 255]
+    assert found == ["The text is too long for lines: choose Text.", 0, 255]
 
 
 def test_a_table_says_that_rows_sum_to_one_only_where_they_do(open_page):

@@ -303,7 +303,8 @@ if not FAST:
 # a good guess there, and stands in few of the test's.) One layer helps, but
 # does not do it. Two do, with this seed. So two layers can do it, but not each
 # training finds the way. With the seeds 1, 2, 4 and 5 they have 100 % of the
-# test. With seed 3 they have 43 %.
+# test. With seed 3 they have 43 %
+# ([a table](../docs/experiments/phrases.md) has all).
 #
 # Why two? Because the question is not *where is the animal* but *where is the
 # animal that did it*. In the first layer "it" cannot ask for that: what an
@@ -484,12 +485,11 @@ if not FAST:
 # must look at the one and not at the other, and the last line above says who
 # does it most, and where.
 #
-# One way is this. In layer 1 the animals look at the reason, and "it" looks at
-# "was", which tells the forms of the verb apart. In layer 2 "it" asks for the
-# animal that fits. Which words share the work is the training's choice. With
-# another seed the verb may find the animal, and "it" may ask the verb. An
-# attention map shows one way that works. It is no proof of how the sentence
-# *must* be read.
+# One way would be this: in layer 1 the animals look at the reason, and in layer
+# 2 "it" asks for the animal that fits. Which words share the work is the
+# training's choice. With another seed the verb may find the animal, and "it"
+# may ask the verb. An attention map shows one way that works. It is no proof of
+# how the sentence *must* be read.
 #
 # ## What is left
 #

@@ -222,6 +222,7 @@ class Application:
         # No request is left. So nobody waits for what these give up.
         await self.predictor.models.stop()
         await self.predictor.queue.stop()
+        self._rest.rewriter.stop()
         self.predictor.stop()
         logs.event("stopped")
 
@@ -231,6 +232,7 @@ class Application:
         return (
             self.predictor.queue.is_computing
             or self.predictor.models.is_reading
+            or self._rest.rewriter.is_busy
         )
 
     async def _stop_http(self) -> None:

@@ -51,6 +51,7 @@ class Rest:
     Attributes:
         connections: the application, for an ASGI server.
         is_stopping: whether the server is about to end.
+        rewriter: what answers requests with `keep` or `split_sentences`.
     """
 
     def __init__(
@@ -61,7 +62,7 @@ class Rest:
         metrics: counters.Metrics,
     ):
         self._predictor = predictor
-        self._rewriter = rewriting.Rewriter(predictor, limits)
+        self.rewriter = rewriting.Rewriter(predictor, limits)
         self._limits = limits
         self._metrics = metrics
         self._log_texts = settings.log_texts
@@ -258,7 +259,9 @@ class Rest:
 
         options = api == "predict" and rewriting.options_of(document)
         if options:
-            return self._rewriter.predict(spec, options, to_arrays, deadline)
+            return self.rewriter.predict(
+                spec, options, to_arrays, num_bytes, deadline
+            )
         return self._predictor.predict(spec, to_arrays, num_bytes, deadline)
 
     async def _read(self, request) -> tuple[dict, int]:

@@ -18,6 +18,7 @@ import dataclasses
 import functools
 import pathlib
 import re
+import time
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -27,12 +28,23 @@ from keras_attention.server import predictor as predictors
 from keras_attention.server import settings as server_settings
 from keras_attention.serving import constraints, placeholders, sentences
 
+_MOST_PATTERNS, _MOST_LETTERS = 20, 200
 # The options in a JSON schema.
 SCHEMA = {
     "split_sentences": {"type": "boolean"},
-    "keep": {"type": "array", "items": {"type": "string"}},
+    "keep": {
+        "type": "array",
+        "maxItems": _MOST_PATTERNS,
+        "items": {
+            "type": "string",
+            "minLength": 1,
+            "maxLength": _MOST_LETTERS,
+        },
+    },
 }
-_MOST_PATTERNS, _MOST_LETTERS = 20, 200
+# A letter or a digit of the scripts that write words with spaces and case: not
+# of Chinese or Thai, where a kept text may stand beside any letter.
+_LETTER = r"[^\W\u0590-\u1dff\u2e80-\U0010ffff]"
 # Each needs a number of its own that the text does not hold.
 _MOST_KEPT = 100
 # Each has a thread, which waits for its answers.
@@ -52,8 +64,11 @@ class Options:
     patterns: tuple[str, ...]
 
     def find(self, text: str) -> list[tuple[int, int]]:
-        """Where the strings are that come out as they went in."""
-        return placeholders.find(text, self.patterns)
+        """Where the strings are that come out as they went in.
+
+        If there are too many, then one more than are allowed.
+        """
+        return placeholders.find(text, self.patterns, _MOST_KEPT + 1)
 
 
 def options_of(document: Mapping) -> Options | None:
@@ -81,9 +96,17 @@ def options_of(document: Mapping) -> Options | None:
     if not (is_split or kept):
         return None
     patterns = (
-        one if one in placeholders.PATTERNS else re.escape(one) for one in kept
+        one if one in placeholders.PATTERNS else _pattern(one)
+        for one in dict.fromkeys(kept)
     )
     return Options(is_split, tuple(patterns))
+
+
+def _pattern(text: str) -> str:
+    """What finds a text, but not inside a word: "US", and not "USED"."""
+    before = f"(?<!{_LETTER})" if re.match(_LETTER, text[0]) else ""
+    behind = f"(?!{_LETTER})" if re.match(_LETTER, text[-1]) else ""
+    return before + re.escape(text) + behind
 
 
 def are_taken(kind, signature: signatures.Signature) -> bool:
@@ -119,32 +142,36 @@ class Rewriter:
         self._threads = concurrent.futures.ThreadPoolExecutor(
             _MOST_REQUESTS, thread_name_prefix="rewrite"
         )
-        self._num_running = 0
+        # A thread works on for a while when its client is gone.
+        self._running = set()
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a thread works, perhaps for a client that is gone."""
+        return bool(self._running)
+
+    def stop(self) -> None:
+        """Takes no more requests."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     async def predict(
         self,
         spec: predictors.ModelSpec,
         options: Options,
         to_arrays: Callable,
+        num_bytes: int,
         deadline: float,
     ) -> predictors.Answer:
         """The translations of a request.
 
         Args:
-            spec, to_arrays, deadline: as for `Predictor.predict`.
+            spec, to_arrays, num_bytes, deadline: as for `Predictor.predict`.
             options: of the request.
 
         Raises:
             RequestError: As `Predictor.predict`; if the signature gives more
                 than a translation, or if too many such requests run.
         """
-        if self._num_running >= _MOST_REQUESTS:
-            raise errors.RequestError(
-                errors.Code.RESOURCE_EXHAUSTED,
-                f"The server answers {_MOST_REQUESTS} requests with keep or "
-                "split_sentences now, the most that it takes. Try again in a "
-                "second.",
-            )
         status = self._predictor.find(spec)
         # All that is asked for a request, one version answers.
         with served_model.in_use(status) as version:
@@ -154,36 +181,51 @@ class Rewriter:
                     "keep and split_sentences are for a translator's "
                     "signatures serving_default, greedy and minimum_risk."
                 )
-            arrays = to_arrays(signature)
-            num_rows = signature.check(
-                arrays, self._limits.max_rows, self._limits.max_text_bytes
+            texts = await self._predictor.convert(
+                num_bytes, self._texts, to_arrays, signature
             )
-            texts = [text.decode("utf-8", "replace") for text in arrays["text"]]
-            asker = _Asker(self._predictor, spec, status, deadline)
-            self._num_running += 1
+            asker = _Asker(
+                self._predictor, spec, status, deadline, self._limits.max_rows
+            )
+            job = self._start(asker, texts, options)
             try:
-                found = await asyncio.get_running_loop().run_in_executor(
-                    self._threads,
-                    _translations,
-                    asker,
-                    texts,
-                    options,
-                    self._limits.max_rows,
-                )
+                found = await asyncio.wrap_future(job)
             finally:
-                self._num_running -= 1
                 # Nobody waits for what a client that is gone has asked.
                 asker.cancel()
             outputs = {"translation": _encoded(found)}
             return predictors.Answer(
-                outputs, version.number, signature.name, num_rows
+                outputs, version.number, signature.name, len(texts)
             )
 
+    def _start(self, *arguments) -> concurrent.futures.Future:
+        if len(self._running) >= _MOST_REQUESTS:
+            raise errors.RequestError(
+                errors.Code.RESOURCE_EXHAUSTED,
+                f"The server answers {_MOST_REQUESTS} requests with keep or "
+                "split_sentences now, the most that it takes. Try again in a "
+                "second.",
+            )
+        job = self._threads.submit(_translations, *arguments)
+        self._running.add(job)
+        job.add_done_callback(self._running.discard)
+        return job
 
-def _translations(asker, texts, options, most_rows) -> list[str]:
+    def _texts(self, to_arrays, signature) -> list[str]:
+        arrays = to_arrays(signature)
+        signature.check(
+            arrays, self._limits.max_rows, self._limits.max_text_bytes
+        )
+        return [text.decode("utf-8", "replace") for text in arrays["text"]]
+
+
+def _translations(asker, texts, options) -> list[str]:
     """What `Rewriter.predict` answers; in a thread."""
+    asker.texts, asker.rows, spans = texts, [*range(len(texts))], {}
     for row, text in enumerate(texts):
-        if len(options.find(text)) > _MOST_KEPT:
+        asker.check()
+        spans[text] = options.find(text)
+        if len(spans[text]) > _MOST_KEPT:
             raise errors.invalid(
                 f"keep finds more than {_MOST_KEPT} strings in row {{row}}. "
                 "Split the text.",
@@ -196,17 +238,22 @@ def _translations(asker, texts, options, most_rows) -> list[str]:
         )
     if not options.split_sentences:
         return ask(texts)
-    asker.rows = [
-        row
-        for row, text in enumerate(texts)
-        for _ in sentences.split(text, options.find(text))[1::2]
-    ]
-    if len(asker.rows) > most_rows:
+    asker.rows = []
+    for row, text in enumerate(texts):
+        asker.check()
+        num_sentences = len(sentences.split(text, spans[text])) // 2
+        asker.rows += [row] * num_sentences
+    if len(asker.rows) > asker.most_rows:
         raise errors.invalid(
             f"The request has {len(asker.rows)} sentences, and at most "
-            f"{most_rows} are taken. Split it."
+            f"{asker.most_rows} are taken. Split it."
         )
-    return sentences.by_sentences(ask, texts, options.find)
+
+    def find(text):
+        asker.check()
+        return spans[text]
+
+    return sentences.by_sentences(ask, texts, find)
 
 
 class _Asker:
@@ -215,12 +262,14 @@ class _Asker:
     Attributes:
         signatures: those of the version.
         path: that it is no live model.
-        rows: the row that each sentence is of, or None.
+        most_rows: how many texts the predictor takes at a time.
+        texts: those of the request.
+        rows: the row of each text that is asked first.
     """
 
     path = pathlib.Path()
 
-    def __init__(self, predictor, spec, status, deadline):
+    def __init__(self, predictor, spec, status, deadline, most_rows):
         self._predictor = predictor
         self._spec = spec
         self._status = status
@@ -229,12 +278,19 @@ class _Asker:
         self._future = None
         self._is_cancelled = False
         self.signatures = status.loaded.signatures
-        self.rows: list[int] | None = None
+        self.most_rows = most_rows
+        self.texts: list[str] = []
+        self.rows: list[int] = []
+        # What was asked first -> its row. It may have stand-ins.
+        self._rows: dict[str, int] = {}
 
     def __call__(
         self, texts, num_beams=None, batch_size=64, truncate=False
     ) -> list[str]:
         """The translations of texts, by the request's own signature."""
+        if not self._rows:
+            pairs = zip(reversed(texts), reversed(self.rows), strict=True)
+            self._rows = dict(pairs)
         outputs = self._ask(self._spec.signature_name, {"text": texts})
         return outputs["translation"]
 
@@ -252,9 +308,30 @@ class _Asker:
         if self._future is not None:
             self._future.cancel()
 
+    def check(self) -> None:
+        """Ends the thread's work if nobody waits for it any more."""
+        if self._is_cancelled:
+            raise concurrent.futures.CancelledError
+        if time.monotonic() > self._deadline:
+            raise errors.RequestError(
+                errors.Code.DEADLINE_EXCEEDED,
+                "The deadline is over, and there is no answer yet.",
+            )
+
     def _ask(self, name: str, columns: Mapping) -> dict[str, list]:
-        if not columns["text"]:
-            return {"translation": [], "score": []}
+        """Answers, asked in parts that the predictor takes."""
+        found = {"translation": [], "score": []}
+        for start in range(0, len(columns["text"]), self.most_rows):
+            stop = start + self.most_rows
+            part = self._ask_part(
+                name, {key: one[start:stop] for key, one in columns.items()}
+            )
+            for key, values in part.items():
+                found.setdefault(key, []).extend(values)
+        return found
+
+    def _ask_part(self, name: str, columns: Mapping) -> dict[str, list]:
+        self.check()
         arrays = {key: _encoded(texts) for key, texts in columns.items()}
         asked = self._predictor.predict(
             dataclasses.replace(self._spec, signature_name=name),
@@ -269,9 +346,9 @@ class _Asker:
         try:
             outputs = self._future.result().outputs
         except errors.RequestError as error:
-            if self.rows is not None and error.row is not None:
-                # The client counts its rows, and not the sentences.
-                error.row = self.rows[error.row]
+            if error.row is not None:
+                # The client counts its rows, and not what is made of them.
+                error.row = self._row(columns["text"][error.row])
             raise
         return {
             key: [
@@ -282,6 +359,12 @@ class _Asker:
             ]
             for key, array in outputs.items()
         }
+
+    def _row(self, asked: str) -> int:
+        """The first row of the request that holds what was asked."""
+        holding = (row for row, text in enumerate(self.texts) if asked in text)
+        row = self._rows.get(asked)
+        return next(holding, 0) if row is None else row
 
 
 def _encoded(texts) -> np.ndarray:

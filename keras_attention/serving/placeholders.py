@@ -15,11 +15,13 @@ Post et al. 2019 (W19-6618), who compare such ways.
 
 import dataclasses
 import functools
+import heapq
 import itertools
+import math
 import re
 import reprlib
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from keras_attention.serving import constraints
 
@@ -83,7 +85,9 @@ class Masked:
         return text + translation[end:]
 
 
-def find(text: str, patterns: Sequence[str]) -> list[tuple[int, int]]:
+def find(
+    text: str, patterns: Sequence[str], most: float = math.inf
+) -> list[tuple[int, int]]:
     """Where the strings to keep are, in order.
 
     Of several that overlap, the one that begins first is taken, then the
@@ -92,6 +96,7 @@ def find(text: str, patterns: Sequence[str]) -> list[tuple[int, int]]:
     Args:
         text: any text.
         patterns: names of `PATTERNS`, or regular expressions.
+        most: the search ends behind as many strings.
 
     Returns:
         `(start, end)` of each.
@@ -109,14 +114,15 @@ def find(text: str, patterns: Sequence[str]) -> list[tuple[int, int]]:
         raise ValueError(
             f"Put a single pattern in a list. Received: {patterns!r}"
         )
-    spans = [
-        match.span()
-        for pattern in patterns
-        for match in _compiled(pattern).finditer(text)
-        if match.group().strip()
-    ]
+    # Each gives its own in order, and no more of them than are looked at.
+    spans = heapq.merge(
+        *(_spans(pattern, text) for pattern in dict.fromkeys(patterns)),
+        key=lambda span: (span[0], -span[1]),
+    )
     chosen, end = [], 0
-    for start, stop in sorted(spans, key=lambda span: (span[0], -span[1])):
+    for start, stop in spans:
+        if len(chosen) >= most:
+            break
         if start >= end:
             chosen.append((start, stop))
             end = stop
@@ -303,10 +309,17 @@ def _parts(text: str, spans: Sequence[tuple[int, int]]) -> list[str]:
 def _numbers(text: str, count: int) -> list[str]:
     """Numbers that are no parts of the text, nor of each other: as long."""
     found, least = [], FIRST
+    digits = re.findall("[0-9]+", text)
     while len(found) < count:
-        most = 10 ** len(str(least))
-        free = (str(n) for n in range(least, most) if str(n) not in text)
-        found, least = [*itertools.islice(free, count)], most
+        width = len(str(least))
+        taken = {
+            run[place : place + width]
+            for run in digits
+            for place in range(len(run) - width + 1)
+        }
+        numbers = map(str, range(least, 10**width))
+        free = (number for number in numbers if number not in taken)
+        found, least = [*itertools.islice(free, count)], 10**width
     return found
 
 
@@ -333,6 +346,12 @@ def _place(stand_in: str, text: str) -> tuple[int, int] | None:
     if len(rest) != 1 or _joins(before[-1:]) or _joins(rest[0][:1]):
         return None
     return len(before), len(before) + len(stand_in)
+
+
+def _spans(pattern: str, text: str) -> Iterator[tuple[int, int]]:
+    """Where a pattern finds what is not blank, in order."""
+    found = _compiled(pattern).finditer(text)
+    return (match.span() for match in found if match.group().strip())
 
 
 def _compiled(pattern: str) -> re.Pattern:

@@ -22,9 +22,11 @@ ABBREVIATIONS = frozenset(
 # These are abbreviations before a number only: "No. 5", but "I said no. Go."
 BEFORE_NUMBERS = frozenset(["no"])
 # The rest of a line is its last sentence. The group is what comes next; marks
-# that stand together (++, *+) stay together.
+# that stand together (++, *+) stay together, and are read from the first one
+# on alone: strangers send a server long rows of them.
 _END = re.compile(
-    r"(?:[.!?…]++[\"'”’»“‘)\]]*+(?=\s)|[。！？]++[」』”’）]*+)(?=\s*(\S))"
+    r"(?:(?<![.!?…])[.!?…]++[\"'”’»“‘)\]]*+(?=\s)"
+    r"|(?<![。！？])[。！？]++[」』”’）]*+)(?=\s*(\S))"
 )
 _LONGEST_WORD = 40  # Longer ones are none of these.
 _LAST_WORD = re.compile(r"[^\s\"'“‘„‚«»(\[]+$")

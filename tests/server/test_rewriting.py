@@ -1,5 +1,9 @@
 """Sentences and kept strings over REST, of a model that shouts."""
 
+import http.client
+import json
+import re
+import threading
 import time
 
 import pytest
@@ -8,11 +12,12 @@ pytest.importorskip("h11", reason="the extra `serve` is not installed")
 
 from keras_attention.server import (  # noqa: E402
     errors,
+    execution,
     model_configs,
     rewriting,
     settings,
 )
-from keras_attention.serving import placeholders  # noqa: E402
+from keras_attention.serving import placeholders, sentences  # noqa: E402
 
 
 def ask(server, **request):
@@ -51,6 +56,53 @@ def test_strings_come_out_as_they_went_in(server):
 def test_a_text_to_keep_is_no_expression(server):
     found = ask(server, instances=["a.b axb"], keep=["a.b"])
     assert found["predictions"] == ["a.b AXB"]
+
+
+def test_a_text_to_keep_is_no_part_of_a_word(server):
+    texts = ["usb us used, us2", "usの us。犬us犬"]
+    found = ask(server, instances=texts, keep=["us", "us"])
+    assert found["predictions"] == ["USB us USED, US2", "usの us。犬us犬"]
+    # Beside a sign, and in a script without spaces, it is itself anywhere.
+    found = ask(server, instances=["a%b", "犬小屋c"], keep=["%", "小屋"])
+    assert found["predictions"] == ["A%B", "犬小屋C"]
+
+
+@pytest.fixture
+def forgetful(monkeypatch):
+    """All models leave out digits. It has the number of texts of each call."""
+    compute, sizes = execution.split_on_failure, []
+
+    def forget(version, signature, requests, *arguments):
+        sizes.extend(len(one["text"]) for one in requests)
+        found = compute(version, signature, requests, *arguments)
+        for one in found:
+            if isinstance(one, Exception):
+                continue
+            texts = [re.sub(rb"\d", b"", t) for t in one["translation"]]
+            one["translation"][:] = texts
+        return found
+
+    monkeypatch.setattr(execution, "split_on_failure", forget)
+    return sizes
+
+
+@pytest.mark.parametrize("is_split", [False, True])
+def test_a_model_that_copies_nothing(server, forgetful, is_split):
+    """The 40 rows have 80 pieces, and the server takes 50 rows."""
+    texts = [f"a{chr(97 + n % 26)} {n} b" for n in range(40)]
+    found = ask(
+        server, instances=texts, keep=["number"], split_sentences=is_split
+    )
+    assert found["predictions"] == [text.upper() for text in texts]
+    # Parts of a batch of 32: 40, then 50 and 30.
+    assert sorted(forgetful) == [8, 18, 30, 32, 32]
+
+
+def test_a_piece_that_fails(server, forgetful):
+    """The model takes the text with a stand-in, and not what is beside it."""
+    texts = ["a", "fail 7"]
+    status, error = refused(server, instances=texts, keep=["number"])
+    assert status == 400 and "I cannot" in error
 
 
 def test_what_the_options_may_be(server):
@@ -112,6 +164,78 @@ def test_an_answer_may_come_too_late(run_server, model_folders, slow_model):
         assert ask(client, instances=["a"], keep=["url"])
 
 
+@pytest.fixture
+def slow_split(monkeypatch):
+    """Two events: that a thread splits a text, and that it may end."""
+    began, may_end, split = (
+        threading.Event(),
+        threading.Event(),
+        sentences.split,
+    )
+
+    def wait(*arguments):
+        began.set()
+        assert may_end.wait(60)
+        return split(*arguments)
+
+    monkeypatch.setattr(sentences, "split", wait)
+    yield began, may_end
+    may_end.set()
+
+
+def until(is_true):
+    end = time.monotonic() + 10
+    while not is_true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_a_thread_counts_until_it_ends(server, slow_split, monkeypatch):
+    """Its client is gone before, and the model is not asked for it."""
+    monkeypatch.setattr(rewriting, "_MOST_REQUESTS", 1)
+    began, may_end = slow_split
+    calls, compute = [], execution.split_on_failure
+
+    def count(*arguments):
+        calls.append(arguments)
+        return compute(*arguments)
+
+    monkeypatch.setattr(execution, "split_on_failure", count)
+    body = {"instances": ["a"], "split_sentences": True}
+    connection = http.client.HTTPConnection("127.0.0.1", server.rest_port)
+    path = "/v1/models/shout:predict"
+    connection.request("POST", path, json.dumps(body))
+    assert began.wait(10)
+    connection.close()
+    time.sleep(0.2)
+    assert server.application.is_busy
+    status, error = refused(server, instances=["a"], split_sentences=True)
+    assert status == 429 and "Try again" in error
+    may_end.set()
+    until(lambda: not server.application.is_busy)
+    assert not calls
+    assert ask(server, instances=["a"], split_sentences=True)
+
+
+def test_the_deadline_holds_between_rows(
+    run_server, model_folders, monkeypatch
+):
+    rows, find = [], placeholders.find
+
+    def slow_find(*arguments):
+        rows.append(arguments)
+        time.sleep(0.1)
+        return find(*arguments)
+
+    monkeypatch.setattr(placeholders, "find", slow_find)
+    config = model_configs.ModelConfig("shout", model_folders["shout"])
+    with run_server([config], settings.Limits(timeout=0.3)) as client:
+        status, error = refused(client, instances=["a"] * 50, keep=["url"])
+        until(lambda: not client.application.is_busy)
+    assert status == 504 and "deadline" in error
+    assert len(rows) < 10
+
+
 def test_many_at_a_time_are_refused(server, monkeypatch):
     monkeypatch.setattr(rewriting, "_MOST_REQUESTS", 0)
     status, error = refused(server, instances=["a"], split_sentences=True)
@@ -137,9 +261,34 @@ def test_no_pattern_takes_long_on_a_long_text():
             assert time.process_time() - start < 1, (name, text[:9])
 
 
+@pytest.mark.parametrize("mark", [".", "。", "?!", "！？"])
+def test_no_text_is_split_for_long(mark):
+    text = mark * (65_000 // len(mark)) + "a"
+    start = time.process_time()
+    assert "".join(sentences.split(text)) == text
+    assert time.process_time() - start < 0.5
+
+
+def test_many_kept_strings_are_found_soon():
+    text = "a" * 65_536
+    kept = ["犬", *["a" * n for n in range(1, 20)]]
+    for patterns in (kept, ["a"] * 20):
+        options = rewriting.Options(False, tuple(patterns))
+        start = time.process_time()
+        assert len(options.find(text)) == 101
+        assert time.process_time() - start < 0.5
+    # 71 to 9999 are taken.
+    text = " ".join(map(str, range(10_000)))
+    start = time.process_time()
+    masked = placeholders.mask(text + " <b>" * 90, ["tag"])
+    assert [*masked.kept][:2] == ["10000", "10001"]
+    assert time.process_time() - start < 0.5
+
+
 def test_the_options_of_a_document():
     found = rewriting.options_of({"keep": ["url", "a+b"]})
-    assert found.patterns == ("url", r"a\+b") and not found.split_sentences
+    assert found.patterns[0] == "url" and not found.split_sentences
+    assert found.find("www.a.org a+b aab") == [(0, 9), (10, 13)]
     assert rewriting.options_of({"instances": ["a"]}) is None
     with pytest.raises(errors.RequestError):
         rewriting.options_of({"split_sentences": "yes"})

@@ -24,11 +24,12 @@ from keras_attention.decoding import (
 )
 from keras_attention.tokens import END, PAD, START
 
-_Terms = collections.namedtuple("_Terms", "ids lengths")
+_Terms = collections.namedtuple("_Terms", "ids lengths widths")
 _Terms.__doc__ = """The terms of a row.
 
 - `ids`: int32 [B, K, M], the tokens of each, then padding.
 - `lengths`: int32 [B, K], 0 where there is none.
+- `widths`: int32 [B], the width of the row's beam.
 """
 _Progress = collections.namedtuple("_Progress", "begun matched is_met")
 _Progress.__doc__ = """What a hypothesis holds of its terms, in its state.
@@ -115,7 +116,9 @@ def constrained_beam_search(
         room,
         min_lengths,
     )
-    step, state = _watched(step, state, term_ids, pad_id)
+    step, state = _watched(
+        step, state, term_ids, pad_id, num_beams if widths is None else widths
+    )
     loop, max_length = beam.loop_of(
         rules,
         (step, memory, state, source_mask, None),
@@ -131,13 +134,14 @@ def constrained_beam_search(
     return beam.result_of(rules, max_length, beams, n_best)
 
 
-def _watched(step, state, term_ids, pad_id):
+def _watched(step, state, term_ids, pad_id, widths):
     """A step and a state that also know what a hypothesis holds of its terms.
 
     The state is `(state, progress, terms)`.
     """
     lengths = ops.sum(ops.cast(ops.not_equal(term_ids, pad_id), "int32"), -1)
-    terms = _Terms(term_ids, lengths)
+    widths = ops.cast(widths, "int32") + ops.zeros_like(lengths[:, 0])
+    terms = _Terms(term_ids, lengths, widths)
     progress = _Progress(
         begun=ops.zeros_like(lengths[:, 0], dtype="bool"),
         matched=ops.zeros_like(term_ids, dtype="bool"),
@@ -226,9 +230,13 @@ def _read(rules, num_beams, source_length, logits, weights, state):
     is_end = ops.arange(logits.shape[-1]) == rules.end_id
     words = ops.where(is_end, next_tokens.IMPOSSIBLE, log_probs)
     best, best_ids = next_tokens.top_k(words, num_beams)
+    # A row with a narrower beam is offered no more than one of that width.
+    within = ops.arange(best.shape[1]) < terms.widths[:, None]
+    best = ops.where(within, best, next_tokens.IMPOSSIBLE)
     next_ids = _next_of_terms(progress, terms, rules.pad_id)
+    same = ops.equal(next_ids[:, :, None], best_ids[:, None])
     is_new = ops.logical_and(
-        ~ops.any(ops.equal(next_ids[:, :, None], best_ids[:, None]), axis=-1),
+        ~ops.any(ops.logical_and(same, within[:, None]), axis=-1),
         ~_is_repeated(next_ids),
     )
     is_new = ops.logical_and(is_new, ops.not_equal(next_ids, rules.pad_id))

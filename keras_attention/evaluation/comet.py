@@ -44,7 +44,7 @@ def check_installed() -> pathlib.Path:
         The Python of its environment, which stands beside its `comet-score`.
 
     Raises:
-        ImportError: If there is none.
+        ImportError: If there is none, or no Python beside it.
     """
     command = shutil.which("comet-score")
     if command is None:
@@ -54,7 +54,14 @@ def check_installed() -> pathlib.Path:
             ' unbabel-comet && export PATH="$PATH:$PWD/comet/bin"'
         )
     # Tools that install commands put a link to them on the PATH.
-    return pathlib.Path(command).resolve().with_name("python")
+    python = pathlib.Path(command).resolve().with_name("python")
+    if not python.is_file():
+        raise ImportError(
+            f"COMET needs the Python that has unbabel-comet, and {python} is "
+            "no file. Put the `bin` of its environment on the PATH: its "
+            "comet-score must not be a script that calls another."
+        )
+    return python
 
 
 def comet_score(
@@ -95,7 +102,8 @@ def comet_score(
         [python, "-E", "-c", PROGRAM],
         input=json.dumps([network, rows]),
         stdout=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
+        errors="replace",
     )
     if done.returncode:
         raise RuntimeError(

@@ -1,7 +1,5 @@
 """The functions of tensors of `asked_search`: texts and choices, search."""
 
-import math
-
 import tensorflow as tf
 
 from keras_attention import decoding
@@ -11,21 +9,6 @@ from keras_attention.serving import (
     draws,
 )
 from keras_attention.tokens import PAD
-
-_MOST = 2**31 - 1
-_SMALLEST = 1.2e-38  # The smallest normal number of float32.
-# Choice -> the least and the most that it may be, both included; in words.
-_BOUNDS = {
-    "length_penalty": (0.0, 3e38, "finite and at least 0"),
-    "coverage_penalty": (0.0, 3e38, "finite and at least 0"),
-    "no_repeat_ngram_size": (0, _MOST, "at least 0"),
-    "min_length": (0, _MOST, "at least 0"),
-    "temperature": (_SMALLEST, math.inf, "above 0"),
-    "top_k": (0, _MOST, "at least 0"),
-    "top_p": (_SMALLEST, 1.0, "above 0 and at most 1"),
-    "min_p": (0.0, 1.0, "from 0 to 1"),
-    "sampling_seed": (0, 2**43 - 1, "from 0 to 2**43 - 1"),
-}
 
 
 def functions_of(graph) -> dict:
@@ -53,8 +36,7 @@ def functions_of(graph) -> dict:
         text,
     ):
         rows = _Rows(graph, text)
-        in_graph = (1, most, f"from 1 to {most}")
-        widths = rows.of("num_beams", num_beams, in_graph)
+        widths = rows.of("num_beams", num_beams, (1, most))
         with graph.weights.in_use():
             found = decoding.constrained_beam_search(
                 **rows.arguments(no_repeat_ngram_size, min_length, prefix),
@@ -109,13 +91,13 @@ class _Rows:
 
         A value out of bounds stops the call, with its name.
         """
-        bounds = bounds or _BOUNDS.get(name)
+        bounds = bounds or asked_search.BOUNDS.get(name)
         checks = []
         if bounds:
-            least, most, words = bounds
+            least, most = bounds
             # A comparison with what is no number is false.
             is_right = (value >= least) & (value <= most)
-            message = [f"{name} must be {words}"]
+            message = [f"{name} must be from {least} to {most}"]
             checks = [tf.debugging.Assert(tf.reduce_all(is_right), message)]
         # A bare session runs nothing that no output depends on.
         with tf.control_dependencies(checks):

@@ -12,6 +12,9 @@ if typing.TYPE_CHECKING:
 NAME = "constrained"
 # Between the terms of a text.
 SEPARATOR = "\n"
+# Time and memory grow with the number of terms squared, and with their length.
+MOST_TERMS = 16
+MOST_TERM_TOKENS = 128
 SIGNATURE = kinds.Signature(
     ("text", "prefix", "terms"),
     {"translation": (), "score": ()},
@@ -25,11 +28,10 @@ def of_rows(texts, prefixes, terms) -> dict[str, list[str]]:
     Args:
         texts: B texts.
         prefixes: B texts, or None for none.
-        terms: B lists of texts, or None for none.
+        terms: B lists of at most `MOST_TERMS` texts, or None for none.
 
     Raises:
-        ValueError: If there is not one of each for each text, or if a term has
-            several lines.
+        ValueError: If a term has several lines, or if there are more terms.
     """
     prefixes = [""] * len(texts) if prefixes is None else list(prefixes)
     terms = [()] * len(texts) if terms is None else list(terms)
@@ -38,6 +40,11 @@ def of_rows(texts, prefixes, terms) -> dict[str, list[str]]:
             raise ValueError(
                 "Each text has a list of terms, and each term is one line. "
                 f"Received: {row!r}"
+            )
+        if len(row) > MOST_TERMS:
+            raise ValueError(
+                f"Each text has at most {MOST_TERMS} terms. Received: "
+                f"{len(row)} terms"
             )
     return {"prefix": prefixes, "terms": [SEPARATOR.join(one) for one in terms]}
 

@@ -54,9 +54,28 @@ def function_of(graph):
 
 
 def term_ids(tokenizer, terms):
-    """Terms [B] as ids [B, K, M], at least one of each."""
+    """Terms [B] as ids [B, K, M], at least one of each.
+
+    A text with more than `constraints.MOST_TERMS` lines stops the call, and so
+    does a term with more than `constraints.MOST_TERM_TOKENS` tokens.
+    """
     terms = tf.strings.split(
         tf.ensure_shape(terms, [None]), constraints.SEPARATOR
     )
-    ids = terms.with_values(tokenizer.tokenize(terms.values))
-    return tf.pad(ids.to_tensor(PAD), [[0, 0], [0, 1], [0, 1]])
+    most = constraints.MOST_TERMS
+    few = _at_most(terms, most, f"`terms` must have at most {most} lines")
+    # A bare session runs nothing that no output depends on.
+    with tf.control_dependencies([few]):
+        ids = tokenizer.tokenize(tf.identity(terms.values))
+    most = constraints.MOST_TERM_TOKENS
+    short = _at_most(ids, most, f"A term must have at most {most} tokens")
+    with tf.control_dependencies([few, short]):
+        ids = terms.with_values(ids).to_tensor(PAD)
+        return tf.pad(ids, [[0, 0], [0, 1], [0, 1]])
+
+
+def _at_most(rows, most, message):
+    """An assertion about the lengths of ragged rows."""
+    return tf.debugging.Assert(
+        tf.reduce_all(rows.row_lengths() <= most), [message]
+    )

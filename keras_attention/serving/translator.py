@@ -167,8 +167,8 @@ class Translator(text_model.TextModel):
         Args:
             texts: what to translate.
             prefixes: what the translation of each text begins with.
-            terms: what the translation of each text must hold, a list of texts
-                for each.
+            terms: what the translation of each text must hold, a list of at
+                most 16 texts for each. A term has at most 128 tokens.
             batch_size, truncate: as for a call.
 
         Returns:
@@ -177,7 +177,8 @@ class Translator(text_model.TextModel):
 
         Raises:
             ValueError: If the translator was made without `constraints`, if a
-                term has several lines, and as the class says. If it is live,
+                term has several lines or there are too many, and as the class
+                says. If it is live,
                 also if its vocabulary cannot write a term.
         """
         if constraints.NAME not in self.signatures:

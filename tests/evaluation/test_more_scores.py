@@ -91,6 +91,12 @@ def test_comet_says_what_it_needs(tmp_path, monkeypatch):
         evaluation.comet_score(["a"], ["b"], ["c"])
 
 
+def test_comet_looks_for_the_python_beside_it(environment):
+    (environment / "python").unlink()
+    with pytest.raises(ImportError, match="comet/bin/python is no file"):
+        evaluation.comet_score(["a"], ["b"], ["c"])
+
+
 def test_another_python_gets_the_triples(environment):
     found = evaluation.comet_score(["a\n"], ["ß"], ["c"], "N")
     assert found == {"score": 75.0, "signature": "N|unbabel-comet:2.2.7"}

@@ -1,7 +1,8 @@
 """Each choice of a search is on each surface: no surface lacks one.
 
 The surfaces are Python, the command line, exports, REST, gRPC and the page. A
-table of the guide promises which choice is where: each promise is called.
+table of the guide promises which choice is where. Signatures are called; of
+Python and the command line, the names are looked for.
 """
 
 import dataclasses
@@ -29,7 +30,7 @@ from keras_attention.commands import (  # noqa: E402
 )
 from keras_attention.config import search  # noqa: E402
 from keras_attention.server import model_configs  # noqa: E402
-from keras_attention.serving import kinds  # noqa: E402
+from keras_attention.serving import kinds, sentences  # noqa: E402
 
 grpc = pytest.importorskip("grpc")
 from tensorflow_serving.apis import (  # noqa: E402
@@ -301,6 +302,10 @@ def test_rest_takes_what_the_table_promises(client, translator, choices):
         assert status == 200, found
         if option == "keep":
             assert "7" in found["predictions"][0]
+        else:
+            assert found["predictions"] == sentences.by_sentences(
+                translator, request["instances"]
+            )
 
 
 @pytest.mark.slow

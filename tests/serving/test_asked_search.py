@@ -7,7 +7,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 import keras_attention as ka
 from keras_attention import Translator
-from keras_attention.serving import asked_search, kinds
+from keras_attention.serving import asked_search, constraints_graph, kinds
 
 TEXTS = ["one", "two three", "five one seven", ""]
 SHORT = {"max_target_offset": 4, "max_target_factor": 1.0}
@@ -133,12 +133,33 @@ def test_each_row_has_its_own_choices(translator):
         ("search", {"length_penalty": -1.0}, "length_penalty"),
         ("sample", {"temperature": 0.0}, "above 0"),
         ("sample", {"top_p": 2.0}, "top_p"),
+        ("search", {"length_penalty": 1e39}, "length_penalty must be from 0 "),
+        ("search", {"coverage_penalty": 1e9}, "from 0 to 100. Received"),
+        ("search", {"min_length": 2**40}, "from 0 to 2147483647"),
+        ("sample", {"temperature": 1e-40}, "from 0.001 to 1000"),
+        ("sample", {"top_p": 1e-60}, "from 1e-06 to 1"),
+        ("search", {"terms": [["a"] * 17] * 4}, "at most 16 terms.*17 terms"),
         ("sample", {"num_beams": 2}, "sample takes temperature"),
     ],
 )
 def test_a_wrong_choice_is_named(translator, name, choices, message):
     with pytest.raises(ValueError, match=message):
         getattr(translator, name)(TEXTS, **choices)
+
+
+def test_the_graph_refuses_too_many_and_too_long_terms(plain):
+    """Otherwise one request could take all memory."""
+    tokenizer = plain.graph.target_tokenizer
+    ids = constraints_graph.term_ids(
+        tokenizer, tf.constant(["neun\n" * 15, "neun " * 128])
+    )
+    assert ids.shape[:2] == (2, 17)
+    for terms, message in (
+        ("neun\n" * 16, "at most 16 lines"),
+        ("neun " * 129, "at most 128 tokens"),
+    ):
+        with pytest.raises(tf.errors.InvalidArgumentError, match=message):
+            constraints_graph.term_ids(tokenizer, tf.constant(["", terms]))
 
 
 def test_a_translator_without_them_says_so(plain):
@@ -156,6 +177,7 @@ def test_a_translator_without_them_says_so(plain):
         ("search", {"num_beams": 0}),
         ("search", {"length_penalty": -0.5}),
         ("search", {"coverage_penalty": np.nan}),
+        ("search", {"coverage_penalty": 1e9}),
         ("search", {"min_length": -1}),
         ("sample", {"temperature": 0.0}),
         ("sample", {"top_p": 0.0}),

@@ -304,7 +304,7 @@ if not FAST:
 # does not do it. Two do, with this seed. So two layers can do it, but not each
 # training finds the way. With the seeds 1, 2, 4 and 5 they have 100 % of the
 # test. With seed 3 they have 43 %
-# ([a table](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/phrases.md#classifiers-whose-right-answers-are-known) has all).
+# ([all](https://github.com/keras-attention/keras_attention/blob/main/docs/experiments/phrases.md#classifiers-whose-right-answers-are-known)).
 #
 # Why two? Because the question is not *where is the animal* but *where is the
 # animal that did it*. In the first layer "it" cannot ask for that: what an

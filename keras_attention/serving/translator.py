@@ -178,8 +178,7 @@ class Translator(text_model.TextModel):
         Raises:
             ValueError: If the translator was made without `constraints`, if a
                 term has several lines or there are too many, and as the class
-                says. If it is live,
-                also if its vocabulary cannot write a term.
+                says. If it is live, also if its vocabulary cannot write a term.
         """
         if constraints.NAME not in self.signatures:
             raise ValueError(

@@ -57,7 +57,7 @@ class Models:
     Args:
         configs: the models to serve.
         metrics: a `counters.Metrics`.
-        load: function of a folder and a number to a version.
+        load: as `versions.load`.
 
     Attributes:
         by_name: name -> `ServedModel`.
@@ -250,7 +250,9 @@ class Models:
         # Before the load: files that change meanwhile are tried again.
         fingerprint = await self._in_loader(served_model.fingerprint, path)
         try:
-            loaded = await self._in_loader(self._load_files, path, number)
+            loaded = await self._in_loader(
+                self._load_files, path, number, not self._has_started
+            )
             if self._has_started:
                 # An older version answers meanwhile.
                 await self._in_loader(loaded.warm)
@@ -313,6 +315,7 @@ def _warm(name: str, number: int, loaded) -> None:
     except Exception as error:
         # It answers by the other signatures, and by this one says why not.
         logs.failure("warm-up", error, model=name, version=number)
+    _collect()  # The whole model has taken the place of its first part.
 
 
 def _collect() -> None:

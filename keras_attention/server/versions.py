@@ -1,6 +1,7 @@
 """One version of a SavedModel in memory: loaded, checked and warmed."""
 
 import dataclasses
+import functools
 import pathlib
 from collections.abc import Collection, Mapping, Sequence
 
@@ -9,19 +10,15 @@ import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 from tensorflow_serving.apis import prediction_log_pb2
 
-from keras_attention import on_demand
 from keras_attention.server import signatures
-from keras_attention.serving import (
-    cards,
-    kinds,
-    manifest,
-    quick_search,
-    savedmodel,
-)
+from keras_attention.server.functions import Functions
+from keras_attention.serving import cards, kinds, manifest, savedmodel
 
 WARMUP = pathlib.Path("assets.extra/tf_serving_warmup_requests")
 # As many as TensorFlow Serving takes.
 _MOST_WARMUP_REQUESTS = 1000
+# The page asks the second signature, and most clients the first.
+_FIRST = (signatures.DEFAULT, "with_attention")
 # The signature by which a model of this package counts the tokens of texts.
 _COUNTS = "num_tokens"
 # It reads a text of any length, part by part.
@@ -39,6 +36,7 @@ class LoadedVersion:
         kind: what it is, if it is a model of this package.
         has_manifest: whether its files were compared with a manifest.
         card: what the README beside the versions says, as `cards.read`.
+        functions: of the signatures.
         cold: warm-up requests that were not answered yet: signature, inputs.
     """
 
@@ -48,7 +46,7 @@ class LoadedVersion:
     kind: kinds.Kind | None
     has_manifest: bool
     card: Mapping
-    _loaded: object  # The functions do not keep its variables.
+    functions: Functions
     cold: list[tuple[str, Mapping]] = dataclasses.field(default_factory=list)
     # The model is asked once, with the first text that is counted.
     _limit: int | None = None
@@ -57,7 +55,7 @@ class LoadedVersion:
         """Answers warm-up requests, so that nobody waits for a first call.
 
         Args:
-            names: the signatures, by default all.
+            names: the signatures, by default all. All are then loaded, too.
         """
         for request in [*self.cold]:
             name, inputs = request
@@ -69,6 +67,8 @@ class LoadedVersion:
             # A request may ask for the counts, too, and a first call is slow.
             if self.has_text_limit(signature):
                 self.count_tokens(inputs)
+        if names is None:
+            self.functions.complete()
 
     def may_be_too_long(
         self, signature: signatures.Signature, requests: Sequence[Mapping]
@@ -113,7 +113,9 @@ class LoadedVersion:
         return counts({name: arrays[name] for name in counts.inputs})
 
 
-def load(path: pathlib.Path, number: int) -> LoadedVersion:
+def load(
+    path: pathlib.Path, number: int, in_parts: bool = False
+) -> LoadedVersion:
     """Loads a version and answers its warm-up requests to `serving_default`.
 
     `LoadedVersion.warm` answers the others.
@@ -124,6 +126,8 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     Args:
         path: the folder with `saved_model.pb`.
         number: the version.
+        in_parts: whether of a model of this package only what is asked most is
+            loaded. `LoadedVersion.warm` loads the rest.
 
     Raises:
         Exception: Whatever is wrong with its files.
@@ -137,31 +141,29 @@ def load(path: pathlib.Path, number: int) -> LoadedVersion:
     declared = {} if kind is None else kind.signatures
     num_beams = 1 if kind is None else kind.num_beams
     savedmodel.register_text_operations()
-    # There may be other graphs, such as one for training. TensorFlow Serving
-    # takes this one.
-    with on_demand.no_collection():
-        loaded = tf.saved_model.load(str(path), tags=["serve"])
-    functions = quick_search.signatures(loaded, path, num_beams)
+    is_partial = in_parts and kind is not None
+    first = (*_FIRST, _COUNTS) if is_partial else None
+    functions = Functions(path, num_beams, first)
     version = LoadedVersion(
         number,
         {
             name: signatures.Signature(
                 name,
                 definitions[name],
-                function,
+                functools.partial(functions.call, name),
                 declared[name].padded if name in declared else {},
                 # Those of this package say exactly what they take.
                 is_exact=has_manifest,
             )
-            for name, function in functions.items()
-            if name in definitions
+            for name in definitions
+            if is_partial or name in functions.by_name
         },
         definitions,
         kind,
         has_manifest,
         # The README beside another package's model is no card.
         cards.read(path.parent) if kind else {},
-        loaded,
+        functions,
     )
     if not version.signatures:
         raise ValueError("The SavedModel has no signatures to ask for.")
@@ -230,6 +232,4 @@ def _warm_up_requests(
 
 
 def _rank(name: str) -> int:
-    """The page asks the second signature, and most clients the first."""
-    first = (signatures.DEFAULT, "with_attention")
-    return first.index(name) if name in first else len(first)
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST)

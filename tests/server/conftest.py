@@ -211,7 +211,7 @@ class Client:
 _LOADED = {}
 
 
-def load(path, number):
+def load(path, number, in_parts=False):
     """Loads a version for all servers of the tests."""
     from keras_attention.server import served_model, versions
 

@@ -192,7 +192,7 @@ import sys, time
 from keras_attention.server import application, model_configs, registry
 from keras_attention.server import settings, versions
 
-def load(path, number):
+def load(path, number, in_parts=False):
     if "second" in str(path):
         time.sleep(600)
     return versions.load(path, number)

@@ -46,7 +46,7 @@ class Fake:
         self.warmed.append(self.number)
 
 
-def load(path, number):
+def load(path, number, in_parts=False):
     """A version is bad if its file says so."""
     text = (path / "saved_model.pb").read_text()
     if text == "bad":
@@ -96,7 +96,39 @@ def test_a_server_is_ready_before_all_is_warm_and_a_new_version_is_warm(
         assert (first.warmed, second.warmed) == ([1], [2])
 
     put(tmp_path / "m", 1)
-    scenario(test, config(tmp_path / "m"), load=lambda _, number: Slow(number))
+    scenario(
+        test, config(tmp_path / "m"), load=lambda _, number, *__: Slow(number)
+    )
+
+
+def test_the_first_part_of_a_model_does_not_stay_in_memory(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(registry, "_collect", collect)
+
+    class InParts(Fake):
+        def __init__(self, number):
+            super().__init__(number)
+            self.part = threading.Event()
+            self.part.itself = self.part
+
+        def warm(self):
+            self.part = None
+
+    async def test(served):
+        part = weakref.ref(served.by_name["m"].statuses[1].loaded.part)
+        gc.freeze()  # As `application.run` does.
+        served.warm()
+        while served.is_reading:
+            await asyncio.sleep(0.01)
+        assert part() is None
+
+    put(tmp_path / "m", 1)
+    scenario(
+        test,
+        config(tmp_path / "m"),
+        load=lambda _, number, *__: InParts(number),
+    )
 
 
 def test_a_warm_up_that_fails_is_logged_and_the_version_answers(tmp_path):
@@ -115,7 +147,9 @@ def test_a_warm_up_that_fails_is_logged_and_the_version_answers(tmp_path):
     handler = logs.begin(lines)
     try:
         scenario(
-            test, config(tmp_path / "m"), load=lambda _, number: Broken(number)
+            test,
+            config(tmp_path / "m"),
+            load=lambda _, number, *__: Broken(number),
         )
     finally:
         logs.end(handler)
@@ -207,7 +241,7 @@ def test_no_client_is_told_where_files_are(tmp_path, message, told):
     root = tmp_path / "a folder"
     put(root / "m", 1)
 
-    def fail(path, number):
+    def fail(path, number, in_parts):
         raise ValueError(message.format(root=root))
 
     async def test(served):
@@ -316,7 +350,7 @@ def test_nothing_of_a_reload_is_seen_before_its_end(tmp_path):
     put(tmp_path / "b", 1)
     seen = []
 
-    def watched(path, number):
+    def watched(path, number, in_parts):
         if seen_of:
             model = seen_of[0].get("a")
             seen.append((model.config.labels, model.available))
@@ -351,7 +385,7 @@ def test_a_version_that_failed_by_accident_is_tried_again(
     put(tmp_path, 1)
     attempts = []
 
-    def load_later(path, number):
+    def load_later(path, number, in_parts):
         attempts.append(number)
         if len(attempts) < 3:
             raise OSError(24, "Too many open files")

@@ -105,8 +105,23 @@ def test_what_is_asked_once_is_not_compiled(path):
 def test_the_server_has_the_same_functions(path):
     version = versions.load(path, 1)
     for name in NAMES:
-        function = version.signatures[name]._function
+        function = version.functions.by_name[name]
         assert isinstance(function, quick_search.QuickSearch)
+
+
+def test_a_server_begins_with_a_part_of_the_model(path):
+    version = versions.load(path, 1, in_parts=True)
+    functions = version.functions
+    first = {"serving_default", "with_attention", "num_tokens"}
+    assert functions.by_name.keys() == first < version.signatures.keys()
+    assert version.cold
+    texts = {"text": np.array([text.encode() for text in TEXTS], object)}
+    early = version.signatures["serving_default"](texts)
+    version.warm()
+    assert not version.cold
+    assert functions.by_name.keys() == version.signatures.keys()
+    later = version.signatures["serving_default"](texts)
+    assert early["translation"].tolist() == later["translation"].tolist()
 
 
 @pytest.mark.parametrize(

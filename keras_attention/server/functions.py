@@ -1,0 +1,84 @@
+"""The functions of a version's signatures, the most urgent ones first."""
+
+import dataclasses
+import pathlib
+import threading
+from collections.abc import Callable, Collection, Mapping
+
+import tensorflow as tf
+
+from keras_attention import on_demand
+from keras_attention.serving import quick_search, some_signatures
+
+
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    by_name: Mapping[str, Callable]
+    loaded: object  # The functions do not keep its variables.
+    is_whole: bool
+
+
+class Functions:
+    """The functions of a SavedModel: some at once, the others later.
+
+    TensorFlow makes Python objects of all operations that it loads. Those of
+    one signature take a sixth of the time of all. `complete` loads all, which
+    then stand in place of the first: the weights are in memory twice only
+    meanwhile.
+
+    Args:
+        path: the folder with `saved_model.pb`.
+        num_beams: beams of `serving_default`.
+        first: the signatures that are loaded now, by default all.
+    """
+
+    def __init__(
+        self,
+        path: pathlib.Path,
+        num_beams: int,
+        first: Collection[str] | None = None,
+    ):
+        self._path, self._num_beams = path, num_beams
+        self._lock = threading.Lock()
+        # The inputs of each signature's first call.
+        self._first_inputs: dict[str, Mapping[str, tf.Tensor]] = {}
+        if first is None:
+            self._part = self._load(path)
+        else:
+            with some_signatures.folder(path, first) as folder:
+                self._part = self._load(folder)
+
+    @property
+    def by_name(self) -> Mapping[str, Callable]:
+        """Name of a signature -> its function, of those that are there."""
+        return self._part.by_name
+
+    def call(self, name: str, **inputs) -> Mapping[str, tf.Tensor]:
+        """The outputs of a signature. It waits where the signature is late."""
+        if name not in self.by_name:
+            self.complete()
+        part = self._part  # Kept until it has answered.
+        if not part.is_whole:
+            self._first_inputs.setdefault(name, inputs)
+        return part.by_name[name](**inputs)
+
+    def complete(self) -> None:
+        """Loads all functions, unless they are there."""
+        with self._lock:
+            if self._part.is_whole:
+                return
+            whole = self._load(self._path)
+            # A first call is slow, and nobody shall wait for it twice.
+            for name, inputs in self._first_inputs.items():
+                whole.by_name[name](**inputs)
+            self._part = whole
+
+    def _load(self, folder: pathlib.Path) -> _Part:
+        # There may be other graphs, such as one for training. TensorFlow
+        # Serving takes this one.
+        with on_demand.no_collection():
+            loaded = tf.saved_model.load(str(folder), tags=["serve"])
+        # Functions that XLA compiles are read when they are needed: from where
+        # they stay.
+        by_name = quick_search.signatures(loaded, self._path, self._num_beams)
+        return _Part(by_name, loaded, is_whole=folder == self._path)

@@ -8,6 +8,7 @@ each surface for it.
 
 import dataclasses
 import typing
+from collections.abc import Mapping
 
 from keras_attention import suggestions
 from keras_attention.config.choices import Choices, choice
@@ -16,6 +17,21 @@ from keras_attention.config.defaults import by_default
 # Language models have these choices, and translators have all.
 SAMPLING = ("temperature", "top_k", "top_p", "min_p", "sampling_seed")
 OF_LANGUAGE_MODELS = ("no_repeat_ngram_size", "min_length", *SAMPLING)
+_MOST = 2**31 - 1
+# Choice -> the least and the most that it may be where each text has its own,
+# both included. Between them every score of float32 stays finite and far above
+# that of an empty place.
+BOUNDS = {
+    "length_penalty": (0, 10),
+    "coverage_penalty": (0, 100),
+    "no_repeat_ngram_size": (0, _MOST),
+    "min_length": (0, _MOST),
+    "temperature": (0.001, 1000),
+    "top_k": (0, _MOST),
+    "top_p": (0.000001, 1),
+    "min_p": (0, 1),
+    "sampling_seed": (0, 2**43 - 1),
+}
 
 
 class Given(typing.TypedDict, total=False):
@@ -254,6 +270,32 @@ def check_together(search: Search) -> None:
             "be a multiple of num_groups. Received: "
             f"num_beams={search.num_beams}, num_groups={groups}"
         )
+    if search.per_request:
+        # They become the values of what a text does not choose.
+        defaults = search.given
+        if not search.samples:
+            # Then `sample` has its own.
+            defaults.pop("temperature", None)
+        check_bounds(defaults, " with per_request")
+
+
+def check_bounds(choices: Mapping[str, float], when: str = "") -> None:
+    """Refuses a value that no text may have of its own.
+
+    Args:
+        choices: name of a choice -> its value.
+        when: what the message says of the bound.
+
+    Raises:
+        ValueError: If a value is not in its `BOUNDS`.
+    """
+    for name, value in choices.items():
+        least, most = BOUNDS.get(name, (value, value))
+        if not least <= value <= most:
+            raise ValueError(
+                f"{name} must be from {least} to {most}{when}. Received: "
+                f"{name}={value}"
+            )
 
 
 def check_asked(asked: Search, search: Search) -> None:

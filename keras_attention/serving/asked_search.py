@@ -17,20 +17,6 @@ SEARCH, SAMPLE = "search", "sample"
 _OUTPUTS = {"translations": ("beams",), "scores": ("beams",)}
 # These have another value for "no limit" than None, which is no number.
 _NO_LIMIT = {"top_k": 0, "min_p": 0.0}
-_MOST = 2**31 - 1
-# Choice -> the least and the most that it may be, both included. Between them
-# every score of float32 stays finite and far above that of an empty place.
-BOUNDS = {
-    "length_penalty": (0, 10),
-    "coverage_penalty": (0, 100),
-    "no_repeat_ngram_size": (0, _MOST),
-    "min_length": (0, _MOST),
-    "temperature": (0.001, 1000),
-    "top_k": (0, _MOST),
-    "top_p": (0.000001, 1),
-    "min_p": (0, 1),
-    "sampling_seed": (0, 2**43 - 1),
-}
 
 
 def signatures(search: searches.Search) -> dict[str, kinds.Signature]:
@@ -116,12 +102,7 @@ def values(
             f"This model searches with at most {most} beams, as it was "
             f"exported with. Received: num_beams={asked['num_beams']}"
         )
-    for key, value in asked.items():
-        least, most = BOUNDS.get(key, (value, value))
-        if not least <= value <= most:
-            raise ValueError(
-                f"{key} must be from {least} to {most}. Received: {key}={value}"
-            )
+    searches.check_bounds(asked)
     return {
         key: np.array([asked.get(key, value)], kinds.dtype_of(value))
         for key, value in numbers.items()

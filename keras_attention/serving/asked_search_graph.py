@@ -3,6 +3,7 @@
 import tensorflow as tf
 
 from keras_attention import decoding
+from keras_attention.config import search as searches
 from keras_attention.serving import (
     asked_search,
     constraints_graph,
@@ -91,7 +92,7 @@ class _Rows:
 
         A value out of bounds stops the call, with its name.
         """
-        bounds = bounds or asked_search.BOUNDS.get(name)
+        bounds = bounds or searches.BOUNDS.get(name)
         checks = []
         if bounds:
             least, most = bounds

@@ -607,6 +607,16 @@ def test_a_corpus_that_moved_is_trained_on(
             + ["--num_beams=2"],
             "Leave num_beams out",
         ),
+        (
+            ["export", "{run}", "--to", "{tmp}/x", "--per_request=true"]
+            + ["--coverage_penalty=500"],
+            "coverage_penalty must be from 0 to 100 with per_request. "
+            "Received: coverage_penalty=500",
+        ),
+        (
+            ["train", "--per_request=true", "--length_penalty=11"],
+            "length_penalty must be from 0 to 10 with per_request",
+        ),
         (["train", "--corpus", "{tmp}/nothing"], "There is no corpus"),
         (["train", "--corpus", "{tmp}"], "has no train.en and train.de"),
         (["align", "{run}"], "align needs runs"),
@@ -626,6 +636,7 @@ def test_mistakes_are_one_clear_line(
         cli.main(filled)
     assert message.format(run=run) in str(error.value)
     assert "\n" not in str(error.value)
+    assert not [*tmp_path.iterdir()]  # Nothing is written.
 
 
 def test_python_trains_as_the_command_line_does(run):

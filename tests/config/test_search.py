@@ -43,6 +43,40 @@ def test_choices_that_do_not_go_together_are_refused(choices, message):
 
 
 @pytest.mark.parametrize(
+    "choices, message",
+    [
+        ({"coverage_penalty": 500}, "from 0 to 100 with per_request. Rec"),
+        ({"length_penalty": 10.5}, "from 0 to 10 with"),
+        ({"min_length": 2**31}, "from 0 to 2147483647 with"),
+        ({"no_repeat_ngram_size": 2**31}, "from 0 to 2147483647 with"),
+        ({"temperature": 0.0001}, "from 0.001 to 1000 with"),
+        ({"temperature": 1001}, "from 0.001 to 1000 with"),
+        ({"temperature": 1, "top_k": 2**31}, "from 0 to 2147483647 with"),
+        ({"temperature": 1, "top_p": 1e-7}, "from 1e-06 to 1 with"),
+    ],
+)
+def test_a_default_is_what_a_text_may_choose(choices, message):
+    """Otherwise a text that chooses nothing would be refused."""
+    *_, (name, value) = choices.items()
+    search.of(**choices).whole()
+    expected = f"{name} must be {message}.*{name}={value}"
+    with pytest.raises(ValueError, match=expected):
+        search.of(**choices, per_request=True).whole()
+
+
+@pytest.mark.parametrize(
+    "choices",
+    [
+        {"temperature": 0.0},
+        {"temperature": 0.001, "min_p": 1e-9, "sampling_seed": 2**43 - 1},
+        {"length_penalty": 10, "coverage_penalty": 100},
+    ],
+)
+def test_a_default_that_a_text_may_choose_is_taken(choices):
+    assert search.of(**choices, per_request=True).whole().per_request
+
+
+@pytest.mark.parametrize(
     "asked, run, message",
     [
         ({"length_penalty": 1.0, "temperature": 1.0}, {}, "temperature=0"),

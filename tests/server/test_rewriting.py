@@ -7,6 +7,7 @@ import threading
 import time
 
 import pytest
+import tensorflow as tf
 
 pytest.importorskip("h11", reason="the extra `serve` is not installed")
 
@@ -17,7 +18,11 @@ from keras_attention.server import (  # noqa: E402
     rewriting,
     settings,
 )
-from keras_attention.serving import placeholders, sentences  # noqa: E402
+from keras_attention.serving import (  # noqa: E402
+    placeholders,
+    savedmodel,
+    sentences,
+)
 
 
 def ask(server, **request):
@@ -96,6 +101,99 @@ def test_a_model_that_copies_nothing(server, forgetful, is_split):
     assert found["predictions"] == [text.upper() for text in texts]
     # Parts of a batch of 32: 40, then 50 and 30.
     assert sorted(forgetful) == [8, 18, 30, 32, 32]
+
+
+class Forced(tf.Module):
+    """It writes capitals, and digits of a text with "copy" alone.
+
+    Its search that must hold terms writes these alone, the last one first, and
+    finds nothing for a text with "hard".
+    """
+
+    def __init__(self):
+        super().__init__()
+        text, prefix, terms = (
+            tf.TensorSpec([None], tf.string, name=name)
+            for name in ("text", "prefix", "terms")
+        )
+        functions = {
+            "serving_default": (self._translate, [text]),
+            "constrained": (self._force, [text, prefix, terms]),
+        }
+        self._signatures = {
+            name: tf.function(function, input_signature=specs, autograph=False)
+            for name, (function, specs) in functions.items()
+        }
+
+    @property
+    def signatures(self):
+        return self._signatures
+
+    def _translate(self, text):
+        forgotten = tf.strings.regex_replace(text, "[0-9]", "")
+        copies = tf.strings.regex_full_match(text, ".*copy.*")
+        kept = tf.where(copies, text, forgotten)
+        return {"translation": tf.strings.upper(kept)}
+
+    def _force(self, text, prefix, terms):
+        turned = tf.reverse(tf.strings.split(terms, "\n"), [1])
+        written = tf.strings.reduce_join(turned, axis=1, separator=" < ")
+        is_hard = tf.strings.regex_full_match(text, ".*hard.*")
+        found = tf.where(is_hard, "", prefix + "FORCED " + written)
+        return {
+            "translation": found,
+            "score": tf.where(is_hard, -float("inf"), -1.0),
+        }
+
+
+@pytest.fixture(scope="module")
+def forced(run_server, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("forced")
+    savedmodel.export(Forced(), folder / "shout")
+    config = model_configs.ModelConfig("shout", folder / "shout")
+    with run_server([config]) as client:
+        yield client
+
+
+@pytest.fixture
+def questions(monkeypatch):
+    """What the models are asked: signatures and texts."""
+    compute, asked = execution.split_on_failure, []
+
+    def note(version, signature, requests, *arguments):
+        for one in requests:
+            asked.append((signature.name, [t.decode() for t in one["text"]]))
+        return compute(version, signature, requests, *arguments)
+
+    monkeypatch.setattr(execution, "split_on_failure", note)
+    return asked
+
+
+def test_a_search_that_must_write_the_strings(forced, questions):
+    """Each text is kept by another way: copied, forced and in pieces."""
+    texts = ["copy a@b.de", "ask a@b.de and <b>.", "hard a@b.de now"]
+    found = ask(forced, instances=texts, keep=["email", "tag"])
+    assert found["predictions"] == [
+        "COPY a@b.de",
+        "FORCED <b> < a@b.de",
+        "HARD a@b.de NOW",
+    ]
+    assert questions == [
+        ("serving_default", ["copy 71", "ask 71 and 72.", "hard 71 now"]),
+        ("constrained", ["ask 71 and 72.", "hard 71 now"]),
+        ("serving_default", ["hard", "now"]),
+    ]
+
+
+def test_each_sentence_is_forced_for_itself(forced, questions):
+    text = "Ask a@b.de.  See <b> and <i>!\nGo."
+    found = ask(
+        forced, instances=[text], keep=["email", "tag"], split_sentences=True
+    )
+    assert found["predictions"] == ["FORCED a@b.de  FORCED <i> < <b>\nGO."]
+    assert questions[1:] == [
+        ("constrained", ["Ask 71.", "See 71 and 72!"]),
+    ]
 
 
 def test_a_piece_that_fails(server, forgetful):

@@ -15,6 +15,7 @@ import re
 from importlib import resources
 
 import pytest
+import search_limits
 import tensorflow as tf
 from browsing import sync_api
 
@@ -306,6 +307,34 @@ def test_rest_takes_what_the_table_promises(client, translator, choices):
             assert found["predictions"] == sentences.by_sentences(
                 translator, request["instances"]
             )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("signature, choice", search_limits.ROWS)
+def test_rest_refuses_what_is_just_out_of_bounds(
+    client, translator, choices, signature, choice
+):
+    """One row of two is wrong. The answer is one line, which names it."""
+    if choices is DRAWN:
+        return
+
+    def ask(value, other):
+        values = zip(TEXTS, (value, other), strict=True)
+        status, _, found = client.predict(
+            "model",
+            signature_name=signature,
+            instances=[{"text": text, choice: one} for text, one in values],
+        )
+        return status, found
+
+    words, limits, others = search_limits.of(translator.kind, signature, choice)
+    status, found = ask(*limits)
+    assert status == 200 and len(found["predictions"]) == 2, found
+    for value in others:
+        status, found = ask(limits[0], value)
+        assert status == 400 and re.search(words, found["error"]), found
+        assert "\n" not in found["error"]
+        assert found["error"].count("must be") == 1
 
 
 @pytest.mark.slow

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import search_limits
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
@@ -46,6 +47,16 @@ def plain(random_translator):
 @pytest.fixture(scope="module")
 def translator(plain):
     return with_choices(plain, per_request=True, num_beams=3)
+
+
+@pytest.fixture(scope="module")
+def version(translator, tmp_path_factory):
+    return translator.export(tmp_path_factory.mktemp("exports") / "asked")
+
+
+@pytest.fixture(scope="module")
+def loaded(version):
+    return ka.load(version)
 
 
 def same(found, expected):
@@ -169,34 +180,56 @@ def test_a_translator_without_them_says_so(plain):
     assert not {"search", "sample"} & {*plain.signatures}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "name, wrong",
-    [
-        ("search", {"num_beams": 4}),
-        ("search", {"num_beams": 0}),
-        ("search", {"length_penalty": -0.5}),
-        ("search", {"coverage_penalty": np.nan}),
-        ("search", {"coverage_penalty": 1e9}),
-        ("search", {"min_length": -1}),
-        ("sample", {"temperature": 0.0}),
-        ("sample", {"top_p": 0.0}),
-        ("sample", {"min_p": 1.5}),
-        ("sample", {"sampling_seed": -1}),
-    ],
-    ids=str,
-)
-def test_the_graph_refuses_a_wrong_choice(translator, name, wrong):
-    """A bare SavedModel has no Python that would look."""
+def asked(translator, name, choices):
+    """What a signature gives to a text with some choices of its own."""
     declared = translator.kind.signatures[name].choices
     inputs = {
-        key: tf.constant([value], kinds.dtype_of(value))
+        key: tf.constant([choices.get(key, value)], kinds.dtype_of(value))
         for key, value in declared.items()
     }
-    ((key, value),) = wrong.items()
-    inputs[key] = tf.constant([value], inputs[key].dtype)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{key} must be"):
-        translator.signatures[name](text=tf.constant(["one"]), **inputs)
+    return translator.signatures[name](text=tf.constant(["one"]), **inputs)
+
+
+def test_each_number_has_its_limits(translator):
+    for name, limits in search_limits.LIMITS.items():
+        declared = translator.kind.signatures[name].choices
+        assert {*limits} == {*declared} - {"prefix", "terms"}
+
+
+@pytest.mark.parametrize("name, choice", search_limits.ROWS)
+def test_python_refuses_what_is_just_out_of_bounds(translator, name, choice):
+    declared = translator.kind.signatures[name].choices
+    _, limits, others = search_limits.of(translator.kind, name, choice)
+    for value in limits:
+        found = asked_search.values(name, declared, {choice: value})
+        assert found[choice] == np.array([value], found[choice].dtype)
+    for value in others:
+        with pytest.raises(ValueError, match=f"Received: {choice}="):
+            asked_search.values(name, declared, {choice: value})
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name, choice", search_limits.ROWS)
+def test_an_export_refuses_what_is_just_out_of_bounds(loaded, name, choice):
+    """A bare SavedModel has no Python that would look."""
+    words, limits, others = search_limits.of(loaded.kind, name, choice)
+    for value in limits:
+        found = asked(loaded, name, {choice: value})
+        assert found["translations"].shape == (1, 3)
+        assert not np.isnan(found["scores"]).any()
+    for value in others:
+        with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+            asked(loaded, name, {choice: value})
+
+
+@pytest.mark.slow
+def test_what_is_no_number_is_out_of_bounds(loaded):
+    for name, choice in search_limits.ROWS:
+        declared = loaded.kind.signatures[name].choices[choice]
+        if isinstance(declared, float):
+            words, _, _ = search_limits.of(loaded.kind, name, choice)
+            with pytest.raises(tf.errors.InvalidArgumentError, match=words):
+                asked(loaded, name, {choice: np.nan})
 
 
 def test_a_declaration_keeps_the_values(translator):
@@ -215,10 +248,10 @@ def test_a_declaration_keeps_the_values(translator):
 
 
 @pytest.mark.slow
-def test_a_savedmodel_has_the_defaults_in_its_graph(translator, tmp_path):
+def test_a_savedmodel_has_the_defaults_in_its_graph(
+    translator, version, loaded
+):
     """Who knows nothing of choices leaves them out, and finds `n_best`."""
-    version = translator.export(tmp_path / "asked")
-    loaded = ka.load(version)
     expected = translator.n_best(TEXTS)
     same(loaded.search(TEXTS), expected)
     same(

@@ -40,7 +40,7 @@ class Functions:
     ):
         self._path, self._num_beams = path, num_beams
         self._lock = threading.Lock()
-        # The inputs of each signature's first call.
+        # The inputs of each signature's first call that was answered.
         self._first_inputs: dict[str, Mapping[str, tf.Tensor]] = {}
         if first is None:
             self._part = self._load(path)
@@ -58,9 +58,10 @@ class Functions:
         if name not in self.by_name:
             self.complete()
         part = self._part  # Kept until it has answered.
+        outputs = part.by_name[name](**inputs)
         if not part.is_whole:
             self._first_inputs.setdefault(name, inputs)
-        return part.by_name[name](**inputs)
+        return outputs
 
     def complete(self) -> None:
         """Loads all functions, unless they are there."""
@@ -69,7 +70,7 @@ class Functions:
                 return
             whole = self._load(self._path)
             # A first call is slow, and nobody shall wait for it twice.
-            for name, inputs in self._first_inputs.items():
+            for name, inputs in [*self._first_inputs.items()]:
                 whole.by_name[name](**inputs)
             self._part = whole
 

@@ -183,7 +183,7 @@ class Translator(text_model.TextModel):
         if constraints.NAME not in self.signatures:
             raise ValueError(
                 "This translator takes no prefix and no terms. Load the run "
-                "with constraints=True, or export it with --constraints true."
+                "with constraints=True, or export it with --constraints."
             )
         rows = constraints.of_rows(texts, prefixes, terms)
         if self._graph is not None:
@@ -258,7 +258,7 @@ class Translator(text_model.TextModel):
         if name not in self.signatures:
             raise ValueError(
                 "This translator keeps its search. Load the run with "
-                "per_request=True, or export it with --per_request true."
+                "per_request=True, or export it with --per_request."
             )
         defaults = self.kind.signatures[name].choices
         numbers = {
@@ -294,7 +294,7 @@ class Translator(text_model.TextModel):
         if minimum_risk.NAME not in self.signatures:
             raise ValueError(
                 "This translator does not choose by minimum risk. Load the run "
-                "with minimum_risk=True, or export it with --minimum_risk true."
+                "with minimum_risk=True, or export it with --minimum_risk."
             )
         return self._ask(minimum_risk.NAME, texts, batch_size, truncate)
 

@@ -82,7 +82,7 @@ def test_the_views_are_those_of_the_page(seen):
     views = pathlib.Path(plotting.__file__).parents[1] / "views"
     program = pathlib.Path(plotting.__file__).with_name("exploration.js")
     # One module has them all: what two have needs two names.
-    name = r"^(?:export )?(?:async )?(?:function|const|let|class) (\w+)"
+    name = r"^(?:export )?(?:async )?(?:function\*?|const|let|class) (\w+)"
     modules = [*views.glob("*.js"), program]
     names = [
         found
@@ -294,6 +294,37 @@ def test_a_label_has_the_others_as_its_choices(seen, tmp_path):
         assert page.locator(".steps:visible, #beam:visible").count() == 0
         rows = page.locator("#opened .row-name").all_text_contents()
         assert rows == ["hop 1", "hop 2"]
+
+
+@pytest.mark.slow
+def test_a_prompt_is_given_and_not_written(seen, tmp_path):
+    tokens = ("one", "two", "three", "[END]")
+    continued = dataclasses.replace(
+        seen,
+        source_tokens=(),
+        input_tokens=("[START]", *tokens[:3]),
+        target_tokens=tokens,
+        num_given=2,
+        probabilities=np.array([0.5, 0.25, 0.75, 0.875]),
+        best=tuple(((token, 0.4),) for token in tokens),
+        maps={},
+        tree=(),
+    )
+    with opened(continued, tmp_path) as page:
+        given = page.locator("#prompted .unit")
+        assert given.all_text_contents() == ["one", "two"]
+        shares = [node.get_attribute("title") for node in given.all()]
+        assert shares == ["50 %", "25 %"]
+        words = page.locator(".rows.large button")
+        assert words.all_text_contents() == ["three", "END"]
+        told = page.locator(".step")
+        assert told.text_content().startswith("Token 1 might have been")
+        assert page.get_by_role("button", name="The token before").is_disabled()
+        words.nth(1).click()
+        assert told.text_content().startswith("Token 2 might have been")
+        choices = page.locator(".choice li").all_text_contents()
+        assert choices == ["END ✓40 %"]
+        assert browsing.violations(page) == []
 
 
 @pytest.mark.slow

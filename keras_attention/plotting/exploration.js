@@ -2,11 +2,11 @@
 
 import { setLine, showLine } from "../views/attention.js";
 import { showBeam } from "../views/beam.js";
-import { shade, viewChoices } from "../views/choices.js";
+import { shade, showGiven, viewChoices } from "../views/choices.js";
 import { html } from "../views/elements.js";
 import { groupOf } from "../views/groups.js";
 import { viewMaps } from "../views/map_viewer.js";
-import { units } from "../views/tokens.js";
+import { units, unitsFrom } from "../views/tokens.js";
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const part = (id) => document.getElementById(id);
@@ -51,39 +51,41 @@ function showRead() {
   }
 }
 
-/** The tokens that are written, each with its choices; or the labels. */
+/** The prompt; and what is written, each token with its choices; or a label. */
 function showWritten() {
   const isText = data.input_tokens.length > 0;
-  const { num_given: given, best, target_tokens: tokens } = data;
+  const { num_given: numGiven, target_tokens: tokens } = data;
   const seen = {
     tokens,
-    numGiven: 0,
+    numGiven,
     probabilities: data.probabilities,
-    best: best.map((step) =>
+    best: data.best.map((step) =>
       step.map(([token, probability]) => ({ token, probability }))),
   };
+  if (numGiven) {
+    const prompt = html("p", { class: "columns", dir: "auto", id: "prompted" });
+    showGiven(prompt, seen);
+    part("texts").append(html("p", { class: "note" }, "Given"), prompt);
+  }
   const choices = html("div", { class: "choice" });
   const view = viewChoices(choices, Infinity, null, isText);
   const line = html("div", {
     class: "rows large", role: "group", dir: "auto",
     "aria-label": "Tokens. Arrow keys move.",
   });
-  const rows = units(tokens);
+  const rows = unitsFrom(numGiven, tokens);
   const buttons = showLine(line, rows);
   view.update(seen, tokens.length - 1);
   shade(buttons, rows, seen, view.open);
-  rows.forEach(({ places }, row) =>
-    buttons[row].classList.toggle("given", places[0] < given));
   part("texts").append(
     html("p", { class: "note" }, isText ? "Written" : "The label"), line,
     html("p", { class: "note legend glows" }, html("span", {}, "0 %"),
       html("i", { "aria-hidden": true }),
       html("span", {}, "100 %: how probable a " + (isText ? "token" : "label") +
-        " is. Linear." +
-        (given ? " Dashed ones were given." : ""))),
+        " is. Linear.")),
     choices);
-  if (best.length) {
-    view.open(0);
+  if (rows.length) {
+    view.open(numGiven);
   }
 }
 

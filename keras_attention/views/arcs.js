@@ -9,6 +9,7 @@ import { alongColumn, rove } from "./roving.js";
 
 const LINE_HEIGHT = 28; // Of a token, as in inside.css.
 const FAINTEST = 0.01; // Of the greatest weight. Fainter lines are not seen.
+const TOO_MANY_LINES = "The text is too long for lines: choose Map or Text.";
 const CHOOSE = "Choose a token on the left for its lines alone.";
 
 /**
@@ -20,7 +21,8 @@ const CHOOSE = "Choose a token on the left for its lines alone.";
  */
 export function drawArcs(parent, reading, isWritten = false) {
   const { rows, columns, weights } = reading;
-  if (isTooLarge(parent, reading, "lines")) {
+  if (isTooLarge(reading)) {
+    parent.replaceChildren(html("p", { class: "note" }, TOO_MANY_LINES));
     return;
   }
   const greatest = greatestOf(weights);

@@ -1,5 +1,6 @@
 // The best tokens of a step. A click writes one of them.
 
+import { setLine } from "./attention.js";
 import { html } from "./elements.js";
 import { finePercent } from "./numbers.js";
 import { isBlank, quoted, units, usable } from "./tokens.js";
@@ -96,11 +97,22 @@ export function drawShare(name, share, told = finePercent(share)) {
     bar, html("data", {}, told));
 }
 
+/** Shows the tokens that were given, shaded by their probability. */
+export function showGiven(parent, { tokens, numGiven, probabilities }) {
+  const given = units(tokens.slice(0, numGiven));
+  setLine(parent, given.map(({ places }) => {
+    const share = shareOf(places, probabilities);
+    const span = html("span", { class: "unit", title: finePercent(share) });
+    span.style.setProperty("--weight", share);
+    return span;
+  }), given);
+  parent.hidden = !numGiven;
+}
+
 /** Shades tokens by their probability, and makes them open their choices. */
 export function shade(buttons, rows, seen, open) {
   rows.forEach(({ places }, row) => {
-    const share = places.reduce(
-      (product, place) => product * seen.probabilities[place], 1);
+    const share = shareOf(places, seen.probabilities);
     buttons[row].classList.add("shaded");
     buttons[row].style.setProperty("--weight", share);
     buttons[row].title = finePercent(share);
@@ -108,4 +120,9 @@ export function shade(buttons, rows, seen, open) {
     const place = isBlank(seen.tokens[places[0]]) ? places.at(-1) : places[0];
     buttons[row].addEventListener("click", () => open(place));
   });
+}
+
+/** How probable it is that all tokens of a unit are written. */
+function shareOf(places, probabilities) {
+  return places.reduce((all, place) => all * probabilities[place], 1);
 }

@@ -29,3 +29,9 @@ export function setOptions(select, options, chosen) {
     select.value = chosen;
   }
 }
+
+/** A frame that the keyboard, too, can scroll. */
+export function scrolled(label, node) {
+  const attributes = { class: "scroll", tabindex: 0, role: "group" };
+  return html("div", { ...attributes, "aria-label": label }, node);
+}

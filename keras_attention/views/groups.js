@@ -1,7 +1,9 @@
 // The maps of a model in their order: layers, heads, their mean, the rollout.
 
-// A browser takes a second for so many products.
-const MOST_PRODUCTS = 200e6;
+import { lazy } from "./lazy.js";
+
+// A browser takes seconds for so many products, in slices.
+const MOST_PRODUCTS = 1e9;
 // What rows and columns of a map are, in words.
 const AXES = {
   source: "tokens of the text",
@@ -11,7 +13,9 @@ const AXES = {
 };
 
 /**
- * A kind of map, with a line for each layer, and one for the rollout.
+ * A kind of map, with a line for each layer, and one for the rollout. The
+ * weights of a map are a function, see `lazy`. Where the text is too long for a
+ * rollout, `note` says so.
  *
  * @param name such as "cross"
  * @param layers weights [layers, heads, rows, columns]
@@ -26,16 +30,18 @@ export function groupOf({ name, layers, levels, axes, names, encoder }) {
   const hasHeads = levels.includes("heads") && columnAxis !== "experts";
   const lines = layers.map((heads, layer) => ({
     name: levels.includes("layers") ? `layer ${layer + 1}` : "",
-    maps: hasHeads ? mapsOf(heads) : [{ name: "", weights: heads[0] }],
+    maps: hasHeads ? mapsOf(heads) : [{ name: "", weights: () => heads[0] }],
   }));
   const rolled = rollout(name, layers, encoder);
-  if (rolled) {
+  const note = rolled ? tooLong(encoder ?? layers) : "";
+  if (rolled && !note) {
     lines.push({ name: "rollout", maps: [{ name: "", weights: rolled }] });
   }
   const [first] = layers[0];
   return {
     name,
     lines,
+    note,
     rows: names[0] ?? placesOf(rowAxis, first.length),
     columns: names[1] ?? placesOf(columnAxis, first[0].length),
     isWritten: rowAxis === "target",
@@ -47,10 +53,11 @@ export function groupOf({ name, layers, levels, axes, names, encoder }) {
 function mapsOf(heads) {
   const maps = heads.map((weights, head) => ({
     name: `head ${head + 1}`,
-    weights,
+    weights: () => weights,
   }));
+  const weights = lazy(() => mean(heads));
   return heads.length > 1
-    ? [...maps, { name: "mean of the heads", weights: mean(heads) }]
+    ? [...maps, { name: "mean of the heads", weights }]
     : maps;
 }
 
@@ -61,44 +68,58 @@ function placesOf(axis, count) {
   return Array.from({ length: count }, (_, i) => `${word} ${first + i}`);
 }
 
+/** Why a text has no rollout through its layers, or "". */
+function tooLong(layers) {
+  const length = layers[0][0][0]?.length ?? 0;
+  return layers.length * length ** 3 > MOST_PRODUCTS
+    ? `No rollout: ${length} tokens in ${layers.length} layers are too many ` +
+      "for a browser."
+    : "";
+}
+
 /**
  * Attention rollout (Abnar and Zuidema 2020, arXiv 2005.00928): how much of
  * each token below comes to a token above, if each layer passes on half of its
- * own input. Null for maps that no layers lie below, and for long texts.
+ * own input. Null for maps that no layers lie below.
  */
 function rollout(name, layers, encoder) {
-  const below = encoder ?? layers;
-  const numColumns = below[0][0][0]?.length ?? 0;
-  if (below.length * numColumns ** 3 > MOST_PRODUCTS) {
-    return null;
-  }
-  if (name === "cross") {
-    return encoder ? product(mean(layers.at(-1)), rolled(encoder)) : null;
+  if (name === "cross" && encoder) {
+    return lazy(function* () {
+      const top = yield* mean(layers.at(-1));
+      return yield* product(top, yield* rolled(encoder));
+    });
   }
   return ["encoder", "decoder"].includes(name) && layers.length > 1
-    ? rolled(layers)
+    ? lazy(() => rolled(layers))
     : null;
 }
 
-function rolled(layers) {
-  const halves = layers.map((heads) =>
-    mean(heads).map((weights, i) =>
+// These pause after each row.
+
+function* rolled(layers) {
+  let below = null;
+  for (const heads of layers) {
+    const half = (yield* mean(heads)).map((weights, i) =>
       weights.map((weight, j) => (weight + (i === j ? 1 : 0)) / 2),
-    ),
-  );
-  return halves.reduce((below, half) => product(half, below));
+    );
+    below = below ? yield* product(half, below) : half;
+  }
+  return below;
 }
 
-function mean(heads) {
-  return heads[0].map((row, i) =>
-    row.map((_, j) =>
-      heads.reduce((sum, head) => sum + head[i][j], 0) / heads.length,
-    ),
-  );
+function* mean(heads) {
+  const means = [];
+  for (const [i, row] of heads[0].entries()) {
+    means.push(row.map((_, j) =>
+      heads.reduce((sum, head) => sum + head[i][j], 0) / heads.length));
+    yield;
+  }
+  return means;
 }
 
-function product(left, right) {
-  return left.map((row) => {
+function* product(left, right) {
+  const rows = [];
+  for (const row of left) {
     const sums = right[0].map(() => 0);
     // Row by row, which is far faster than column by column.
     row.forEach((weight, i) =>
@@ -106,6 +127,8 @@ function product(left, right) {
         sums[j] += weight * other;
       }),
     );
-    return sums;
-  });
+    rows.push(sums);
+    yield;
+  }
+  return rows;
 }

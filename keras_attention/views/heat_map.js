@@ -1,7 +1,8 @@
 // The weights as a picture, and the same as a table.
 
-import { html, svg } from "./elements.js";
+import { html, scrolled, svg } from "./elements.js";
 import { decimal } from "./numbers.js";
+import { rowTable } from "./row_table.js";
 import { quoted } from "./tokens.js";
 
 const CELL = 26;
@@ -11,9 +12,12 @@ const LONGEST = 24;
 const SMALLEST = 0.7;
 // A browser takes seconds to draw more.
 const MOST_CELLS = 5000;
+const TOO_LARGE =
+  "The text is too long for a heat map. Its rows are below, one at a time.";
 
 /**
- * Draws a reading's weights: rows down the side, columns along the top.
+ * Draws a reading's weights: rows down the side, columns along the top. Of a
+ * large one, it shows a row at a time as a table.
  *
  * @returns an object whose `mark(row)` points out a row, or none for null.
  */
@@ -23,8 +27,11 @@ export function drawHeatMap(parent, reading) {
     parent.replaceChildren();
     return { mark() {} };
   }
-  if (isTooLarge(parent, reading, "a heat map")) {
-    return { mark() {} };
+  const isOpen = parent.querySelector("details")?.open ?? false;
+  if (isTooLarge(reading)) {
+    const { node, mark } = rowTable(reading, isOpen);
+    parent.replaceChildren(html("p", { class: "note" }, TOO_LARGE), node);
+    return { mark };
   }
   const most = Math.max(...reading.weights.flat());
   const lines = rows.map((row, i) => drawRow(row, i, reading, most));
@@ -39,11 +46,10 @@ export function drawHeatMap(parent, reading) {
     ...lines,
     frame,
   );
-  const isOpen = parent.querySelector("details")?.open;
   const pane = scrolled("Heat map", picture);
   const legend = drawLegend(most);
   parent.replaceChildren(pane, legend, drawTable(reading));
-  parent.querySelector("details").open = isOpen ?? false;
+  parent.querySelector("details").open = isOpen;
   fit(picture);
   if (pane.scrollWidth > pane.clientWidth) {
     legend.lastChild.append(" Scroll sideways to see the other columns.");
@@ -59,14 +65,9 @@ export function drawHeatMap(parent, reading) {
   };
 }
 
-/** Whether a reading is too large to be drawn. Then a note stands there. */
-export function isTooLarge(parent, { rows, columns }, picture) {
-  if (rows.length * columns.length <= MOST_CELLS) {
-    return false;
-  }
-  const note = `The text is too long for ${picture}: choose Text.`;
-  parent.replaceChildren(html("p", { class: "note" }, note));
-  return true;
+/** Whether a reading is too large to be drawn. */
+export function isTooLarge({ rows, columns }) {
+  return rows.length * columns.length > MOST_CELLS;
 }
 
 /** What the blues mean: from 0 to the largest weight, which is `most`. */
@@ -107,12 +108,6 @@ function drawRow(unit, row, { columns, weights }, most) {
 
 function title(row, column, weight) {
   return `${quoted(row.text)}, ${quoted(column.text)}: ${decimal(weight)}`;
-}
-
-/** A frame that the keyboard, too, can scroll sideways. */
-function scrolled(label, node) {
-  const attributes = { class: "scroll", tabindex: 0, role: "group" };
-  return html("div", { ...attributes, "aria-label": label }, node);
 }
 
 function markClass(unit) {

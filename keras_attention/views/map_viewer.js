@@ -4,10 +4,12 @@ import { drawArcs } from "./arcs.js";
 import { readingNodes, readingOf, showReading } from "./attention.js";
 import { html } from "./elements.js";
 import { drawHeatMap, drawLegend } from "./heat_map.js";
+import { SLICE } from "./lazy.js";
 import { greatestOf } from "./numbers.js";
 import { firstMap, listMaps, showSmallMaps } from "./small_maps.js";
 
 const NOWHERE = "This model has no attention: it looks nowhere.";
+const WORKS = "The page computes this map.";
 const VIEWS = { map: "Map", lines: "Lines", text: "Text" };
 
 /**
@@ -29,7 +31,7 @@ export function viewMaps(parent, opened = () => {}) {
   const picture = html("div", { class: "map" });
   const panel = html("div", { id: "opened" }, title, views, picture);
   parent.append(small, nowhere, panel);
-  const state = { view: "map", name: null, maps: [] };
+  const state = { view: "map", name: null, maps: [], open: undefined };
 
   function show(groups) {
     state.maps = listMaps(groups);
@@ -46,18 +48,42 @@ export function viewMaps(parent, opened = () => {}) {
   }
 
   function open(map) {
-    const mark = map ? draw(map) : () => {};
-    const aligned = map?.group.isAlignment ? map : firstMap(state.maps);
+    state.open = map;
+    const isKnown = !map || map.weights(SLICE) !== null;
+    const mark = map && isKnown ? draw(map) : () => {};
+    const aligned = isKnown && map?.group.isAlignment
+      ? map : firstMap(state.maps);
     const reading = aligned?.group.isAlignment ? readingBy(aligned) : null;
     opened(reading, aligned === map ? mark : () => {});
+    if (map) {
+      state.name = title.textContent = map.name;
+      for (const button of buttons) {
+        button.setAttribute("aria-pressed", button.value === state.view);
+      }
+    }
+    if (!isKnown) {
+      picture.replaceChildren(
+        html("p", { class: "note", role: "status" }, WORKS));
+      compute(map);
+    }
+  }
+
+  /** Computes a map that is to be opened. The page answers meanwhile. */
+  function compute(map) {
+    setTimeout(() => {
+      if (state.open !== map || !picture.isConnected) {
+        return;
+      }
+      if (map.weights(SLICE) === null) {
+        compute(map);
+      } else {
+        open(map);
+      }
+    });
   }
 
   /** Draws a map, and gives what marks one of its rows. */
   function draw(map) {
-    state.name = title.textContent = map.name;
-    for (const button of buttons) {
-      button.setAttribute("aria-pressed", button.value === state.view);
-    }
     const reading = readingBy(map);
     if (state.view === "map") {
       return drawHeatMap(picture, reading).mark;
@@ -73,14 +99,14 @@ export function viewMaps(parent, opened = () => {}) {
   for (const button of buttons) {
     button.addEventListener("click", () => {
       state.view = button.value;
-      open(state.maps.find(({ name }) => name === state.name));
+      open(state.open);
     });
   }
   return show;
 }
 
 function readingBy({ group, weights }) {
-  return readingOf(group.rows, group.columns, weights);
+  return readingOf(group.rows, group.columns, weights(Infinity));
 }
 
 /** A reading as text, which may be of any length. */

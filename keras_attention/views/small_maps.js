@@ -1,6 +1,7 @@
 // Every layer and head as a small map. One of them is open.
 
 import { html } from "./elements.js";
+import { SLICE } from "./lazy.js";
 import { greatestOf } from "./numbers.js";
 import { rove } from "./roving.js";
 
@@ -9,6 +10,7 @@ const LEGEND =
   "A small map is a layer and a head. Its largest weight has the full blue. " +
   "The scale is linear. Choose a map to open it.";
 let repaint = () => {};
+let unpainted = [];
 DARK.addEventListener("change", () => repaint());
 
 /** All maps of the groups in one list, each with a name that stays. */
@@ -84,8 +86,30 @@ export function showSmallMaps(parent, maps, chosen, open) {
       End: buttons.length - 1,
     }[key];
   }, maps.indexOf(chosen));
-  repaint = () => maps.forEach(({ weights }, place) =>
-    paint(buttons[place].firstChild, weights));
+  // Large maps and rollouts take long: the page answers between two slices.
+  function paintOn(own) {
+    const end = performance.now() + SLICE;
+    while (own.length && performance.now() < end) {
+      const next = own.shift();
+      const weights = maps[next].weights(end - performance.now());
+      if (weights) {
+        paint(buttons[next].firstChild, weights);
+      } else {
+        own.push(next);
+      }
+    }
+    if (own.length) {
+      setTimeout(() => {
+        if (own === unpainted && parent.isConnected) {
+          paintOn(own);
+        }
+      });
+    }
+  }
+  repaint = () => {
+    unpainted = [...maps.keys()];
+    paintOn(unpainted);
+  };
   repaint();
   if (focused) {
     buttons[maps.indexOf(chosen)].focus();
@@ -103,6 +127,9 @@ function showGroup(group, maps, buttons) {
     node.append(html("div", { class: "layer" },
       html("span", { class: "note" }, line.name), ...own));
   });
+  if (group.note) {
+    node.append(html("p", { class: "note" }, group.note));
+  }
   return node;
 }
 
@@ -110,12 +137,19 @@ function showGroup(group, maps, buttons) {
 function paint(canvas, weights) {
   canvas.width = weights[0]?.length ?? 0;
   canvas.height = weights.length;
+  if (!canvas.width || !canvas.height) {
+    return;
+  }
   const context = canvas.getContext("2d");
   const style = getComputedStyle(canvas);
   context.fillStyle = style.getPropertyValue("--accent");
+  // Such as "#0072b2", whatever the style sheet has.
+  const color = context.fillStyle.match(/\w\w/g)
+    .map((digits) => parseInt(digits, 16));
   const greatest = greatestOf(weights);
-  weights.forEach((row, y) => row.forEach((weight, x) => {
-    context.globalAlpha = weight / greatest;
-    context.fillRect(x, y, 1, 1);
-  }));
+  const pixels = context.createImageData(canvas.width, canvas.height);
+  weights.flat().forEach((weight, place) => {
+    pixels.data.set([...color, 255 * (weight / greatest)], 4 * place);
+  });
+  context.putImageData(pixels, 0, 0);
 }

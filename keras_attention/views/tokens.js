@@ -46,6 +46,14 @@ export function units(tokens) {
   }));
 }
 
+/** The units of the tokens from a place on. They know their own places. */
+export function unitsFrom(start, tokens) {
+  return units(tokens.slice(start)).map((unit) => ({
+    ...unit,
+    places: unit.places.map((place) => start + place),
+  }));
+}
+
 /** The text that tokens write. It begins with a space where a word begins. */
 export function textOf(tokens) {
   const spelt = tokens.join("").replaceAll(BLANK, " ");

@@ -7,12 +7,20 @@ import re
 
 import pytest
 import tensorflow as tf
-from browsing import NAME, quoted, sync_api, texts, wait_for_text
+from browsing import (
+    FAULTS,
+    NAME,
+    quoted,
+    sync_api,
+    texts,
+    violations,
+    wait_for_text,
+)
 
 pytest.importorskip("h11", reason="the extra `serve` is not installed")
 
 from keras_attention.server import model_configs, page  # noqa: E402
-from keras_attention.serving import savedmodel  # noqa: E402
+from keras_attention.serving import kinds, savedmodel  # noqa: E402
 
 FOLDER = pathlib.Path(page.__file__).parent
 VIEWS = FOLDER.parents[1] / "views"
@@ -230,6 +238,38 @@ def pairs():
     return Task(serving_default=(label, both), with_attention=(attend, both))
 
 
+# A model whose texts the form takes.
+READER = kinds.Kind(
+    "reading",
+    {
+        kinds.DEFAULT: kinds.Signature(
+            ("text",),
+            {
+                "width": (),
+                "source_tokens": ("source_tokens",),
+                "encoder": ("source_tokens", "source_tokens"),
+            },
+            ("width",),
+        )
+    },
+)
+
+
+def reader():
+    """It looks from each word at the same one."""
+
+    def read(text):
+        tokens = tf.strings.split(text).to_tensor("")
+        length = tf.shape(tokens)[1]
+        return {
+            "width": tf.strings.length(text),
+            "source_tokens": tokens,
+            "encoder": tf.eye(length, batch_shape=[tf.shape(tokens)[0]]),
+        }
+
+    return Task(serving_default=(read, [TEXT]))
+
+
 @pytest.fixture(scope="module")
 def served(chromium, run_server, shouter, model_folders, tmp_path_factory):
     """The address of a server of models of each task."""
@@ -240,6 +280,7 @@ def served(chromium, run_server, shouter, model_folders, tmp_path_factory):
     shouter(root / "shout", "newer ")
     for create in (continuer, labeller, pairs):
         savedmodel.export(create(), root / create.__name__)
+    savedmodel.export(reader(), root / "reader", kind=READER)
     (root / "pairs" / "README.md").write_text(
         '- Data: `pairs`.\n- Examples: `[["one", "two"], ["a", "a"]]`\n'
     )
@@ -478,8 +519,20 @@ def test_a_long_text_has_no_picture(open_page):
     page = open_page("labeller")
     page.fill("#text", "good " * 100)
     wait_for_text(page, "#label", "praise")
-    told = page.locator("#opened .map").text_content()
-    assert told == "The text is too long for a heat map: choose Text."
+    told = page.locator("#opened .map > .note").text_content()
+    assert told == (
+        "The text is too long for a heat map. Its rows are below, one at a "
+        "time."
+    )
+    # Of all its rows, one is a table.
+    page.locator("#opened summary").click()
+    assert texts(page, "#opened caption") == [f"Where {quoted('good')} looked."]
+    page.get_by_label("Row").select_option("3: good")
+    assert texts(page, "#opened tbody th") == ["good"] * 100
+    shares = ["0 %"] * 100
+    shares[2] = "100 %"
+    assert texts(page, "#opened tbody td") == shares
+    assert page.evaluate(FAULTS) == [] and violations(page) == []
     page.get_by_role("button", name="Text", exact=True).click()
     page.locator("#opened .rows button").nth(1).hover()
     assert lit(page) == "good"
@@ -593,6 +646,18 @@ def test_examples_are_those_of_the_card(open_page):
     about.get_by_text("a | a").click()
     wait_for_text(page, "#label", "same")
     assert page.input_value("#text-pair") == "a"
+
+
+@pytest.mark.slow
+def test_the_first_of_several_texts_has_no_padding(open_page):
+    page = open_page("reader")
+    page.fill("textarea[name=text]", "a b\none two three")
+    page.click("#plain button")
+    page.wait_for_selector("#which:visible")
+    page.locator("#opened summary").click()
+    assert texts(page, "#opened thead th") == ["a", "b"]
+    assert texts(page, "#opened tbody th") == ["a", "b"]
+    assert texts(page, "#opened tbody td") == ["1.00", "0.00", "0.00", "1.00"]
 
 
 @pytest.mark.slow

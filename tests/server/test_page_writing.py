@@ -3,7 +3,9 @@
 Pieces, probabilities and answers are counted by hand.
 """
 
+import numpy as np
 import pytest
+from browsing import quoted
 
 pytest.importorskip("h11", reason="the extra `serve` is not installed")
 
@@ -172,7 +174,8 @@ def test_a_large_map_has_a_small_picture_alone(open_page):
           weights[3][4] = 0.5;
           const tokens = weights.map(() => ({ text: "a" }));
           const group = { name: "g", axes: ["r", "c"], lines: [{ name: "l" }] };
-          const map = { group, row: 0, column: 0, name: "m", weights };
+          const map = { group, row: 0, column: 0, name: "m" };
+          map.weights = () => weights;
           const [small, large] = [0, 0].map(() => {
             const node = document.createElement("div");
             document.body.append(node);
@@ -185,7 +188,104 @@ def test_a_large_map_has_a_small_picture_alone(open_page):
           return [large.textContent, data[3], data[7]];
         }"""
     )
-    assert found == ["The text is too long for lines: choose Text.", 0, 255]
+    told = "The text is too long for lines: choose Map or Text."
+    assert found == [told, 0, 255]
+
+
+# A group of `encoder` whose layers have each the same single head.
+GROUP = """async ({ size, numLayers }) => {
+  const { groupOf } = await import("/page/groups.js");
+  const { viewMaps } = await import("/page/map_viewer.js");
+  const names = Array.from({ length: size }, (_, i) => `t${i}`);
+  const head = names.map((_, i) =>
+    names.map((_, j) => (j <= i ? 1 / (i + 1) : 0)));
+  const group = groupOf({
+    name: "encoder", layers: Array(numLayers).fill([head]),
+    levels: ["layers", "heads"], axes: ["source", "source"],
+    names: [names, names], encoder: null,
+  });
+  const node = document.createElement("div");
+  document.body.append(node);
+  viewMaps(node)([group]);
+  return [group, node];
+}"""
+
+
+def test_a_rollout_leaves_the_page_answering(open_page):
+    told, ticks, last = open_page("shout").evaluate(
+        f"""async () => {{
+          const [group, node] = await ({GROUP})({{ size: 400, numLayers: 3 }});
+          node.querySelector("[title='encoder, rollout']").click();
+          const told = node.querySelector(".map").textContent;
+          let ticks = 0;
+          while (!node.querySelector(".map details")) {{
+            await new Promise((resolve) => setTimeout(resolve));
+            ticks++;
+          }}
+          const rolled = group.lines.at(-1).maps[0].weights(Infinity);
+          return [told, ticks, rolled[399]];
+        }}"""
+    )
+    assert told == "The page computes this map."
+    assert ticks > 3
+    half = np.tril(np.ones((400, 400))) / np.arange(1, 401)[:, None]
+    half = (half + np.eye(400)) / 2
+    np.testing.assert_allclose(last, (half @ half @ half)[399], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("size", "num_layers", "notes"),
+    [
+        (50, 6, []),
+        (800, 1, []),
+        (
+            800,
+            2,
+            ["No rollout: 800 tokens in 2 layers are too many for a browser."],
+        ),
+    ],
+)
+def test_a_text_that_is_too_long_for_a_rollout_is_told(
+    open_page, size, num_layers, notes
+):
+    options = f"{{ size: {size}, numLayers: {num_layers} }}"
+    found = open_page("shout").evaluate(
+        f"""async () => {{
+          const [{{ lines }}, node] = await ({GROUP})({options});
+          const notes = [...node.querySelectorAll(".group > .note")];
+          return [lines.length, notes.map((note) => note.textContent)];
+        }}"""
+    )
+    has_rollout = num_layers > 1 and not notes
+    assert found == [num_layers + has_rollout, notes]
+
+
+def test_whoever_points_at_a_row_of_a_large_map_chooses_its_table(open_page):
+    found = open_page("shout").evaluate(
+        """async () => {
+          const { drawHeatMap } = await import("/page/heat_map.js");
+          const tokens = Array.from({ length: 80 }, (_, i) => (
+            { text: `t${i}` }));
+          const weights = tokens.map((_, i) => tokens.map((_, j) =>
+            (i === j ? 0.75 : 0.003)));
+          const node = document.createElement("div");
+          document.body.append(node);
+          const { mark } = drawHeatMap(
+            node, { rows: tokens, columns: tokens, weights });
+          node.querySelector("details").open = true;
+          mark(7);
+          mark(null);
+          const cells = [...node.querySelectorAll("td")].slice(6, 9);
+          return [
+            node.querySelector("caption").textContent,
+            cells.map((cell) => cell.textContent),
+          ];
+        }"""
+    )
+    assert found == [
+        f"Where {quoted('t7')} looked.",
+        ["0.3 %", "75 %", "0.3 %"],
+    ]
 
 
 def test_a_table_says_that_rows_sum_to_one_only_where_they_do(open_page):

@@ -2,6 +2,7 @@
 
 import { html } from "./elements.js";
 import { latest } from "./latest.js";
+import { languagesOf } from "./languages.js";
 import { hideProblem, showProblem } from "./problem.js";
 
 const PAUSE = 300;
@@ -40,8 +41,11 @@ export function showAsked(desk, model, typed, item, again) {
     },
     (error) => {
       list.replaceChildren();
+      const field = error.field ?? namedIn(error.message, fields);
+      (field?.parentElement ?? fields).after(problem);
       showProblem(problem, error, again);
     },
+    list,
   );
   function update() {
     if (isOffered) {
@@ -50,7 +54,10 @@ export function showAsked(desk, model, typed, item, again) {
   }
   function showFields() {
     const { choices } = model.kind.signatures[way.value];
-    fields.replaceChildren(...Object.entries(choices).map(fieldOf));
+    const { inputs } = model.signatures[way.value];
+    const language = languagesOf(model.name)?.[1].code ?? "";
+    fields.replaceChildren(...Object.entries(choices).map(([name, value]) =>
+      fieldOf(name, value, inputs[name].dtype, language)));
   }
 
   if (isOffered) {
@@ -63,18 +70,40 @@ export function showAsked(desk, model, typed, item, again) {
 }
 
 /** A choice with the value that the model has for it. */
-function fieldOf([name, value]) {
-  const words = name.replaceAll("_", " ");
-  const field = typeof value === "string"
-    ? html("textarea", { name, rows: 1, dir: "auto", spellcheck: "false" })
-    : html("input", { name, type: "number", min: 0, step: "any", value });
-  return html("label", {}, `${words} `, field);
+function fieldOf(name, value, dtype, lang) {
+  const step = dtype === "DT_INT64" ? 1 : "any";
+  const field = dtype === "DT_STRING"
+    ? html("textarea",
+      { name, lang, rows: 1, dir: "auto", spellcheck: "false" })
+    : html("input", { name, type: "number", min: 0, step, value });
+  return html("label", {}, `${wordsOf(name)} `, field);
 }
 
-/** The choices that have a value. The server has the others. */
+/**
+ * The choices that have a value. The server has the others.
+ *
+ * @throws an Error with the `field` that has what it does not take
+ */
 function valuesOf(fields) {
-  const chosen = [...fields.querySelectorAll("[name]")]
-    .filter(({ value }) => value.trim());
+  const all = [...fields.querySelectorAll("[name]")];
+  const field = all.find(({ validity: { valid } }) => !valid);
+  if (field) {
+    const kind = field.step === "1" ? "a whole number" : "a number";
+    const words = `${wordsOf(field.name)} takes ${kind} from ${field.min} on.`;
+    throw Object.assign(new Error(words), { field, isFinal: true });
+  }
+  const chosen = all.filter(({ value }) => value.trim());
   return Object.fromEntries(chosen.map(({ name, type, value }) =>
     [name, type === "number" ? Number(value) : value]));
+}
+
+/** The field that the server's words name, or undefined. */
+function namedIn(message, fields) {
+  return [...fields.querySelectorAll("[name]")].find(({ name }) =>
+    new RegExp(`\\b${name}\\b`).test(message));
+}
+
+/** Such as "num beams". */
+function wordsOf(name) {
+  return name.replaceAll("_", " ");
 }

@@ -45,6 +45,7 @@ export function showConditions(desk, model, typed, item, again) {
       list.replaceChildren();
       showProblem(problem, error, again);
     },
+    list,
   );
   function update() {
     if (isOffered) {

@@ -1,7 +1,7 @@
 // Any other SavedModel: a field for each input of a signature, and its maps.
 
 import { html, setOptions } from "./elements.js";
-import { groupsOf } from "./inspection.js";
+import { firstRow, groupsOf } from "./inspection.js";
 import { latest } from "./latest.js";
 import { viewMaps } from "./map_viewer.js";
 import { hideProblem, showProblem } from "./problem.js";
@@ -58,11 +58,9 @@ export function form(desk, model) {
   /** The maps of the first row, if the signature gives any. */
   function showFirst(signature, outputs) {
     const declared = model.kind?.signatures[signature]?.outputs ?? {};
-    const rows = Object.keys(declared).filter((name) => outputs[name]);
-    const first = rows.map((name) => [name, outputs[name][0]]);
-    const groups = groupsOf(Object.fromEntries(first), declared);
+    const groups = groupsOf(firstRow(outputs, declared), declared);
     find("looked").hidden = !groups.length;
-    find("which").hidden = outputs[rows[0]]?.length === 1;
+    find("which").hidden = Object.values(outputs)[0]?.length === 1;
     showMaps(groups);
   }
 

@@ -67,6 +67,24 @@ export function groupsOf(row, outputs) {
   });
 }
 
+/**
+ * The first row of a signature's outputs, without what pads it to the longest.
+ *
+ * @param outputs name of an output -> its rows
+ * @param axes name of an output -> the names of its axes
+ */
+export function firstRow(outputs, axes) {
+  const lengthOf = (axis) => axis.endsWith(TOKENS) && outputs[axis]
+    ? outputs[axis][0].findLastIndex((token) => token !== "") + 1
+    : undefined;
+  const cut = (value, lengths) => lengths.length
+    ? value.slice(0, lengths[0]).map((one) => cut(one, lengths.slice(1)))
+    : value;
+  const names = Object.keys(axes).filter((name) => outputs[name]);
+  return Object.fromEntries(names.map((name) =>
+    [name, cut(outputs[name][0], axes[name].map(lengthOf))]));
+}
+
 /** The beam: each node after its parent. */
 function treeOf(row) {
   return (row.nodes ?? []).map((token, place) => ({

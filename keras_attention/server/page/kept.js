@@ -35,6 +35,7 @@ export function showKept(desk, model, typed, again) {
       shown.textContent = "";
       showProblem(problem, error, again);
     },
+    shown,
   );
   function update() {
     card.hidden = !isOffered || !typed.text.trim();

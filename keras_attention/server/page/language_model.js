@@ -1,13 +1,13 @@
 // A language model's desk: how a prompt goes on, and how probable it is.
 
-import { setLine, showLine } from "./attention.js";
-import { html } from "./elements.js";
+import { showLine } from "./attention.js";
+import { showGiven } from "./choices.js";
 import { lookInside } from "./inside.js";
 import { latest } from "./latest.js";
-import { decimal, finePercent } from "./numbers.js";
+import { decimal } from "./numbers.js";
 import { hideProblem, showProblem } from "./problem.js";
 import { answerOf } from "./spelling.js";
-import { textOf, units } from "./tokens.js";
+import { textOf, unitsFrom } from "./tokens.js";
 import { drawing, mostProbable, whole, write } from "./writing.js";
 
 const TYPING = 250; // Milliseconds without a key.
@@ -143,27 +143,15 @@ function chosen({ elements }) {
 
 /** The continuation's tokens; the page says it aloud when it is complete. */
 function showWritten(desk, { seen, count, isEnded }, isComplete) {
-  const { tokens, numGiven, probabilities } = seen;
+  const { tokens, numGiven } = seen;
   const end = numGiven + count;
-  const rows = units(tokens.slice(numGiven, end + (isEnded ? 1 : 0))).map(
-    (unit) => ({
-      ...unit,
-      places: unit.places.map((place) => numGiven + place),
-    }));
+  const rows = unitsFrom(numGiven, tokens.slice(0, end + (isEnded ? 1 : 0)));
   const buttons = showLine(desk.querySelector(".rows"), rows);
   if (isComplete) {
     const text = textOf(answerOf(seen, end));
     desk.querySelector("#continuation").textContent = text;
     desk.querySelector("#take").hidden = text === "";
-    const prompted = units(tokens.slice(0, numGiven));
-    setLine(desk.querySelector("#prompted"), prompted.map(({ places }) => {
-      const share = places.reduce(
-        (product, place) => product * probabilities[place], 1);
-      const span = html("span", { class: "unit", title: finePercent(share) });
-      span.style.setProperty("--weight", share);
-      return span;
-    }), prompted);
-    desk.querySelector("#prompted").hidden = !numGiven;
+    showGiven(desk.querySelector("#prompted"), seen);
   }
   return { buttons, rows };
 }

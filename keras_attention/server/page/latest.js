@@ -8,11 +8,19 @@
  * @param ask a function of an AbortSignal and the question to its answer
  * @param show a function of the answer and the question
  * @param fail a function of an error and the question
+ * @param shown a node with the answer to an earlier question, which is pale
+ *     while a new one is awaited
  */
-export function latest(pause, ask, show, fail) {
+export function latest(pause, ask, show, fail, shown = null) {
   let timer;
   let controller = new AbortController();
+  const busy = (isBusy) => {
+    if (shown) {
+      shown.ariaBusy = `${isBusy}`;
+    }
+  };
   return (...question) => {
+    busy(true);
     clearTimeout(timer);
     controller.abort();
     controller = new AbortController();
@@ -21,10 +29,12 @@ export function latest(pause, ask, show, fail) {
       try {
         const answer = await ask(signal, ...question);
         if (!signal.aborted) {
+          busy(false);
           show(answer, ...question);
         }
       } catch (error) {
         if (!signal.aborted) {
+          busy(false);
           fail(error, ...question);
         }
       }

@@ -62,6 +62,7 @@ export function showOwn(desk, model, typed, again) {
       clear();
       showProblem(problem, error, again);
     },
+    aligned,
   );
 
   const isOffered = model.has("score") && model.has("align");

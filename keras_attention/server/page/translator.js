@@ -141,7 +141,8 @@ function nameLanguages(desk, model) {
   const [source, target] = languages;
   desk.querySelector("[for=text]").textContent = source.name;
   desk.querySelector("#translation-title").textContent = target.name;
-  for (const part of desk.querySelectorAll("#text, .columns")) {
+  for (const part of desk.querySelectorAll(
+    "#text, .columns, #kept textarea")) {
     part.lang = source.code;
   }
   const written = "#heard, .rows, .list, #greedy, #risk [dir], #reference, " +

@@ -310,7 +310,7 @@ def test_a_prompt_is_given_and_not_written(seen, tmp_path):
         maps={},
         tree=(),
     )
-    with opened(continued, tmp_path) as page:
+    with opened(continued, tmp_path, reduced_motion="reduce") as page:
         given = page.locator("#prompted .unit")
         assert given.all_text_contents() == ["one", "two"]
         shares = [node.get_attribute("title") for node in given.all()]

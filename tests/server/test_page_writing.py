@@ -218,7 +218,7 @@ def test_a_rollout_leaves_the_page_answering(open_page):
           node.querySelector("[title='encoder, rollout']").click();
           const told = node.querySelector(".map").textContent;
           let ticks = 0;
-          while (!node.querySelector(".map details")) {{
+          while (!node.querySelector(".map details") && ticks < 2000) {{
             await new Promise((resolve) => setTimeout(resolve));
             ticks++;
           }}

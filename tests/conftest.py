@@ -1,34 +1,43 @@
 """Four logical devices, one thread an operation, and small translators."""
 
 import contextlib
+import dataclasses
 import functools
 import gc
 import os
 import sys
 
+import numpy as np
+import pytest
+
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import keras  # noqa: E402
-import numpy as np  # noqa: E402
-import pytest  # noqa: E402
-import tensorflow as tf  # noqa: E402
 
-tf.config.set_logical_device_configuration(
-    tf.config.list_physical_devices("CPU")[0],
-    [tf.config.LogicalDeviceConfiguration() for _ in range(4)],
-)
+def pytest_configure(config):
+    """Sets TensorFlow up before a test computes.
 
-# Two processes test at a time.
-tf.config.threading.set_intra_op_parallelism_threads(1)
+    The process that only hands out the tests needs none: its import takes
+    seconds, for which the others would wait.
+    """
+    is_tester = hasattr(config, "workerinput") or config.option.collectonly
+    if is_tester or config.getoption("dist", "no") == "no":
+        set_tensorflow_up()
 
-# Most graphs here run once: to optimise one takes longer than it saves. The
-# programs that tests start and the tutorials do optimise, as users' do.
-tf.config.optimizer.set_experimental_options({"disable_meta_optimizer": True})
 
-import tiny  # noqa: E402
+def set_tensorflow_up():
+    import tensorflow as tf
 
-from keras_attention import data  # noqa: E402
-from keras_attention.serving.translator import Translator  # noqa: E402
+    tf.config.set_logical_device_configuration(
+        tf.config.list_physical_devices("CPU")[0],
+        [tf.config.LogicalDeviceConfiguration() for _ in range(4)],
+    )
+    # Two processes test at a time.
+    tf.config.threading.set_intra_op_parallelism_threads(1)
+    # Most graphs here run once: to optimise one takes longer than it saves.
+    # The programs that tests start and the tutorials do optimise, as users' do.
+    tf.config.optimizer.set_experimental_options(
+        {"disable_meta_optimizer": True}
+    )
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -88,6 +97,8 @@ def rng():
 @pytest.fixture
 def without_memory():
     """A context in which weights are only shapes: to count the great ones."""
+    import keras
+    import tensorflow as tf
 
     @contextlib.contextmanager
     def scope():
@@ -104,6 +115,8 @@ def without_memory():
 @pytest.fixture(scope="session")
 def tokenizers():
     """Two vocabularies that read each other's text as letters."""
+    from keras_attention import data
+
     return tuple(
         data.Tokenizer(data.train_vocabulary(lines(words), 300), name)
         for name, words in (("source", ENGLISH), ("target", GERMAN))
@@ -116,6 +129,10 @@ def random_translator(tokenizers):
 
     The same one each time: what one test has traced, the next need not.
     """
+    import keras
+    import tiny
+
+    from keras_attention.serving.translator import Translator
 
     @functools.cache
     def create(name, **options):
@@ -129,6 +146,26 @@ def random_translator(tokenizers):
         return Translator(model, *tokenizers, **options)
 
     return create
+
+
+@pytest.fixture(scope="session")
+def export_some():
+    """A function of a live model, a folder and names: its export.
+
+    It has the signatures of these names: to trace one takes a second.
+    """
+
+    def export(live, folder, names):
+        graph = live.graph
+        some = {name: graph.kind.signatures[name] for name in names}
+        kind = dataclasses.replace(graph.kind, signatures=some)
+        functions = {name: graph.signatures[name] for name in names}
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(graph, "kind", kind)
+            patch.setattr(graph, "signatures", functions)
+            return live.export(folder)
+
+    return export
 
 
 ODD = ["", "  ", "zwölf", "日本語", "nine\nnine", "\u202etwo", "one" * 15]

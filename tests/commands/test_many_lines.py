@@ -17,9 +17,10 @@ LINES = ["one two", "", "three", "nine " * 300, "four", "five six", "seven"]
 
 
 @pytest.fixture(scope="module")
-def model(random_translator, tmp_path_factory):
+def model(random_translator, export_some, tmp_path_factory):
     folder = tmp_path_factory.mktemp("savedmodel") / "luong"
-    random_translator("luong").export(folder)
+    names = ["num_tokens", "serving_default", "greedy"]
+    export_some(random_translator("luong"), folder, names)
     return folder
 
 

@@ -241,17 +241,18 @@ def check_hypothesis():
 
     def check(result, row, rank, chain, ids, alpha=0.0, beta=0.0, num_given=0):
         log_prob, weights = chain.follow(row, ids, num_given)
-        length = int(result.lengths[row, rank])
-        assert result.ids[row, rank, :length].numpy().tolist() == list(ids)
-        assert not result.ids[row, rank, length:].numpy().any()
-        score = chain.score(row, ids, alpha, beta, num_given)
+        # Arrays, as TensorFlow takes long for an index.
+        found = type(result)(*(one.numpy()[row, rank] for one in result))
+        length = found.lengths
+        assert found.ids[:length].tolist() == list(ids)
+        assert not found.ids[length:].any()
         np.testing.assert_allclose(
-            result.log_probability[row, rank], log_prob, rtol=1e-5, atol=1e-6
+            [found.log_probability, found.score],
+            [log_prob, chain.score(row, ids, alpha, beta, num_given)],
+            rtol=1e-5,
+            atol=1e-6,
         )
-        np.testing.assert_allclose(
-            result.score[row, rank], score, rtol=1e-5, atol=1e-6
-        )
-        seen = result.attention_weights[row, rank].numpy()
+        seen = found.attention_weights
         np.testing.assert_allclose(seen[:length], weights, atol=1e-6)
         assert not seen[length:].any()
 

@@ -98,24 +98,22 @@ def test_a_narrow_beam_holds_the_terms_too(
 
 def test_a_narrower_row_is_the_search_of_its_width(draw_chain):
     """A wider beam offers more tokens of each hypothesis: not to this row."""
-    for seed in range(8):
-        arguments = draw_chain(seed, [5] * 5, vocabulary_size=7).arguments()
-        arguments |= {"term_ids": TERM_IDS, "alpha": 0.6}
-        for width in (1, 2, 3):
-            alone = decoding.constrained_beam_search(
-                **arguments, num_beams=width, n_best=width
-            )
-            among = decoding.constrained_beam_search(
-                **arguments, num_beams=6, n_best=6, widths=np.full(5, width)
-            )
-            np.testing.assert_array_equal(
-                alone.lengths, among.lengths[:, :width]
-            )
-            np.testing.assert_allclose(
-                np.where(alone.lengths, alone.score, 0),
-                np.where(alone.lengths, among.score[:, :width], 0),
-                rtol=1e-4,
-            )
+    arguments = draw_chain(0, [5] * 40, vocabulary_size=7).arguments()
+    terms = np.tile(TERM_IDS, (8, 1, 1))
+    arguments |= {"term_ids": terms, "alpha": 0.6}
+    for width in (1, 2, 3):
+        alone = decoding.constrained_beam_search(
+            **arguments, num_beams=width, n_best=width
+        )
+        among = decoding.constrained_beam_search(
+            **arguments, num_beams=6, n_best=6, widths=np.full(40, width)
+        )
+        np.testing.assert_array_equal(alone.lengths, among.lengths[:, :width])
+        np.testing.assert_allclose(
+            np.where(alone.lengths, alone.score, 0),
+            np.where(alone.lengths, among.score[:, :width], 0),
+            rtol=1e-4,
+        )
 
 
 def test_a_prefix_may_hold_a_term(draw_chain, check_hypothesis):

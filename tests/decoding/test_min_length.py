@@ -59,16 +59,18 @@ def follow_greedily(chain, row, least):
 def test_greedy_search_and_a_beam_of_one(
     draw_chain, check_hypothesis, min_lengths
 ):
-    for seed in range(5):
-        chain = draw_chain(seed, LIMITS)
-        choices = {"min_lengths": min_lengths, "alpha": 0.6}
-        for result in (
-            decoding.greedy_search(**chain.arguments(), **choices),
-            decoding.beam_search(**chain.arguments(), **choices, num_beams=1),
-        ):
-            for row in range(len(LIMITS)):
-                ids = follow_greedily(chain, row, least_of(min_lengths, row))
-                check_hypothesis(result, row, 0, chain, ids, 0.6)
+    chain = draw_chain(0, LIMITS * 5)
+    if min_lengths is not LEAST[0]:
+        min_lengths = tf.tile(min_lengths, [5])
+    choices = {"min_lengths": min_lengths, "alpha": 0.6}
+    for result in (
+        decoding.greedy_search(**chain.arguments(), **choices),
+        decoding.beam_search(**chain.arguments(), **choices, num_beams=1),
+    ):
+        for row, limit in enumerate(LIMITS * 5):
+            least = min(np.broadcast_to(min_lengths, [20])[row], limit)
+            ids = follow_greedily(chain, row, least)
+            check_hypothesis(result, row, 0, chain, ids, 0.6)
 
 
 def test_what_is_drawn_is_no_shorter(draw_chain):

@@ -9,12 +9,11 @@ from keras_attention.tokens import END, PAD, START, UNK
 CONTROL = (PAD, UNK, START)
 
 
-@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("alpha, beta", [(0.0, 0.0), (0.6, 0.0), (1.0, 0.3)])
 def test_greedy_takes_the_best_token_at_each_step(
-    draw_chain, check_hypothesis, seed, alpha, beta
+    draw_chain, check_hypothesis, alpha, beta
 ):
-    chain = draw_chain(seed, [4, 1, 7, 3], vocabulary_size=6)
+    chain = draw_chain(0, [4, 1, 7, 3] * 5, vocabulary_size=6)
     result = decoding.greedy_search(**chain.arguments(), alpha=alpha, beta=beta)
     for row, limit in enumerate(chain.max_lengths):
         ids = [START, START]

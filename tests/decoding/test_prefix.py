@@ -22,16 +22,18 @@ def follow_greedily(chain, row, prefix):
     return tuple(ids[2:])
 
 
-@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("alpha, beta", PENALTIES)
 def test_greedy_search_goes_on_after_the_prefix(
-    draw_chain, check_hypothesis, seed, alpha, beta
+    draw_chain, check_hypothesis, alpha, beta
 ):
-    chain = draw_chain(seed, LIMITS)
+    chain = draw_chain(0, LIMITS * 5)
     result = decoding.greedy_search(
-        **chain.arguments(), alpha=alpha, beta=beta, prefix_ids=PREFIX_IDS
+        **chain.arguments(),
+        alpha=alpha,
+        beta=beta,
+        prefix_ids=np.tile(PREFIX_IDS, (5, 1)),
     )
-    for row, prefix in enumerate(PREFIXES):
+    for row, prefix in enumerate(PREFIXES * 5):
         ids = follow_greedily(chain, row, prefix)
         check_hypothesis(result, row, 0, chain, ids, alpha, beta, len(prefix))
 
@@ -61,7 +63,7 @@ def test_a_wide_beam_finds_every_continuation(
         assert not result.lengths[row, num_hypotheses:].numpy().any()
 
 
-@pytest.mark.parametrize("num_beams", [1, 2, 3])
+@pytest.mark.parametrize("num_beams", [1, 3])
 @pytest.mark.parametrize("alpha, beta", PENALTIES)
 def test_narrow_beams_equal_a_slow_search(
     draw_chain, check_hypothesis, num_beams, alpha, beta
@@ -109,7 +111,8 @@ def test_sampling_draws_what_follows_the_prefix(draw_chain, check_hypothesis):
 def test_rows_do_not_depend_on_each_other(draw_chain, search):
     chain = draw_chain(23, LIMITS)
     together = search(**chain.arguments(), prefix_ids=PREFIX_IDS)
-    rows = [0] if "seed" in getattr(search, "keywords", {}) else range(4)
+    # Of the longest prefix, and of none.
+    rows = [0] if "seed" in getattr(search, "keywords", {}) else [1, 3]
     for row in rows:
         limit, prefix = LIMITS[row], PREFIXES[row]
         alone = search(
@@ -124,13 +127,14 @@ def test_rows_do_not_depend_on_each_other(draw_chain, search):
         )
 
 
-@pytest.mark.parametrize("width", [0, 2])
-def test_an_empty_prefix_changes_nothing(draw_chain, search, width):
+def test_an_empty_prefix_changes_nothing(draw_chain, search):
     chain = draw_chain(5, LIMITS)
-    prefix_ids = np.full((4, width), PAD)
-    empty = search(**chain.arguments(), prefix_ids=prefix_ids)
-    for ours, expected in zip(empty, search(**chain.arguments()), strict=True):
-        np.testing.assert_array_equal(ours, expected)
+    without = search(**chain.arguments())
+    for width in (0, 2):
+        prefix_ids = np.full((4, width), PAD)
+        empty = search(**chain.arguments(), prefix_ids=prefix_ids)
+        for ours, expected in zip(empty, without, strict=True):
+            np.testing.assert_array_equal(ours, expected)
 
 
 def test_a_prefix_may_hold_what_is_forbidden(draw_chain, search):

@@ -19,8 +19,9 @@ def live(random_translator):
 
 
 @pytest.fixture(scope="module")
-def path(live, tmp_path_factory):
-    return live.export(tmp_path_factory.mktemp("models") / "quick")
+def path(live, export_some, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "quick"
+    return export_some(live, folder, ["num_tokens", "with_attention", *NAMES])
 
 
 @pytest.fixture(scope="module")

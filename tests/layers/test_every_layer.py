@@ -321,8 +321,11 @@ def test_masked_positions_change_nothing(name, x, y, mask, randomize):
         for outputs in (before, after):
             outputs[0] = outputs[0][mask]
             outputs[1] = np.moveaxis(outputs[1], 1, 2)[mask]
+    # Masked tokens go to other experts then, and products of another number of
+    # rows round in another order.
+    tolerance = 1e-6 if "experts" in name else 0
     for got, want in zip(after, before, strict=True):
-        np.testing.assert_array_equal(got, want)
+        np.testing.assert_allclose(got, want, rtol=0, atol=tolerance)
 
 
 @pytest.mark.parametrize("name", MASKED)

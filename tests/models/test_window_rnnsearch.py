@@ -62,7 +62,9 @@ def test_equals_the_equations(model):
         expected.append(
             (*test_rnnsearch.translate(model, source, target, look), places)
         )
-        np.testing.assert_allclose(logits[row], expected[row][0], atol=1e-4)
+        np.testing.assert_allclose(
+            logits[row], expected[row][0], rtol=1e-5, atol=1e-4
+        )
     # The paper's window is no distribution.
     assert np.ptp([phi.sum() for phi in expected[0][1]]) > 0.1
     for t in range(4):
@@ -71,7 +73,9 @@ def test_equals_the_equations(model):
         )
         for row, length in enumerate([5, 3]):
             want_logits, phi, places = (one[t] for one in expected[row])
-            np.testing.assert_allclose(step_logits[row], want_logits, atol=1e-4)
+            np.testing.assert_allclose(
+                step_logits[row], want_logits, rtol=1e-5, atol=1e-4
+            )
             np.testing.assert_allclose(state["places"][row], places, rtol=1e-4)
             np.testing.assert_allclose(
                 weights[row, :length], phi / phi.sum(), atol=1e-4

@@ -204,7 +204,10 @@ def test_no_connection_stays_without_a_request(
         address = "127.0.0.1", server.rest_port
         with socket.create_connection(address, 20) as connection:
             connection.sendall(first)
-            assert connection.recv(65536).startswith(b"HTTP/1.1 ")
+            answer = connection.recv(65536)
+            # On a busy machine, half a request may be ended without a word.
+            is_half = first.startswith(HEAD)
+            assert answer.startswith(b"HTTP/1.1 ") or is_half and not answer
             with contextlib.suppress(ConnectionError):
                 connection.sendall(then)
                 while connection.recv(65536):

@@ -3,18 +3,22 @@
 import dataclasses
 import pathlib
 import threading
+import time
 from collections.abc import Callable, Collection, Mapping
 
 import tensorflow as tf
 
 from keras_attention import on_demand
-from keras_attention.serving import quick_search, some_signatures
+from keras_attention.serving import manifest, quick_search, some_signatures
+
+# Seconds until a load that failed is tried again.
+_PAUSE = 10.0
 
 
 @dataclasses.dataclass(frozen=True)
 class _Part:
     by_name: Mapping[str, Callable]
-    loaded: object  # The functions do not keep its variables.
+    loaded: object  # It keeps the variables: the functions do not.
     is_whole: bool
 
 
@@ -42,6 +46,8 @@ class Functions:
         self._lock = threading.Lock()
         # The inputs of each signature's first call that was answered.
         self._first_inputs: dict[str, Mapping[str, tf.Tensor]] = {}
+        self._error: Exception | None = None
+        self._retry = 0.0
         if first is None:
             self._part = self._load(path)
         else:
@@ -54,32 +60,55 @@ class Functions:
         return self._part.by_name
 
     def call(self, name: str, **inputs) -> Mapping[str, tf.Tensor]:
-        """The outputs of a signature. It waits where the signature is late."""
+        """The outputs of a signature. It waits until the signature is loaded.
+
+        Raises:
+            Exception: Whatever is wrong with the inputs, or with the files.
+        """
         if name not in self.by_name:
             self.complete()
         part = self._part  # Kept until it has answered.
         outputs = part.by_name[name](**inputs)
-        if not part.is_whole:
+        if part is self._part and not part.is_whole:
             self._first_inputs.setdefault(name, inputs)
         return outputs
 
     def complete(self) -> None:
-        """Loads all functions, unless they are there."""
+        """Loads all functions, unless they are there.
+
+        Raises:
+            Exception: Whatever is wrong with the files. For some seconds it is
+                raised again, and nothing is tried.
+        """
         with self._lock:
             if self._part.is_whole:
                 return
-            whole = self._load(self._path)
-            # A first call is slow, and nobody shall wait for it twice.
-            for name, inputs in [*self._first_inputs.items()]:
-                whole.by_name[name](**inputs)
-            self._part = whole
+            if self._error and time.monotonic() < self._retry:
+                raise self._error
+            try:
+                self._part = self._warm_whole()
+            except Exception as error:
+                self._error = error
+                self._retry = time.monotonic() + _PAUSE
+                raise
+            self._error = None
+            self._first_inputs.clear()
+
+    def _warm_whole(self) -> _Part:
+        if manifest.places(self._path):
+            manifest.check(self._path)  # The files may have changed.
+        whole = self._load(self._path)
+        # A first call is slow, and nobody shall wait for it twice.
+        for name, inputs in [*self._first_inputs.items()]:
+            whole.by_name[name](**inputs)
+        return whole
 
     def _load(self, folder: pathlib.Path) -> _Part:
         # There may be other graphs, such as one for training. TensorFlow
         # Serving takes this one.
         with on_demand.no_collection():
             loaded = tf.saved_model.load(str(folder), tags=["serve"])
-        # Functions that XLA compiles are read when they are needed: from where
-        # they stay.
-        by_name = quick_search.signatures(loaded, self._path, self._num_beams)
-        return _Part(by_name, loaded, is_whole=folder == self._path)
+        if folder != self._path:
+            return _Part(loaded.signatures, loaded, is_whole=False)
+        by_name = quick_search.signatures(loaded, folder, self._num_beams)
+        return _Part(by_name, loaded, is_whole=True)

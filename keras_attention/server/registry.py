@@ -76,8 +76,8 @@ class Models:
         self._loader = concurrent.futures.ThreadPoolExecutor(
             1, thread_name_prefix="load"
         )
-        # What it does now, or did last: at first, what is over at once.
-        self._reading = self._loader.submit(int)
+        # What it does now, and what waits for it.
+        self._readings: set[concurrent.futures.Future] = set()
         self._changing = asyncio.Lock()
         # Whether each model was tried. Until then, the first signatures are
         # warmed alone: a server is ready sooner.
@@ -93,7 +93,7 @@ class Models:
     @property
     def is_reading(self) -> bool:
         """Whether files are read, such as a version's: that goes to its end."""
-        return not self._reading.done()
+        return any(not reading.done() for reading in [*self._readings])
 
     def get(self, name: str) -> ServedModel:
         """A model by its name.
@@ -134,8 +134,7 @@ class Models:
         """
         for name, model in self.by_name.items():
             for number in model.available:
-                loaded = model.statuses[number].loaded
-                self._reading = self._loader.submit(_warm, name, number, loaded)
+                self._read(_warm, name, number, model.statuses[number])
 
     def check(self) -> None:
         """Refuses a model without a version, and a label of none.
@@ -281,8 +280,13 @@ class Models:
 
     async def _in_loader(self, function, *args):
         """Calls what reads files in a thread: a disk may be slow."""
-        self._reading = self._loader.submit(function, *args)
-        return await asyncio.wrap_future(self._reading)
+        return await asyncio.wrap_future(self._read(function, *args))
+
+    def _read(self, function, *args) -> concurrent.futures.Future:
+        reading = self._loader.submit(function, *args)
+        self._readings.add(reading)
+        reading.add_done_callback(self._readings.discard)
+        return reading
 
     def _free(self, model: ServedModel, number: int) -> None:
         """From now on the version gets no request."""
@@ -309,7 +313,10 @@ class Models:
             task.cancel()
 
 
-def _warm(name: str, number: int, loaded) -> None:
+def _warm(name: str, number: int, status: Status) -> None:
+    loaded = status.loaded
+    if loaded is None:  # Another version has taken its place.
+        return
     try:
         loaded.warm()
     except Exception as error:

@@ -57,18 +57,22 @@ class LoadedVersion:
         Args:
             names: the signatures, by default all. All are then loaded, too.
         """
-        for request in [*self.cold]:
-            name, inputs = request
-            if names is not None and name not in names:
-                continue
-            self.cold.remove(request)
-            signature = self.signatures[name]
-            signature(inputs)
-            # A request may ask for the counts, too, and a first call is slow.
-            if self.has_text_limit(signature):
-                self.count_tokens(inputs)
-        if names is None:
-            self.functions.complete()
+        try:
+            for request in [*self.cold]:
+                if names is None or request[0] in names:
+                    self.cold.remove(request)
+                    self._answer(*request)
+        finally:
+            if names is None:
+                self.functions.complete()
+
+    def _answer(self, name: str, inputs: Mapping) -> None:
+        """Has a request answered that nobody waits for."""
+        signature = self.signatures[name]
+        signature(inputs)
+        # A request may ask for the counts, too, and a first call is slow.
+        if self.has_text_limit(signature):
+            self.count_tokens(inputs)
 
     def may_be_too_long(
         self, signature: signatures.Signature, requests: Sequence[Mapping]
@@ -126,8 +130,8 @@ def load(
     Args:
         path: the folder with `saved_model.pb`.
         number: the version.
-        in_parts: whether of a model of this package only what is asked most is
-            loaded. `LoadedVersion.warm` loads the rest.
+        in_parts: whether to load only what is asked most, if this package made
+            the model. `LoadedVersion.warm` loads the rest.
 
     Raises:
         Exception: Whatever is wrong with its files.
@@ -141,9 +145,10 @@ def load(
     declared = {} if kind is None else kind.signatures
     num_beams = 1 if kind is None else kind.num_beams
     savedmodel.register_text_operations()
-    is_partial = in_parts and kind is not None
-    first = (*_FIRST, _COUNTS) if is_partial else None
-    functions = Functions(path, num_beams, first)
+    first = {*_FIRST, _COUNTS}
+    has_more = not definitions.keys() <= first
+    is_partial = in_parts and kind is not None and has_more
+    functions = Functions(path, num_beams, first if is_partial else None)
     version = LoadedVersion(
         number,
         {

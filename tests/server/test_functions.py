@@ -1,6 +1,8 @@
 """A server loads the most urgent functions first."""
 
+import concurrent.futures
 import gc
+import time
 import weakref
 
 import numpy as np
@@ -75,14 +77,53 @@ def test_the_whole_is_warm_before_it_answers(path, partial, monkeypatch):
     assert called == [("padded", given)]
 
 
-def test_the_whole_is_loaded_once(partial, monkeypatch):
+def test_a_call_that_fails_is_not_asked_again(path, partial):
+    given = inputs_of("padded", path)
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        partial.call("padded", ids=tf.constant(["no number"]))
     partial.complete()
+    assert partial.call("padded", **given)
+
+
+def test_the_whole_is_loaded_once(path, partial, monkeypatch):
+    load, loads = tf.saved_model.load, []
+
+    def slowly(*args, **kwargs):
+        loads.append(args)
+        time.sleep(0.2)
+        return load(*args, **kwargs)
+
+    given = inputs_of("scalar", path)
+    monkeypatch.setattr(tf.saved_model, "load", slowly)
+    with concurrent.futures.ThreadPoolExecutor(4) as threads:
+        asked = [threads.submit(partial.call, "scalar", **given)] * 4
+        done = [threads.submit(partial.complete) for _ in range(3)]
+        assert all("y" in one.result() for one in asked)
+        assert [one.result() for one in done] == [None] * 3
+    partial.complete()
+    assert len(loads) == 1
+
+
+def test_a_load_that_fails_is_tried_again_after_a_pause(
+    path, partial, monkeypatch
+):
+    tried, now = [], [0.0]
 
     def fail(*args, **kwargs):
-        raise AssertionError("It is loaded again.")
+        tried.append(args)
+        raise OSError(24, "Too many open files")
 
-    monkeypatch.setattr(tf.saved_model, "load", fail)
-    partial.complete()
+    given = inputs_of("scalar", path)
+    monkeypatch.setattr(functions.time, "monotonic", lambda: now[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(tf.saved_model, "load", fail)
+        for _ in range(3):
+            with pytest.raises(OSError, match="Too many"):
+                partial.call("scalar", **given)
+    assert len(tried) == 1
+    assert partial.call("padded", **inputs_of("padded", path))
+    now[0] = 60.0
+    assert partial.call("scalar", **given)
 
 
 def test_the_model_of_another_package_is_loaded_whole(path):

@@ -101,6 +101,46 @@ def test_a_server_is_ready_before_all_is_warm_and_a_new_version_is_warm(
     )
 
 
+def test_a_model_is_loaded_in_parts_at_the_start_alone(tmp_path):
+    seen = []
+
+    def watched(path, number, in_parts):
+        seen.append((number, in_parts))
+        return Fake(number)
+
+    async def test(served):
+        put(tmp_path / "m", 2)
+        await served.update()
+        assert seen == [(1, True), (2, False)]
+
+    put(tmp_path / "m", 1)
+    scenario(test, config(tmp_path / "m"), load=watched)
+
+
+def test_what_waits_behind_a_warm_up_does_not_hide_it(tmp_path):
+    may_warm = threading.Event()
+
+    class Slow(Fake):
+        def warm(self):
+            assert may_warm.wait(20)
+
+    async def test(served):
+        served.warm()
+        poll = asyncio.create_task(served.update())
+        await asyncio.sleep(0.05)
+        await served.stop()  # The poll has not begun: it is cancelled.
+        assert served.is_reading
+        may_warm.set()
+        while served.is_reading:
+            await asyncio.sleep(0.01)
+        poll.cancel()
+
+    put(tmp_path / "m", 1)
+    scenario(
+        test, config(tmp_path / "m"), load=lambda _, number, *__: Slow(number)
+    )
+
+
 def test_the_first_part_of_a_model_does_not_stay_in_memory(
     tmp_path, monkeypatch
 ):

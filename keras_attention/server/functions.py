@@ -25,8 +25,8 @@ class _Part:
 class Functions:
     """The functions of a SavedModel: some at once, the others later.
 
-    TensorFlow makes Python objects of all operations that it loads. Those of
-    one signature take a sixth of the time of all. `complete` loads all, which
+    TensorFlow makes Python objects of all operations that it loads. Those of a
+    few signatures take a small part of the time. `complete` loads all, which
     then stand in place of the first: the weights are in memory twice only
     meanwhile.
 
@@ -84,7 +84,8 @@ class Functions:
             if self._part.is_whole:
                 return
             if self._error and time.monotonic() < self._retry:
-                raise self._error
+                # Without what was said of it before: that keeps the model.
+                raise self._error.with_traceback(None)
             try:
                 self._part = self._warm_whole()
             except Exception as error:

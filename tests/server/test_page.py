@@ -524,7 +524,7 @@ def test_a_long_text_has_no_picture(open_page):
         "The text is too long for a heat map. Its rows are below, one at a "
         "time."
     )
-    # Of all its rows, one is a table.
+    # One row at a time is a table.
     page.locator("#opened summary").click()
     assert texts(page, "#opened caption") == [f"Where {quoted('good')} looked."]
     page.get_by_label("Row").select_option("3: good")

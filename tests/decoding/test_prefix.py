@@ -111,7 +111,7 @@ def test_sampling_draws_what_follows_the_prefix(draw_chain, check_hypothesis):
 def test_rows_do_not_depend_on_each_other(draw_chain, search):
     chain = draw_chain(23, LIMITS)
     together = search(**chain.arguments(), prefix_ids=PREFIX_IDS)
-    # Of the longest prefix, and of none.
+    # Row 1 has no prefix, and row 3 the longest.
     rows = [0] if "seed" in getattr(search, "keywords", {}) else [1, 3]
     for row in rows:
         limit, prefix = LIMITS[row], PREFIXES[row]

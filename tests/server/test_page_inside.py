@@ -400,13 +400,22 @@ def test_a_number_that_cannot_be_is_named_beside_its_box(open_page):
     told = page.locator("#drawing .problem:visible")
     page.fill("[name=most]", "201")
     after = page.locator("label:has([name=most]) + .problem")
-    assert after.text_content().strip() == "Length goes from 1 to 200."
+    whole = "Length is a whole number from 1 to 200."
+    assert after.text_content().strip() == whole
     page.fill("[name=most]", "3")
     assert told.count() == 0
+    page.fill("[name=most]", "2.5")
+    assert after.text_content().strip() == whole
+    page.fill("[name=most]", "3")
     # What is not shown is not wrong.
     page.select_option("[name=way]", "drawn")
     page.fill("[name=topK]", "0")
-    assert "Top k goes from 1 to 10." in told.text_content()
+    assert "Top k is a whole number from 1 to 10." in told.text_content()
+    page.fill("[name=topK]", "3")
+    page.fill("[name=temperature]", "0.55")
+    assert told.count() == 0
+    page.fill("[name=temperature]", "11")
+    assert "Temperature goes from 0.1 to 10." in told.text_content()
     page.select_option("[name=way]", "best")
     assert told.count() == 0
 

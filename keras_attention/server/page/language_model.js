@@ -114,26 +114,36 @@ function showOptions(options) {
   const problem = options.querySelector(".problem");
   hideProblem(problem);
   const wrong = [...options.querySelectorAll("label:not([hidden]) input")].find(
-    ({ validity: { rangeUnderflow, rangeOverflow, badInput } }) =>
-      rangeUnderflow || rangeOverflow || badInput);
+    (field) => {
+      const { validity: { rangeUnderflow, rangeOverflow, badInput } } = field;
+      const isFraction = isWhole(field) && field.validity.stepMismatch;
+      return rangeUnderflow || rangeOverflow || badInput || isFraction;
+    });
   if (wrong) {
     const name = wrong.labels[0].textContent.trim();
+    const kind = isWhole(wrong) ? "is a whole number" : "goes";
     wrong.parentElement.after(problem);
     showProblem(problem, {
       isFinal: true,
-      message: `${name} goes from ${wrong.min} to ${wrong.max}.`,
+      message: `${name} ${kind} from ${wrong.min} to ${wrong.max}.`,
     });
   }
+}
+
+/** Whether a field takes no fraction: only the others have a step. */
+function isWhole({ step }) {
+  return step === "";
 }
 
 /** What the options choose: how long, and a function that chooses a token. */
 function chosen({ elements }) {
   const [most, temperature, topK, topP] =
     ["most", "temperature", "topK", "topP"].map((name) => {
-      const { value, min, max, defaultValue } = elements[name];
+      const field = elements[name];
       // A field may be empty for a moment, or have what it does not take.
-      const number = Number(value || defaultValue);
-      return Math.min(Math.max(number, Number(min)), Number(max));
+      const number = Number(field.value || field.defaultValue);
+      const taken = isWhole(field) ? Math.round(number) : number;
+      return Math.min(Math.max(taken, Number(field.min)), Number(field.max));
     });
   const choose = elements.way.value === "drawn"
     ? drawing({ temperature, topK, topP })

@@ -359,6 +359,8 @@ def test_axe_finds_nothing(open_page, model, scheme):
     closed = page.locator("details:not([open]) > summary:visible")
     while closed.count():
         closed.first.click()
+    # What waits for an answer is pale: a slow machine shows it so for long.
+    page.wait_for_selector("[aria-busy=true]", state="detached")
     for view in ("Lines", "Text", "Map"):
         page.get_by_role("button", name=view, exact=True).click()
         assert violations(page) == []

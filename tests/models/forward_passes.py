@@ -1,9 +1,9 @@
 """Runs layers and small models on whatever backend Keras has.
 
-    python forward_passes.py weights.npz outputs.npz
+    python forward_passes.py 0 weights.npz outputs.npz
 
-reads weights as `run` returned them and writes the outputs. The test beside
-this file runs it on two backends.
+reads the weights of part 0 as `run` returned them and writes the outputs. The
+test beside this file runs it on two backends.
 """
 
 import sys
@@ -15,6 +15,9 @@ import tiny
 from keras_attention import layers, models
 from keras_attention.models import catalog
 
+# Into how many parts the layers and models are dealt. Each compiles for
+# minutes on JAX.
+PARTS = 4
 V, SOURCE_V, D = 23, 19, 14
 INPUTS = {
     # As a story, the first has two sentences.
@@ -140,18 +143,19 @@ def attend_in_blocks():
     )
 
 
-def run(weights=None):
-    """Weights and outputs as two dictionaries of arrays."""
+def run(part, weights=None):
+    """Weights and outputs of a part, as two dictionaries of arrays."""
     used, outputs = {}, {}
-    for name, part in models_and_layers().items():
-        forward(name, part)  # Builds it.
+    compared = list(models_and_layers().items())[part::PARTS]
+    for name, layer in compared:
+        forward(name, layer)  # Builds it.
         if weights is not None:
-            part.set_weights(
-                [weights[f"{name}/{i}"] for i in range(len(part.weights))]
+            layer.set_weights(
+                [weights[f"{name}/{i}"] for i in range(len(layer.weights))]
             )
-        for i, weight in enumerate(part.get_weights()):
+        for i, weight in enumerate(layer.get_weights()):
             used[f"{name}/{i}"] = weight
-        for i, x in enumerate(keras.tree.flatten(forward(name, part))):
+        for i, x in enumerate(keras.tree.flatten(forward(name, layer))):
             outputs[f"{name}/{i}"] = keras.ops.convert_to_numpy(x)
     blocks = attend_in_blocks()
     outputs["online_softmax"] = keras.ops.convert_to_numpy(blocks)
@@ -159,6 +163,7 @@ def run(weights=None):
 
 
 if __name__ == "__main__":
-    with np.load(sys.argv[1]) as given:
-        _, results = run(dict(given))
-    np.savez(sys.argv[2], **results)
+    part, weights, outputs = sys.argv[1:]
+    with np.load(weights) as given:
+        _, results = run(int(part), dict(given))
+    np.savez(outputs, **results)

@@ -2,7 +2,7 @@
 
     python forward_passes.py 0 weights.npz outputs.npz
 
-reads the weights of part 0 as `run` returned them and writes the outputs. The
+reads the weights of share 0 as `run` returned them and writes the outputs. The
 test beside this file runs it on two backends.
 """
 
@@ -15,9 +15,9 @@ import tiny
 from keras_attention import layers, models
 from keras_attention.models import catalog
 
-# Into how many parts the layers and models are dealt. Each compiles for
-# minutes on JAX.
-PARTS = 4
+# Into how many shares layers and models are dealt. JAX compiles a share for a
+# minute or two.
+SHARES = 4
 V, SOURCE_V, D = 23, 19, 14
 INPUTS = {
     # As a story, the first has two sentences.
@@ -143,27 +143,27 @@ def attend_in_blocks():
     )
 
 
-def run(part, weights=None):
-    """Weights and outputs of a part, as two dictionaries of arrays."""
+def run(share, weights=None):
+    """Weights and outputs of a share, as two dictionaries of arrays."""
     used, outputs = {}, {}
-    compared = list(models_and_layers().items())[part::PARTS]
-    for name, layer in compared:
-        forward(name, layer)  # Builds it.
+    for name, part in list(models_and_layers().items())[share::SHARES]:
+        forward(name, part)  # Builds it.
         if weights is not None:
-            layer.set_weights(
-                [weights[f"{name}/{i}"] for i in range(len(layer.weights))]
+            part.set_weights(
+                [weights[f"{name}/{i}"] for i in range(len(part.weights))]
             )
-        for i, weight in enumerate(layer.get_weights()):
+        for i, weight in enumerate(part.get_weights()):
             used[f"{name}/{i}"] = weight
-        for i, x in enumerate(keras.tree.flatten(forward(name, layer))):
+        for i, x in enumerate(keras.tree.flatten(forward(name, part))):
             outputs[f"{name}/{i}"] = keras.ops.convert_to_numpy(x)
-    blocks = attend_in_blocks()
-    outputs["online_softmax"] = keras.ops.convert_to_numpy(blocks)
+    if share == 0:
+        blocks = attend_in_blocks()
+        outputs["online_softmax"] = keras.ops.convert_to_numpy(blocks)
     return used, outputs
 
 
 if __name__ == "__main__":
-    part, weights, outputs = sys.argv[1:]
+    share, weights, outputs = sys.argv[1:]
     with np.load(weights) as given:
-        _, results = run(int(part), dict(given))
+        _, results = run(int(share), dict(given))
     np.savez(outputs, **results)

@@ -18,18 +18,18 @@ NEEDED = {"jax": ["jax"], "torch": ["torch"], "numpy": ["jax", "scipy"]}
 
 @pytest.mark.slow
 @pytest.mark.parametrize("backend", NEEDED)
-@pytest.mark.parametrize("part", range(forward_passes.PARTS))
-def test_another_backend_computes_the_same(tmp_path, part, backend):
+@pytest.mark.parametrize("share", range(forward_passes.SHARES))
+def test_another_backend_computes_the_same(tmp_path, share, backend):
     for package in NEEDED[backend]:
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
-    weights, expected = forward_passes.run(part)
+    weights, expected = forward_passes.run(share)
     np.savez(tmp_path / "weights.npz", **weights)
     subprocess.run(
         [
             sys.executable,
             forward_passes.__file__,
-            str(part),
+            str(share),
             str(tmp_path / "weights.npz"),
             str(tmp_path / "outputs.npz"),
         ],

@@ -130,9 +130,9 @@ function showOptions(options) {
   }
 }
 
-/** Whether a field takes no fraction: only the others have a step. */
+/** Whether a field takes no fraction. */
 function isWhole({ step }) {
-  return step === "";
+  return step === "1";
 }
 
 /** What the options choose: how long, and a function that chooses a token. */

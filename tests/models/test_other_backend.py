@@ -59,8 +59,10 @@ def test_no_module_asks_for_tensorflow_itself():
         "import keras_attention.layers, keras_attention.models\n"
         "keras_attention.models.Seq2Seq\n"
     )
-    subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", program],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
-        check=True,
+        capture_output=True,
+        text=True,
     )
+    assert process.returncode == 0, process.stderr
